@@ -177,7 +177,7 @@ class Turn:
         """Return what to fetch, and the step that needs it: shards that are waited for come first.
 
         A process that waits for a shard of a later step is ahead of the others, whose shards come
-        first; or it reads beside them, as a validation loader does, while they make no progress.
+        first; or it reads next to them, as a validation loader does, while they make no progress.
         """
         if outlook is None:
             return [(shard, -1) for shard in sorted(wanted)]

@@ -11,7 +11,7 @@ from indexplan_torch.arguments import count
 
 
 def check_again(again: Any, plan: Plan) -> int:
-    """Return how often each step is dealt; refuse it where steps depend on the number of ranks."""
+    """Return how often each step is read; refuse it where steps depend on the number of ranks."""
     times: int = integer("again", again, 1, 2**31, "pass how often each step is dealt")
     if times > 1 and plan.global_batch_size is None:
         rule = "1 where a plan has batch_size, as its steps depend on the number of ranks"

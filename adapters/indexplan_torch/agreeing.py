@@ -37,7 +37,7 @@ def compare(
     ranks : tuple of int
         The ranks of the process group that read the plan.
     again : int
-        How often each step is dealt.
+        How often each step is read.
     ledger : bool
         Whether the loader keeps one.
 

@@ -71,7 +71,7 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
         self._begin(state)
 
     def before_dataloader(self, state: Any, logger: Any) -> None:  # noqa: ARG002
-        """Put back the random state of a pass that goes on, just before its first batch."""
+        """Put back the random state of a pass that continues, just before its first batch."""
         if self._random is not None:
             reproducibility.load_rng_state(self._random)
             self._random = None

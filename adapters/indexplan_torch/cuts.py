@@ -1,4 +1,4 @@
-"""Passes that the loop leaves in the middle, so that no trainer cuts one in silence.
+"""Passes that the loop leaves in the middle, which no trainer may cut in silence.
 
 If a later pass follows, the rest of the pass that was left is never read: an error, after a resume
 in the middle of that pass too. If the same pass starts again, nothing is lost, but some samples are
@@ -38,7 +38,7 @@ class Cuts:
         self._warned = False
 
     def check(self, left: Any, number: int, sub_epochs: int) -> None:
-        """Refuse to go on with pass `number` if the pass that the loop has left would lose samples.
+        """Refuse to continue with pass `number` if the one that the loop left would lose samples.
 
         Parameters
         ----------

@@ -123,7 +123,7 @@ class Drawn(Iterator[Any]):
         return self.feed.state_at(self.begun.number, step, drawn=True)
 
     def load_state_dict(self, state: State) -> None:
-        """Go on where a pass stood."""
+        """Continue where a pass stood."""
         load_at_iter(self.feed, state)
         self._loaded = True
 

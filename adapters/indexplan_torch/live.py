@@ -1,4 +1,4 @@
-"""Plans under torchft, whose groups of ranks come and go: a step is dealt to those in its quorum.
+"""Plans under torchft, whose groups of ranks come and go: a step is divided among its quorum.
 
 torchft is not imported: a manager brings all that is needed of it.
 """
@@ -51,7 +51,7 @@ class Live:
     Parameters
     ----------
     plan : Plan
-        With `global_batch_size`, and without a world_size; `plan.resume(cursor)` to go on.
+        With `global_batch_size`, and without a world_size; `plan.resume(cursor)` to continue a run.
     manager : torchft.Manager
     inner_rank, inner_size : int, default 0, 1
         This rank in its group, and how many ranks of the group read different samples.
@@ -209,7 +209,7 @@ class Live:
 
     @property
     def cursor(self) -> Cursor:
-        """Where the run stands, for a checkpoint; it goes on with `plan.resume(cursor)`."""
+        """Where the run stands, for a checkpoint; continue with `plan.resume(cursor)`."""
         return self.standing.cursor
 
 
@@ -226,7 +226,7 @@ class LiveLoader:
     Each batch is one step: the loader starts its quorum, waits for it, and yields what this rank
     reads in it, so `start_quorum`, which `zero_grad` of torchft's optimizer calls, finds it
     started. `should_commit`, which `step` calls, tells the loader whether the step counts; if not,
-    the same samples are dealt again. Workers fetch ahead for the groups of the last step, and what
+    the same samples come again. Workers fetch ahead for the groups of the last step, and what
     they have fetched is thrown away at a change.
 
     Parameters
@@ -357,7 +357,7 @@ class LiveLoader:
 
     @property
     def cursor(self) -> Cursor:
-        """Where the run stands, for a checkpoint; it goes on with `plan.resume(cursor)`."""
+        """Where the run stands, for a checkpoint; continue with `plan.resume(cursor)`."""
         return self._live.cursor
 
 

@@ -45,6 +45,6 @@ class Turn:
         self.named, self.overruled = False, None
 
     def load(self, number: int) -> None:
-        """Set the pass that a state goes on with."""
+        """Set the pass that a state continues."""
         self.overruled = self.asked
         self.number, self.named = number, False

@@ -79,7 +79,7 @@ def _say_no_more() -> None:
 
 
 def _check_scheduler(address: str) -> None:
-    """Raise `IndexPlanError` unless a scheduler answers in time; a client might wait for ever."""
+    """Raise `IndexPlanError` unless a scheduler answers in time; a client might never return."""
     import asyncio  # which no other command needs, and which takes 20 ms
 
     import dask

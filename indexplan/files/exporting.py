@@ -182,7 +182,7 @@ def export(
     Parameters
     ----------
     plan : Plan
-        With a world_size; for "npy", with an order that deals single samples. Of a resumed plan,
+        With a world_size; for "npy", with an order of single samples. Of a resumed plan,
         only the rest is written: finished sub-epochs have no files or rows, and finished steps are
         empty.
     out : str or path-like
@@ -194,7 +194,7 @@ def export(
         "npy": two files for each rank, its indices and where its steps start. The others, which
         need pyarrow: a file for each epoch, with a row for each slot of each batch, in columns
         `epoch`, `sub_epoch`, `step`, `rank`, `micro_batch`, `slot` and `index` (int64), and
-        `padded` (bool). If the order deals bins, `bin` (int64) says which bin of the batch it is.
+        `padded` (bool). If the order has bins, `bin` (int64) says which bin of the batch it is.
     progress : callable, optional
         Called as progress(bytes_done, bytes_in_all).
 
@@ -208,7 +208,7 @@ def export(
     PlanFileError
         If the folder cannot be written, holds something else, or links to other folders or files.
     IndexPlanError
-        If the plan has no world_size, its order deals bins and the format is "npy", pyarrow is
+        If the plan has no world_size, its order has bins and the format is "npy", pyarrow is
         missing for another format, or an argument breaks its rule; nothing has been written then.
 
     Examples

@@ -335,7 +335,7 @@ class Stored(Order):
         return finder(self._chunks.store, self._chunks.folder)(identity)
 
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
-        """Return whether a run may go on with the order that is stored."""
+        """Return whether a run may continue with the order that is stored."""
         if (source := self.known[0]) is None:
             return super().continues(saved, epoch, position)
         return source.continues(saved, epoch, position)

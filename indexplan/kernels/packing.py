@@ -93,7 +93,7 @@ def pack(
 ) -> bool:
     """Make moves that pack samples into bins, until all are packed or the tables are full.
 
-    Returns whether all are packed. If not, the next call goes on with longer tables.
+    Returns whether all are packed. If not, the next call continues with longer tables.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which steps of a run read a sample: by positions, so that no step is drawn."""
+"""Which steps of a run read a sample: by positions, without drawing any step."""
 
 from __future__ import annotations
 

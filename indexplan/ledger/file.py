@@ -145,10 +145,10 @@ class LedgerFile:
         return PlanFileError(self.path, "must have one writer at a time", got, ONE_WRITER)
 
     def columns(self) -> Columns:
-        """Return where the columns of plans are: the folder `columns` beside the file."""
+        """Return where the columns of plans are: the folder `columns` next to the file."""
         folder = self.path.parent
         return finder(Folder(folder), folder)
 
     def keep_columns(self, plan: Plan) -> None:
-        """Write the columns that a plan needs beside the file, before a line names it."""
+        """Write the columns that a plan needs next to the file, before a line names it."""
         publish(Folder(self.path.parent), columns_of(plan))

@@ -53,7 +53,7 @@ class Ledger(Answer):
     Parameters
     ----------
     path : str or path-like
-        The file; it need not be there. Columns of its plans, such as weights, are kept beside it,
+        The file; it need not be there. Columns of its plans, such as weights, are kept next to it,
         in the folder `columns`.
     data : Dataset or Shards, optional
         The identity of the dataset, to be written with each plan, and compared with what is there.
@@ -237,7 +237,7 @@ class Ledger(Answer):
                 self.record(named, cursor)
 
     def begin(self, plan: Plan, hash: str | None = None) -> None:  # noqa: A002 (as in a state)
-        """Go on with a plan from where it starts: steps past that place become void.
+        """Continue with a plan from where it starts: steps past that place become void.
 
         Parameters
         ----------
@@ -307,7 +307,7 @@ class Ledger(Answer):
         Parameters
         ----------
         step : int
-            The run's step that the checkpoint goes on with, 0 <= step < `ledger.step`.
+            The run's step with which the checkpoint continues, 0 <= step < `ledger.step`.
 
         Raises
         ------

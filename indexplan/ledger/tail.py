@@ -61,7 +61,7 @@ class Tail:
         Raises
         ------
         IndexPlanError
-            If its world_size is open, or the run cannot go on with it from where it stands.
+            If its world_size is open, or the run cannot continue with it from where it stands.
         """
         layout_of(plan).world_size  # noqa: B018 (raises if it is open)
         named, fingerprint = _named(plan)
@@ -97,8 +97,8 @@ class Tail:
         Raises
         ------
         IndexPlanError
-            If the run cannot go on with the plan, it starts past the place where the ledger stands,
-            or no step of it ends at the cursor.
+            If the run cannot continue with the plan, it starts past the place where the ledger
+            stands, or no step of it ends at the cursor.
         """
         lines, after = self.name(plan, data)
         begin = Resume(*place_of(plan.start))
@@ -148,7 +148,7 @@ def _named(plan: Plan) -> tuple[dict[str, Any], str]:
 
 
 def check_continued(plan: Plan, named: Mapping[str, Any], place: Resume) -> None:
-    """Raise `IndexPlanError` unless a run that a plan has read up to a place goes on with another.
+    """Raise `IndexPlanError` unless a run that one plan read to a place can continue with another.
 
     `named` is the dict form of the one before.
     """

@@ -1,4 +1,4 @@
-"""Deal a plan's steps to a world that changes while the processes run, as under torchft.
+"""Give a plan's steps to a world that changes while the processes run, as under torchft.
 
 Examples
 --------

@@ -25,13 +25,14 @@ LARGER = "make the plan with a larger global_batch_size, or run fewer ranks"
 
 
 class Standing:
-    """Where a run stands, for processes that deal each step to whoever is there.
+    """Where a run stands, for processes that divide each step among whoever is there.
 
     Every process of a run holds one, and all hold the same. `deal` returns what a rank reads in
     the step that comes next, under any number of ranks. Nothing moves before `commit`, which all
-    processes call once the step counts, those too that had no share in it. A step that fails is
-    dealt again, to whoever is there then. As the plan has a `global_batch_size`, the samples of a
-    step do not depend on the ranks, so each sample is read once, whatever comes and goes.
+    processes call once the step counts, even those that had no share in it. A step that fails is
+    divided again, among whoever is there then. Because the plan has a `global_batch_size`, the
+    samples of a step don't depend on the ranks, so each sample is read once, whoever comes and
+    goes.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ class Standing:
         Raises
         ------
         IndexPlanError
-            If no step was dealt since the last one; it would skip samples that nobody has read.
+            If `deal` wasn't called since the last one; it would skip samples that nobody has read.
         """
         if self._dealt is None or self._steps is None:
             raise IndexPlanError(
@@ -271,7 +272,7 @@ class Standing:
     def load_json(self, text: str | bytes) -> None:
         """Stand where another process stands, which has sent what its `to_json` returned.
 
-        A step that was dealt here stays dealt: a process that is given its state in the middle of a
+        What `deal` returned here still holds: a process that is given its state in the middle of a
         step commits that step with the others.
 
         Raises

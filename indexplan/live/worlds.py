@@ -1,4 +1,4 @@
-"""How many ranks a plan's steps suffice for, so that none is ever dealt an empty batch."""
+"""How many ranks a plan's steps suffice for, without ever giving one an empty batch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What each rank reads in a step, or in arrays of steps: the last part of the partition.
 
 In a step, a rank gets as many units as there are places congruent to it modulo world_size, and the
-ranks' shares lie in rank order. The rule depends on places only, so it does not matter where a run
+ranks' shares are in rank order. The rule depends on places only, so it does not matter where a run
 was stopped.
 """
 

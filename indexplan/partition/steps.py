@@ -314,7 +314,7 @@ def _phases_from(
 
 @lru_cache(maxsize=1024)
 def stream_phases(partition: Partition, num_units: int, place: int) -> tuple[tuple[int, int], ...]:
-    """Return (stream place, phase) for every phase that runs from `place` on, for ever.
+    """Return (stream place, phase) for every phase that runs from `place` on, without end.
 
     A phase starts where the full steps of the previous one reach or pass its place; if they pass
     several places at once, only the last of these phases runs.

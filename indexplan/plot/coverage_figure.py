@@ -34,7 +34,7 @@ def coverage(plan: Plan, epoch: int | None = None) -> Figure:
     Parameters
     ----------
     plan : Plan
-        Its order must deal single samples. If it was loaded, its files are read.
+        Its order must be one of single samples. If it was loaded, its files are read.
     epoch : int, optional
         By default the first that is left to read; it is drawn whole.
 
@@ -51,7 +51,7 @@ def coverage(plan: Plan, epoch: int | None = None) -> Figure:
     Raises
     ------
     IndexPlanError
-        If matplotlib is missing, the order deals bins, or the epoch is out of range.
+        If matplotlib is missing, the order has bins, or the epoch is out of range.
 
     Examples
     --------

@@ -45,7 +45,7 @@ class Bar(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A step at which an attempt went on: after a resume, or with another plan."""
+    """A step at which an attempt continued: after a resume, or with another plan."""
 
     attempt: int
     step: int
@@ -118,7 +118,7 @@ def life(ledger: Ledger) -> Figure:
 
 
 def lived(lines: list[Line]) -> tuple[list[Bar], list[Mark]]:
-    """Return the stretches of steps of a run, attempt by attempt, and where it went on."""
+    """Return the stretches of steps of a run, attempt by attempt, and where it continued."""
     plans = {n: line.plan for n, line in enumerate(lines, 1) if isinstance(line, PlanLine)}
     whole: list[Bar] = []
     marks: list[Mark] = []
@@ -150,7 +150,7 @@ def lived(lines: list[Line]) -> tuple[list[Bar], list[Mark]]:
 
 
 def _add(bars: list[Bar], bar: Bar) -> None:
-    """Add a bar, joined to the last one if it goes on with it."""
+    """Add a bar, joined to the last one if it continues it."""
     if (
         bars
         and bars[-1]._replace(start=bar.start, stop=bar.stop) == bar
@@ -187,7 +187,7 @@ def _bars(axes: Axes, bars: list[Bar], first: int) -> None:
 
 
 def _marks(axes: Axes, marks: list[Mark], first: int) -> None:
-    """Draw where the run went on, and say at the first ones that fit what changed there."""
+    """Draw where the run continued, and say at the first ones that fit what changed there."""
     cuts = marks if len(marks) <= CUTS else [mark for mark in marks if mark.words]
     rows = np.array([mark.attempt - first for mark in cuts], float)
     steps = [mark.step for mark in cuts]

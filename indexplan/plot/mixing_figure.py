@@ -49,7 +49,7 @@ def mixing(
     Parameters
     ----------
     plan : Plan
-        With a world_size, or a global_batch_size; its order must deal single samples.
+        With a world_size, or a global_batch_size; its order must be one of single samples.
     epoch, sub_epoch : int, optional
         Which steps; by default the first sub-epoch that is left to read.
     window : int, optional
@@ -67,7 +67,7 @@ def mixing(
     Raises
     ------
     IndexPlanError
-        If matplotlib is missing, the order deals bins, or a number is out of range.
+        If matplotlib is missing, the order has bins, or a number is out of range.
 
     Examples
     --------

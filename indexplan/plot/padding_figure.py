@@ -43,7 +43,7 @@ def padding(
     Parameters
     ----------
     plan : Plan
-        With an order that deals bins, such as `LengthGrouped`, `TokenBudget` or `Packed`.
+        With an order of bins, such as `LengthGrouped`, `TokenBudget` or `Packed`.
     epoch, sub_epoch : int, optional
         Which steps; by default the first sub-epoch that is left to read.
     lengths : array_like of int, shape (num_samples,), optional
@@ -60,7 +60,7 @@ def padding(
     Raises
     ------
     IndexPlanError
-        If matplotlib is missing, the order deals single samples or has no lengths, there is another
+        If matplotlib is missing, the order has no bins or has no lengths, there is another
         number of lengths than samples, or the sub-epoch is out of range or has no steps.
 
     Examples

@@ -173,7 +173,7 @@ def _rows(plan: Plan, epochs: Sequence[int], numbers: list[int]) -> list[Row]:
 def _joined(rows: list[Row], epochs: Sequence[int]) -> list[Row]:
     """Return sampled rows, extended to the next row of the same phase.
 
-    Phases follow each other, so what is between two rows of one phase is of that phase too.
+    Phases follow each other, so what is between two rows of one phase belongs to that phase too.
     """
     if not rows:
         return rows

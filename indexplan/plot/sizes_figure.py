@@ -54,7 +54,7 @@ def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = No
     matplotlib.figure.Figure
         A panel of bars for each policy, a group for each of the last steps and a bar for each rank:
         units read once, padded slots, and units of the next sub-epoch or epoch. Dropped units are
-        one bar, as high as if they were dealt to all ranks.
+        one bar, as high as if all ranks shared them.
 
     Raises
     ------

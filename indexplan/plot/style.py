@@ -71,7 +71,7 @@ def panels(figure: Figure, rows: int = 1, columns: int = 1, **options: Any) -> n
 
 
 def counting(axis: Any, most: int = TICKS) -> None:
-    """Put ticks at whole numbers only, and label them so that no two look the same."""
+    """Put ticks at whole numbers only, and give each a label that differs from the others."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     class Counts(FuncFormatter):

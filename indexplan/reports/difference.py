@@ -37,12 +37,13 @@ class Difference(Answer):
     steps_from : (int, int, int) or None
         The first step that reads other positions of the order; None if all read the same.
     ranks_from : (int, int, int) or None
-        The first step that deals its units to the ranks in another way; None if none does.
+        The first step that divides its
+        units among the ranks in another way; None if none does.
     phases_from : (int, int, int) or None
         The first step with other parameters of the schedule, or other inner batches; None if none
         has. In each epoch, steps are compared until they read other positions.
     resumable : bool
-        Whether the second plan can go on from a cursor of the first: it can if the order and
+        Whether the second plan can continue from a cursor of the first: it can if the order and
         sub_epochs are the same.
     words : tuple of str
         The same in words, a line each.
@@ -216,7 +217,7 @@ def _listed(epochs: list[int]) -> str:
 class _Row(NamedTuple):
     """Equal steps in a row: `num` of `size` places each, from `start` on.
 
-    A padded step `wraps`: past the second of these positions it goes on at the first.
+    A padded step `wraps`: past the second of these positions it continues at the first.
     """
 
     where: Step

@@ -229,7 +229,7 @@ def _slots_of(plan: Plan, steps: Steps, step: int, rank: int, valid: int) -> tup
 
 
 def _balanced(plan: Plan, steps: Steps, step: int) -> list[str]:
-    """Return what is wrong with which units of a step balance deals to its ranks."""
+    """Return what is wrong with which units of a step balance gives its ranks."""
     ((cells, units),) = layout_of(plan).dealt(steps, step, step + 1)
     once = np.array_equal(np.sort(units), np.arange(steps.valid(*steps.interval(step))))
     if once and cells.sizes.sum() == len(units):

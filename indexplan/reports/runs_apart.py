@@ -40,7 +40,7 @@ class RunDifference(Answer):
     steps_from : int or None
         The first step that reads other units, or the same in another sequence; None if none does.
     ranks_from : int or None
-        The first step that deals its units to ranks or inner batches in another way, or reads
+        The first step that divides its units among ranks or inner batches in another way, or reads
         others; None if none does.
     why : tuple of str
         What differs at `steps_from`, or else at `ranks_from`: fields of the two plans, such as
@@ -112,7 +112,7 @@ class _Row(NamedTuple):
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """What tells where the steps lie in an order."""
+        """What says where in an order the steps are."""
         steps = self.steps
         wraps = (steps.first, steps.stop) if steps.policy.repeats else (0, 0)
         return steps.epoch, self.start, self.size, *wraps

@@ -117,7 +117,7 @@ def draws(plan: Plan, epoch: int | None = None) -> Draws:
     To check the weights of a mixture or of classes. If the epoch has more than about 2**25 samples,
     only its first steps are drawn; if a single step has more, only a part of it.
 
-    A mixture's weights count units. So if its sources deal bins, bins are counted, not the samples
+    A mixture's weights count units. So if its sources have bins, bins are counted, not the samples
     in them; the shares of samples differ where bins differ in size.
 
     Parameters

@@ -37,7 +37,7 @@ FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many
 def show_batch(plan: Plan, where: dict[str, Any], dataset: Dataset | Shards | None) -> Shown:
     """Return a batch's indices, and the names of its files if the dataset has names.
 
-    Where the order deals bins, each has a line, or with names a paragraph; where it cuts samples,
+    Where the order has bins, each has a line, or with names a paragraph; where it cuts samples,
     each index comes with the part that is read.
     """
     batch = plan.units(**where)

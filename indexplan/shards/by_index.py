@@ -72,7 +72,7 @@ def _count(place: Place, name: str, what: str, value: Any) -> int:
 
 
 def read_mds(place: Place, name: str, count: bool) -> Listed:
-    """Read MosaicML Streaming's index.json, and compare it with the shards beside it."""
+    """Read MosaicML Streaming's index.json, and compare it with the shards next to it."""
     listed = read_object(place, name).get("shards")
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         raise _index_error(place, name, "list shards", listed)
@@ -122,7 +122,7 @@ def _same_bytes(
 
 
 def read_wids(place: Place, name: str, count: bool) -> Listed:
-    """Read an index of WebDataset's wids, and compare it with the shards beside it."""
+    """Read an index of WebDataset's wids, and compare it with the shards next to it."""
     index = read_object(place, name)
     listed = index.get("shardlist")
     if index.get("wids_version") != 1 or index.get("datasets"):

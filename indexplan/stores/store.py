@@ -52,7 +52,7 @@ class Store(Protocol):
         """Make sure that files which are there survive a power cut, whoever wrote them."""
 
     def sweep(self, names: Iterable[str]) -> None:
-        """Remove what dead builders left beside these files."""
+        """Remove what dead builders left next to these files."""
 
     def absolute(self) -> str:
         """Return the path that names this place from any working directory."""

@@ -1,7 +1,7 @@
 """Temporary files: each has a name that no other builder uses, and is locked while it is written.
 
 A builder that is killed leaves its temporary file behind, but the kernel releases its lock. The
-next builder there removes the file. So no live builder loses one, and none stays for ever.
+next builder there removes the file. So no live builder loses one, and none stays behind.
 """
 
 from __future__ import annotations

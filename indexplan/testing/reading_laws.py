@@ -102,7 +102,7 @@ def _written(look: Look) -> Found:
 
 
 def _shared(row: Row, units: Units) -> str:
-    """Return a problem if what was dealt is wrong, or changes when it is written to."""
+    """Return a problem if what `deal` wrote is wrong, or changes when it is written to."""
     num, num_samples, cut = len(row.positions), row.offsets[-1], row.order.traits.cuts_samples
     for name, array, size in (("samples", units.samples, num_samples), ("sizes", units.sizes, num)):
         if array.dtype != np.int64 or array.shape != (size,):
