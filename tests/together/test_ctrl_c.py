@@ -35,6 +35,7 @@ import numpy as np
 import indexplan as ip
 
 signal.alarm(300)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job of a script inherits none
 drawn = np.random.default_rng(1)
 lengths = ip.Column(drawn.integers(1, 2**30, 50_000))
 weights = ip.Column(drawn.random(500_000))
