@@ -8,7 +8,7 @@
 int main(void) {
   uint64_t run[6];
   while (fread(run, sizeof run, 1, stdin) == 1) {
-    const shuffle_v1 s = shuffle_v1_make(run[0], run[1], run[2], (uint32_t)run[3]);
+    const shuffle_v1 s = shuffle_v1_make(run[0], run[1], run[2], run[3]);
     const uint64_t start = run[4];
     const size_t num = (size_t)run[5];
     uint64_t *out = (uint64_t *)malloc((num + 1) * sizeof *out);

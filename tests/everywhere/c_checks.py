@@ -64,7 +64,7 @@ def test_a_million_values(program: Path) -> None:
 
 
 def test_numbers_outside(program: Path) -> None:
-    """No index is made up past the end, nor for sizes that no shuffle has."""
+    """No index is made up past the end, nor for sizes and epochs that no shuffle has."""
     past = [
         Run(10, 0, 0, 7, 100),
         Run(10, 0, 0, 10, 3),
@@ -73,11 +73,14 @@ def test_numbers_outside(program: Path) -> None:
         Run(0, 0, 0, 0, 3),
         Run(2**63, 0, 0, 0, 3),
         Run(2**64 - 1, 0, 0, 0, 3),
+        Run(10, 0, 2**32, 0, 3),  # which isn't epoch 0
+        Run(10, 0, 2**64 - 1, 0, 10),
+        Run(2**63 - 1, 0, 2**63 + 5, 2, 4),
     ]
     first, _, _, fourth, *_ = found = [each.tolist() for each in c.indices(program, past)]
     assert first == [*ip.Shuffle(10).take(0, 7, 10), *[NONE] * 97]
     assert fourth == [*ip.Shuffle(2**63 - 1).take(0, 2**63 - 3, 2**63 - 1), NONE, NONE]
-    for at in (1, 2, 4, 5, 6):
+    for at in (1, 2, *range(4, len(past))):
         assert found[at] == [NONE] * past[at].num
 
 

@@ -23,7 +23,8 @@
 #define SHUFFLE_V1_BOTH static inline
 #endif
 
-/* What a number outside [0, n) has for an answer; and every number, if n is 0 or past 2**63 - 1. */
+/* What a number outside [0, n) has for an answer; and every number, if n is 0 or past 2**63 - 1, or
+   if the epoch is past 2**32 - 1. */
 #define SHUFFLE_V1_NONE (~(uint64_t)0)
 
 typedef struct {
@@ -51,13 +52,13 @@ SHUFFLE_V1_BOTH void shuffle_v1_mix(uint32_t pool[4], uint32_t word, uint32_t *f
 /* The shuffle of an epoch. The seed is seed_high * 2**64 + seed_low. The key words are those of
    numpy.random.SeedSequence(seed, spawn_key=(0, epoch, n)). */
 SHUFFLE_V1_BOTH shuffle_v1 shuffle_v1_make(uint64_t n, uint64_t seed_low, uint64_t seed_high,
-                                           uint32_t epoch) {
+                                           uint64_t epoch) {
   const uint32_t seed[4] = {(uint32_t)seed_low, (uint32_t)(seed_low >> 32),
                             (uint32_t)seed_high, (uint32_t)(seed_high >> 32)};
   shuffle_v1 s;
   uint32_t pool[4], factor = 0x43B0D7E5u;
   uint64_t a = 0, b;
-  s.n = n >> 63 ? 0 : n;
+  s.n = n >> 63 || epoch >> 32 ? 0 : n;
   for (uint64_t bit = (uint64_t)1 << 31; bit; bit >>= 1) a |= (a | bit) * (a | bit) < s.n ? bit : 0;
   a += 1; /* the largest number whose square is below n, plus one */
   b = s.n ? (s.n - 1) / a + 1 : 2;
@@ -67,7 +68,7 @@ SHUFFLE_V1_BOTH shuffle_v1 shuffle_v1_make(uint64_t n, uint64_t seed_low, uint64
   for (int i = 0; i < 4; i++) pool[i] = shuffle_v1_hash(seed[i], &factor, 0x931E8875u);
   for (int i = 0; i < 4; i++) shuffle_v1_mix(pool, pool[i], &factor, i);
   shuffle_v1_mix(pool, 0, &factor, -1);
-  shuffle_v1_mix(pool, epoch, &factor, -1);
+  shuffle_v1_mix(pool, (uint32_t)epoch, &factor, -1);
   shuffle_v1_mix(pool, (uint32_t)n, &factor, -1);
   if (n >> 32) shuffle_v1_mix(pool, (uint32_t)(n >> 32), &factor, -1);
   factor = 0x8B51F9DDu;
