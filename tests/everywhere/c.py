@@ -28,7 +28,7 @@ COMPILERS = [
     ["clang++", "-x", "c++", "-std=c++11", "-O2", *WARNINGS],
     ["nvcc", "-x", "cu", "-O2", "-Werror", "all-warnings"],  # what runs on the host
 ]
-NEEDED = {"gcc", "g++"}  # CI has them; the others are taken where they are
+NEEDED = {"gcc", "g++", "clang", "clang++"}  # CI installs them; nvcc is taken where it is
 BUILDS = [each for each in COMPILERS if each[0] in NEEDED or shutil.which(each[0])]
 NAMES = [" ".join(each for each in build if each not in WARNINGS) for build in BUILDS]
 
