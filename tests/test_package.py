@@ -57,6 +57,30 @@ def test_addresses_agree(project: ProjectMetadata[Any], address: str) -> None:
     assert {address} == set(found)
 
 
+def test_commands_install_what_there_is(project: ProjectMetadata[Any]) -> None:
+    """Each `pip install` of a page, a notebook or a message names an extra or a group we have.
+
+    Results of measurements show the commands of their day.
+    """
+    extras = {*project.core.optional_dependencies}
+    groups = {*project.config["dependency-groups"]}
+    folders = ("docs", "indexplan", "adapters", "benchmarks", "tests", ".github")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
+    files += [*ROOT.glob("*.md"), ROOT / "mkdocs.yml", ROOT / ".ci" / "run"]
+    found: dict[str, set[str]] = {}
+    for file in files:
+        if file.suffix in {"", ".md", ".ipynb", ".py", ".yml"}:
+            text = file.read_text()
+            named = re.findall(r"pip install [^\n]*?(?:\.|indexplan)\[([a-z,]+)\]", text)
+            asked = re.findall(r"--group\s+([a-z]+)", text)
+            found[str(file.relative_to(ROOT))] = {*",".join(named).split(","), *asked} - {""}
+            assert {*",".join(named).split(",")} <= {"", *extras}, file
+            assert {*asked} <= groups, file
+    assert {"torch", "cli", "test"} <= found["README.md"]
+    assert {"bench"} == found["docs/benchmarks.md"]
+    assert {"plot"} == found["docs/notebooks/a-plan-looked-at.ipynb"]
+
+
 def test_citation_agrees(project: ProjectMetadata[Any], address: str) -> None:
     """CITATION.cff says what the package says of itself."""
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())

@@ -162,7 +162,7 @@ BINNERS = (
         ("batches",),
         note="A sort inside random mega-batches of 50 batches.",
         beside="indexplan, 32 buckets",
-        cure="pip install -e '.[trainers]'",
+        cure="pip install -e . --group test",
     ),
     Entry(
         "fairseq batch_by_size",
