@@ -25,6 +25,7 @@ import indexplan_jax
 import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
+from tests.support.headings import anchors
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[1]
@@ -74,15 +75,15 @@ def test_readme_runs(tmp_path: Path) -> None:
     assert 3 * 32 + (32 - 5) + 32 == len(steps)
 
 
-def rows_of_readme() -> list[list[str]]:
-    """The rows of README's table of what to write."""
-    text = (ROOT / "README.md").read_text()
+def rows_of_home() -> list[list[str]]:
+    """The rows of the home page's table of what to write."""
+    text = (ROOT / "docs" / "index.md").read_text()
     (table,) = re.findall(r"^\| you have, or want .*\n\|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()]
 
 
-def test_readme_says_what_to_write(tmp_path: Path) -> None:
-    """What README's table tells to write makes a plan, or reads one."""
+def test_home_says_what_to_write(tmp_path: Path) -> None:
+    """What the home page's table tells to write makes a plan, or reads one."""
     (tmp_path / "data").mkdir()
     pq.write_table(pa.table({"id": np.arange(10)}), tmp_path / "data" / "0.parquet")
     names = {
@@ -92,7 +93,7 @@ def test_readme_says_what_to_write(tmp_path: Path) -> None:
         "num_tokens": 9_000,
     }
     names |= {"weights": np.ones(10), "labels": np.arange(10) % 2, "lengths": np.full(10, 700)}
-    for _, code, _ in rows_of_readme():
+    for _, code, _ in rows_of_home():
         plan = names["plan"] = ip.Plan(ip.Shuffle(1000), batch_size=2)
         for written in re.findall(r"`(.*?)`", code):
             with inside(tmp_path):
@@ -344,12 +345,6 @@ def test_links_lead_somewhere() -> None:
             assert file.exists(), f"{page.name}: {target}"
             if anchor and not anchor.startswith("#indexplan."):  # the strict build checks names
                 assert anchor[1:] in anchors(file), f"{page.name}: {target}{anchor}"
-
-
-def anchors(page: Path) -> set[str]:
-    """The names that GitHub gives to the headings of a page."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 NUMBER = r"(?<![\w.-])\d[\d,]*(?:\.\d+)?(?:e-\d+)?"
