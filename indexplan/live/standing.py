@@ -153,9 +153,9 @@ class Standing:
         world_size : int
             Number of ranks that take part in this step, 1 <= world_size <= max_world.
         rank : int
-            0 <= rank < world_size. A process that takes no part, as it is a spare or still being
-            given its state, may ask for any, so that it runs the same code; its gradients must not
-            count.
+            0 <= rank < world_size. A process that doesn't take part in this step (a spare, or one
+            still receiving its state) may pass any rank to run the same code, but its gradients
+            must not count.
         units : bool, default False
             Return what `Plan.units` does: bins, and parts of samples, told apart.
 

@@ -359,7 +359,7 @@ class Without(Gaps):
         asked = np.array([index])
         for (at, position, samples), _ in zip(self._groups, self._in_force(epoch), strict=False):
             if index in samples[samples.searchsorted(asked) % len(samples)]:
-                return f"excluded: the run reads it no more since epoch {at}, position {position:,}"
+                return f"excluded: not read from epoch {at}, position {position:,} on"
         return self.order._why_left_out(epoch, index)  # noqa: SLF001 (of an order too)
 
     # What a run may continue with.

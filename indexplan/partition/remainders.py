@@ -54,6 +54,6 @@ class Policy:
 REMAINDERS: dict[Remainder, Policy] = {
     "drop": Policy("units that do not fill a global batch are not read", leaves=True),
     "pad": Policy("the sub-epoch's first units fill the last step", repeats=True),
-    "spread": Policy("every unit is read once; steps differ by one at most"),
+    "spread": Policy("every unit is read once; batches may be one smaller"),
     "carry": Policy("the next epoch's first units fill the last step", crosses=True),
 }

@@ -127,7 +127,7 @@ def diff(
     ranks            different since epoch 0, sub-epoch 0, step 0
     phases           the same parameters and inner batches, as far as steps are the same
     epoch 0          7 steps instead of 8, 104 dropped instead of 0, 0 padded
-    resume           the second goes on from any cursor of the first
+    resume           the second plan can resume from any cursor of the first
     """
     if isinstance(a, Ledger) and isinstance(b, Ledger):
         if epochs is not None:
@@ -170,7 +170,7 @@ def _of_plans(a: Plan, b: Plan, epochs: Iterable[int] | None) -> Difference:
         "ranks": _since(first.get("ranks"), "the same share of each step") + ranks,
         "phases": _since(first.get("phases"), "the same parameters and inner batches" + far),
         **{f"epoch {epoch}": _account_in_words(a, b, epoch) for epoch in compared[:SHOWN]},
-        "resume": "the second goes on from any cursor of the first"
+        "resume": "the second plan can resume from any cursor of the first"
         if resumable
         else _refusal(a, b),
     }
@@ -189,9 +189,9 @@ def _refusal(a: Plan, b: Plan) -> str:
     """Return which of the first plan's cursors the second refuses, in words."""
     at = b.order._parts_from(a.order.to_dict())  # noqa: SLF001 (of an order, for this)
     if at is None or a.sub_epochs != b.sub_epochs:
-        return "the second refuses the first's cursors: order and sub_epochs must be the same"
+        return "the second plan can't resume from the first: order and sub_epochs must be the same"
     until = f"up to epoch {at[0]}, position {at[1]}"
-    return f"the second goes on from the first's cursors {until}, where its order changes"
+    return f"the second plan can resume from the first's cursors {until}, where its order changes"
 
 
 def _changing(a: Plan, b: Plan, started: int) -> list[int]:

@@ -75,10 +75,10 @@ class Work:
         one, other = self.ratios_in_turn
         words = ""
         if (self.in_turn[:, 1] != self.balanced.max(axis=1)).any():
-            words = f"; if ranks wait after every inner batch, {other:.3f} instead of {one:.3f}"
+            words = f"; if ranks wait after every inner batch, {other:.3f} ({one:.3f} without)"
         return (
-            f"the slowest rank of a step has {after:.3f} times the mean, instead of {before:.3f}"
-            f"{words}; the costliest unit alone makes {bound:.3f}; averages of {looked}"
+            f"the slowest rank has {after:.3f} times the mean work ({before:.3f} without balance; "
+            f"the costliest unit alone forces at least {bound:.3f}){words}; averaged over {looked}"
         )
 
 

@@ -146,8 +146,8 @@ def draws(plan: Plan, epoch: int | None = None) -> Draws:
     order = plan.order
     if not order.group_names:
         cure: str = Cure(
-            "plan.account counts units without groups",
-            "`indexplan show` counts units without groups",
+            "this plan has no classes or sources to count; plan.account counts its units",
+            "this plan has no classes or sources to count; `indexplan show` counts its units",
         )
         raise wrong("an order", "one with groups, such as a Mixture", order.algorithm, cure)
     epoch = plan.start.epoch if epoch is None else check_epoch(epoch)

@@ -75,7 +75,7 @@ def show_step(plan: Plan, epoch: int, sub_epoch: int | None, step: int) -> Shown
     more = " ..." if (plan.world_size or 0) > SHOWN else ""
     words = (
         f"units over all ranks  {data['step_size']}\n"
-        f"units of ranks 0, 1,  {' '.join(map(str, sizes)) or 'world_size is open'}{more}\n"
+        f"units of each rank    {' '.join(map(str, sizes)) or 'world_size is open'}{more}\n"
         f"phase                 {_phase_in_words(phase)}"
     )
     return Shown(data, words)
@@ -115,7 +115,7 @@ def show_plan(
 
 def _fields(plan: Plan, manifest: Manifest | None) -> Shown:
     """Return what the plan is, and what is stored of it."""
-    dataset, files = None, "none: a spec alone"
+    dataset, files = None, "none (the plan isn't stored)"
     data: dict[str, Any] = {"plan": plan.to_dict(), "fingerprint": plan.fingerprint}
     data |= {"epochs": None, "num_bytes": None, "dataset": None}
     if manifest is not None:
@@ -310,7 +310,7 @@ def _in_words(value: Any) -> str:
 def _unit_in_words(order: Order) -> str:
     """Return what the counts of units below are counts of."""
     if not order.deals_bins:
-        return "a sample, as this order makes no bins of several"
+        return "one sample (this order makes no bins)"
     of = "samples, or parts of samples," if order.traits.cuts_samples else "samples"
     return f"a bin: {of} that are read together, by one rank in one step"
 

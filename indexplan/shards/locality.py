@@ -38,21 +38,21 @@ def _of_sizes(plan: Plan, order: dict[str, Any], nodes: int) -> tuple[str, ...]:
     lanes, stripe, sizes = order["lanes"], order["stripe"], sorted(set(layout.partition.sizes))
     uneven = [size for size in sizes if size % layout.world_size]
     if uneven:
-        words = f"the global batch of {uneven[0]:,} is no multiple of {layout.world_size} ranks"
-        return (f"{words}, so that shares move from step to step; choose one that is",)
+        words = f"the global batch ({uneven[0]:,}) isn't a multiple of {layout.world_size} ranks"
+        return (f"{words}, so shares move from step to step; choose one that is",)
     for size in sizes:
         if stripe % size:
-            words = f"stripe={stripe} is no multiple of the global batch of {size:,}"
+            words = f"stripe={stripe} isn't a multiple of the global batch ({size:,})"
         elif lanes % (stripe // size):
-            words = f"lanes={lanes} is no multiple of the {stripe // size} steps of a stripe"
+            words = f"lanes={lanes} isn't a multiple of the {stripe // size} steps of a stripe"
         elif lanes * size // stripe % nodes:
             each = lanes * size // stripe
             words = f"{nodes} nodes cannot evenly share the lanes of a step, {each}"
         else:
             continue
         found = fitting(lanes, stripe, sizes, nodes)
-        cure = "lanes={}, stripe={} would do".format(*found) if found else "use other batches"
-        return (f"{words}, so that nodes change lanes; {cure}",)
+        cure = "use lanes={}, stripe={}".format(*found) if found else "use other batches"
+        return (f"{words}, so nodes will switch lanes; {cure}",)
     return ()
 
 
@@ -107,7 +107,7 @@ def _of_steps(plan: Plan, order: dict[str, Any], epochs: Iterable[int]) -> tuple
             else:
                 why = "a phase begins in the middle of a step"
                 cure = "begin it where one ends"
-            return (f"epoch {epoch}: {why}, so that nodes change lanes; {cure}",)
+            return (f"epoch {epoch}: {why}, so nodes will switch lanes; {cure}",)
     return ()
 
 

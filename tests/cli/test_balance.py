@@ -64,9 +64,9 @@ def test_show(capsys: pytest.CaptureFixture[str]) -> None:
         assert ratios[name] == pytest.approx(said["work"]["ratios"][f"{name}_in_turn"])
     assert 1.0 == said["work"]["ratios"]["bound"]
     words = (
-        f"work: the slowest rank of a step has {ratios['balanced']:.3f} times the mean, instead of "
-        f"{ratios['as_dealt']:.3f}; the costliest unit alone makes 1.000; averages of 3 of 3 steps "
-        "of epoch 0\n"
+        f"work: the slowest rank has {ratios['balanced']:.3f} times the mean work "
+        f"({ratios['as_dealt']:.3f} without balance; the costliest unit alone forces at least "
+        "1.000); averaged over 3 of 3 steps of epoch 0\n"
     )
     text = run(capsys, "show", "a.plan")
     assert words in text

@@ -112,9 +112,9 @@ def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     row = "          22     1,000       0      0 15 to 16 333 to 334"
     assert (
         "order        1,000 samples, shuffle-v1, seed 0\n"
-        "unit         a sample, as this order makes no bins of several\n"
+        "unit         one sample (this order makes no bins)\n"
         "partition    3 ranks, 16 units per rank and step, 2 sub-epochs an epoch\n"
-        "remainder    spread: every unit is read once; steps differ by one at most\n"
+        "remainder    spread: every unit is read once; batches may be one smaller\n"
         "dataset      none remembered\n"
         "files        2 epochs, 8,256 bytes\n"
         f"fingerprint  {PLAN.fingerprint}\n"
@@ -170,7 +170,7 @@ def test_show_step(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A step in words and as JSON, with the cursor to resume from."""
     where = ["show", path, "--epoch", "1", "--sub-epoch", "0", "--step", "4"]
     assert (
-        "units over all ranks  46\nunits of ranks 0, 1,  15 16 15\nphase                 16\n"
+        "units over all ranks  46\nunits of each rank    15 16 15\nphase                 16\n"
     ) == run(capsys, *where)
     data = json.loads(run(capsys, *where, "--json"))
     assert PLAN.cursor(1, 0, step=4) == ip.Cursor.from_dict(data["cursor"])

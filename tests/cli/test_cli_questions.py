@@ -24,7 +24,7 @@ def spec(tmp_path: Path) -> str:
 def test_show_a_spec(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A plan that is not stored is shown as far as it goes, with the code that reads it."""
     said = run(capsys, "show", spec)
-    assert "files        none: a spec alone\n" in said
+    assert "files        none (the plan isn't stored)\n" in said
     assert ["2", "2", "8", "3", "0", "2", "4"] == rows(said)[-1]
     code = said[said.index("import indexplan as ip, pathlib\n") :]
     exec(code, names := dict[str, Any]())  # noqa: S102 (what people are told to copy)

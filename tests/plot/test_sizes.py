@@ -40,7 +40,7 @@ def test_sizes() -> None:
     words = {
         "drop": "11 units dropped (2.75 a rank)",
         "pad": "21 slots padded, from step 6, rank 1 on",
-        "spread": "every unit is read once; steps differ by one at most",
+        "spread": "every unit is read once; batches may be one smaller",
         "carry": "21 units of what comes next, from step 6, rank 1 on",
     }
     assert words.items() <= said(figure).items()

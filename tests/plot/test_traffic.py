@@ -84,7 +84,7 @@ def test_show_tells_what_would_keep_lanes(
         spec.write_text(plan.to_json())
         assert 0 == main(["show", str(spec), *where])
         said = capsys.readouterr().out
-        assert (plan is not PLAN) == ("lanes, stripe=" in said or "would do" in said)
+        assert (plan is not PLAN) == ("lanes, stripe=" in said or "use lanes=" in said)
         assert 0 == main(["show", str(spec), *where, "--json"])
         advice = ip.traffic(plan).advice
         assert list(advice) == json.loads(capsys.readouterr().out)["locality"]

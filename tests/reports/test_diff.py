@@ -115,8 +115,8 @@ def test_a_plan_does_not_differ_from_itself(plan: ip.Plan) -> None:
             ip.Plan(ip.Shuffle(1000, seed=5), world_size=8, batch_size=16),
             [
                 "order            different: seed 5 instead of 0",
-                "resume           the second refuses the first's cursors: order and sub_epochs "
-                "must be the same",
+                "resume           the second plan can't resume from the first: order and "
+                "sub_epochs must be the same",
             ],
         ),
         (

@@ -168,7 +168,7 @@ def stopped(step: int) -> ip.Plan:
     return plan.replace(batch_size=8).resume(plan.cursor(0, step=step))
 
 
-CHANGE = ", so that nodes change lanes; "
+CHANGE = ", so nodes will switch lanes; "
 ADVICE: dict[str, tuple[Callable[[], tuple[str, ...]], str]] = {
     "drop": (asked, ""),
     "pad": (lambda: asked(remainder="pad"), ""),
@@ -192,20 +192,20 @@ ADVICE: dict[str, tuple[Callable[[], tuple[str, ...]], str]] = {
     ),
     "shares that move": (
         lambda: asked(batch_size=None, global_batch_size=60),
-        "the global batch of 60 is no multiple of 8 ranks, so that shares move from step to step; "
+        "the global batch (60) isn't a multiple of 8 ranks, so shares move from step to step; "
         "choose one that is",
     ),
     "stripe": (
         lambda: asked(batch_size=12),
-        f"stripe=256 is no multiple of the global batch of 96{CHANGE}lanes=32, stripe=192 would do",
+        f"stripe=256 isn't a multiple of the global batch (96){CHANGE}use lanes=32, stripe=192",
     ),
     "lanes": (
         lambda: asked(order(lanes=16, stripe=768)),
-        f"lanes=16 is no multiple of the 12 steps of a stripe{CHANGE}lanes=16, stripe=256 would do",
+        f"lanes=16 isn't a multiple of the 12 steps of a stripe{CHANGE}use lanes=16, stripe=256",
     ),
     "lanes of a step": (
         lambda: asked(order(lanes=12, stripe=768)),
-        f"4 nodes cannot evenly share the lanes of a step, 1{CHANGE}lanes=12, stripe=192 would do",
+        f"4 nodes cannot evenly share the lanes of a step, 1{CHANGE}use lanes=12, stripe=192",
     ),
     "spread": (
         lambda: asked(remainder="spread"),
