@@ -91,22 +91,22 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return c.build(command, EXAMPLE, tmp_path_factory.mktemp("example") / "rank_batches")
 
 
-def answered(example: Path, folder: Path, text: str, *numbers: int) -> tuple[list[str], str]:
+def answered(example: Path, folder: Path, text: str, *numbers: int | str) -> tuple[list[str], str]:
     """Return the lines that the example prints for a plan's text, and what it says of errors."""
     (folder / "plan.json").write_text(text)
     command = [str(example), str(folder / "plan.json"), *map(str, numbers)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode == 0) == (not done.stderr)
+    assert done.returncode == bool(done.stderr)
     return done.stdout.splitlines(), done.stderr
 
 
 @settings(max_examples=300)
 @given(
-    st.integers(1, 400),
+    st.one_of(st.integers(1, 400), st.integers(2000, 5000)),
     st.integers(0, 10**18),
     st.integers(0, 2**32 - 1),
     st.integers(1, 7),
-    st.integers(1, 9),
+    st.one_of(st.integers(1, 9), st.integers(900, 2500), st.sampled_from([2**58, 2**59, 2**61])),
     st.sampled_from(["drop", "spread"]),
     st.data(),
 )
@@ -121,7 +121,7 @@ def test_the_example_reads_a_plan(
     data: st.DataObject,
 ) -> None:
     """It prints each batch of a rank, as `plan.batches` has them, empty ones too."""
-    order = ip.Shuffle(n, seed)
+    order, world_size = ip.Shuffle(n, seed), min(world_size, (2**62 - 1) // batch_size)
     plan = ip.Plan(order, world_size=world_size, batch_size=batch_size, remainder=remainder)
     rank = data.draw(st.integers(0, world_size - 1))
     expected = [" ".join(map(str, batch)) for batch in plan.batches(epoch, rank=rank)]
@@ -144,9 +144,27 @@ def test_the_example_refuses_other_plans(example: Path, tmp_path: Path) -> None:
         plan.resume(plan.cursor(0, step=3)),
     ]
     refused = ([], "not a plan that this program reads\n")
-    for text in [*(other.to_json() for other in others), plan.to_json() + "1", "", "x" * 2000]:
-        assert refused == answered(example, tmp_path, text, 0, 1)
-    assert ([], "no such epoch or rank\n") == answered(example, tmp_path, plan.to_json(), 0, 2)
+    text = plan.to_json()
+    no_plans = [text.replace(":5,", f":{number},") for number in (0, 2**61, 2**63, 9 * 10**18)]
+    no_plans += [text.replace(":100,", f":{number},") for number in (0, 2**63)]
+    no_plans += [text.replace('world_size":2', f'world_size":{n}') for n in (0, 2**63, -2)]
+    assert text not in no_plans
+    for other in [*(each.to_json() for each in others), *no_plans, text + "1", "", "x" * 2000]:
+        assert refused == answered(example, tmp_path, other, 0, 1)
+
+
+@pytest.mark.parametrize(
+    "given", ["", "zero", "1e3", "0x1", "1.0", " 1", "1 ", "+1", "-1", "-18446744073709551615",
+              "18446744073709551616", "18446744073709551617", "4294967296"],
+)  # fmt: skip
+def test_the_example_refuses_what_is_no_number(example: Path, tmp_path: Path, given: str) -> None:
+    """Epochs and ranks that it does not have, and texts that are none."""
+    plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=5).to_json()
+    said = f'EPOCH must be a number in [0, 2**32); got "{given}"\n'
+    assert ([], said) == answered(example, tmp_path, plan, given, 1)
+    for rank in (given, "2"):
+        said = f'RANK must be a number in [0, 2); got "{rank}"\n'
+        assert ([], said) == answered(example, tmp_path, plan, 0, rank)
 
 
 def test_the_page(tmp_path: Path) -> None:
