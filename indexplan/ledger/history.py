@@ -93,6 +93,8 @@ class History:
         The steps that count, rising.
     void : list of list of Segment
         Those that a return to a checkpoint has undone: a list for each return.
+    newest_data : int
+        The last line that names a dataset; 0 if none does.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -100,6 +102,7 @@ class History:
         self.plans: dict[int, NamedPlan] = {}
         self.live: list[Segment] = []
         self.void: list[list[Segment]] = []
+        self.newest_data = 0
         self.begun: Resume | None = None
         self._stretches: list[Stretch] | None = None  # of the steps that count
         self._first = 0
@@ -130,6 +133,7 @@ class History:
         self._stretches = None
         if isinstance(line, PlanLine):
             self.plans[number] = NamedPlan(line, self._columns)
+            self.newest_data = self.newest_data if line.data is None else number
         elif isinstance(line, RunLine):
             self._run(line, number)
         elif isinstance(line, DiscardLine):
@@ -220,6 +224,16 @@ class History:
                 [(each.start.epoch, each.start.position) for each in group],
             )
             for (epoch, _), group in found.items()
+        ]
+
+    def under_newest_lines(self, segments: list[Segment]) -> list[Segment]:
+        """Return segments by the newest line of each plan, as one may have several for its data."""
+        numbers = {each.fingerprint: number for number, each in self.plans.items()}
+        return [
+            each._replace(plan=numbers[self.plans[each.plan].fingerprint])
+            if each.plan in self.plans
+            else each
+            for each in segments
         ]
 
     def tail(self, digest: str, num_lines: int) -> Tail:

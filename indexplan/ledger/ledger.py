@@ -23,6 +23,7 @@ from indexplan.errors import (
 from indexplan.ledger.account import LedgerAccount, account_of
 from indexplan.ledger.at import At
 from indexplan.ledger.by_sample import Read, Seen, reads_in
+from indexplan.ledger.data import line_of_data, may_name, may_open
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History, Segment, history_of, resumed, same_until
 from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_note
@@ -39,6 +40,8 @@ from indexplan.shards.dataset import Dataset, dataset_of
 
 NAME_A_RANK = "name one of the ranks that read this step"
 LEAVE_OUT = "leave it out for the whole run"
+RESTORE = "restore the dataset, or build a new plan for this one"
+JOIN = "restore the dataset, or let new samples join by mixture.with_phase(..., sources=...)"
 
 
 class Ledger(Answer):
@@ -56,7 +59,8 @@ class Ledger(Answer):
         The file; it need not be there. Columns of its plans, such as weights, are kept next to it,
         in the folder `columns`.
     data : Dataset or Shards, optional
-        The identity of the dataset, to be written with each plan, and compared with what is there.
+        The identity of the dataset, to be written with each plan, and compared with what is there:
+        it stays the same until sources join. Pass it whenever you open the ledger to write.
 
     Raises
     ------
@@ -99,12 +103,21 @@ class Ledger(Answer):
             raise PlanFileError(error.what, error.rule, error.got, error.cure) from error
 
     def _check_data(self) -> None:
-        for number, named in self._history.plans.items():
-            if named.line.data is not None and self.data is not None:
-                try:
-                    self.data.check_same(Dataset.from_dict(named.line.data))
-                except IndexPlanError as error:
-                    raise in_file(self._file.where(number), error) from error
+        try:
+            right = self.data is None or may_open(self._history, self.data)
+        except IndexPlanError as error:
+            raise in_file(self._file.where(line_of_data(self._history)), error) from error
+        if self.data is not None and not right:
+            self._refuse_data(self._history, self.data, RESTORE)
+
+    def _refuse_data(self, history: History, data: Dataset, cure: str) -> None:
+        """Raise `PlanFileError` for a dataset that is not the one which the ledger names."""
+        number = line_of_data(history)
+        try:
+            data.check_same(Dataset.from_dict(history.plans[number].line.data or {}))
+        except IndexPlanError as error:
+            what = f"{self._file.where(number)}: {error.what}"
+            raise PlanFileError(what, error.rule, error.got, cure) from error
 
     # --- where the run stands
 
@@ -176,7 +189,11 @@ class Ledger(Answer):
             then.
         """
         self._check(plan, cursor)
-        self._write(plan, *self.tail.record(plan, cursor, checked_note(note), self._identity()))
+        data, again = self._data_of(plan, self._history, self.tail)
+        lines, tail = self.tail.record(plan, cursor, checked_note(note), data, again=again)
+        if len(tail.plans) > len(self.tail.plans):
+            self._file.keep_columns(plan)
+        self._write(lines, tail)
 
     def record_worlds(
         self,
@@ -227,7 +244,8 @@ class Ledger(Answer):
             then.append(Segment(step, steps, number, 0, place, stop, {}))
             read.append((named.resume(plan.start), cursor))
             place = stop
-        same = same_until(then, self._history.live)
+        known = self._history
+        same = same_until(known.under_newest_lines(then), known.under_newest_lines(known.live))
         if before and same < before[-1].end and hash is not None:
             self.return_to(hash)
         elif same < self.step:
@@ -258,15 +276,18 @@ class Ledger(Answer):
         check_plan("plan", plan)
         place = Resume(*place_of(plan.start))
         back = self._back_to(plan, place) if hash is None else self._back_to_line(hash)
-        tail = self.tail
+        history, tail = self._history, self.tail
         if back:
             lines = [*self._file.lines, *back]
-            after = history_of(lines, self._file.columns(), self._file.where)
-            tail = after.tail(tail.past(back).hash, len(lines))
-        more, tail = tail.name(plan, self._identity())
+            history = history_of(lines, self._file.columns(), self._file.where)
+            tail = history.tail(tail.past(back).hash, len(lines))
+        data, again = self._data_of(plan, history, tail)
+        more, tail = tail.name(plan, data, again=again)
         if not tail.stands(plan):
             raise self._never_stood(place)
-        self._write(plan, [*back, *more], tail)
+        if len(tail.plans) > len(self.tail.plans):
+            self._file.keep_columns(plan)
+        self._write([*back, *more], tail)
 
     def _back_to(self, plan: Plan, place: Resume) -> list[Line]:
         """Return the line that makes void what was read past a place."""
@@ -360,18 +381,38 @@ class Ledger(Answer):
             raise wrong(f"the checkpoint's ledger, for {self.path},", rule, hash, cure)
         return self._history_until(hashes.index(hash)).live
 
-    def _identity(self) -> dict[str, Any] | None:
-        return None if self.data is None else self.data.to_dict()
+    def _data_of(
+        self, plan: Plan, history: History, tail: Tail
+    ) -> tuple[dict[str, Any] | None, bool]:
+        """Return the dataset to name with a plan, and whether its line has to be written again.
+
+        Raises
+        ------
+        IndexPlanError
+            If it is not that of the run.
+        """
+        if self.data is None and not history.newest_data:
+            return None, False
+        named = plan.replace(world_size=plan.world_size)  # not resumed
+        number = tail.plans.get(named.fingerprint, 0)
+        written = history.plans[number].line.data if number else None
+        if self.data is None:
+            if written is None:
+                rule = f"given, as lines of {self.path} name their dataset"
+                cure = "open it with indexplan.Ledger(path, data=...), and pass this as ledger"
+                raise wrong("data", rule, None, cure)
+            return None, False
+        if not may_name(history, named.to_dict(), self.data):
+            self._refuse_data(history, self.data, JOIN)
+        data = self.data.to_dict()
+        return data, number > 0 and written != data
 
     def _check(self, plan: Plan, cursor: Cursor) -> None:
         check_plan("plan", plan)
         if not isinstance(cursor, Cursor):
             raise wrong("cursor", "a Cursor", cursor, "pass plan.cursor(...) or loader.cursor")
 
-    def _write(self, plan: Plan, lines: list[Line], tail: Tail) -> None:
-        """Add the lines of a plan, whose columns are kept first."""
-        if len(tail.plans) > len(self.tail.plans):
-            self._file.keep_columns(plan)
+    def _write(self, lines: list[Line], tail: Tail) -> None:
         self._append(lines)
         self.tail = tail
 
@@ -601,7 +642,7 @@ class Ledger(Answer):
         }
 
     def __str__(self) -> str:
-        plans, returns = len(self._history.plans), len(self._history.void)
+        plans, returns = len(self.tail.plans), len(self._history.void)
         void = sum(each.steps for gone in self._history.void for each in gone)
         said = [
             counted(self.step, "step") + " in " + counted(len(self._history.live), "segment"),

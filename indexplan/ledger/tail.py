@@ -32,7 +32,7 @@ class Tail:
     place : Resume or None
         Where the run stands; None before it has begun.
     plans : mapping of str to int
-        The line of each plan, by fingerprint.
+        The newest line of each plan, by fingerprint.
     named : mapping or None
         The dict form of the plan that has read the last of these steps, or else the first void
         one; None before the run has begun.
@@ -48,7 +48,9 @@ class Tail:
     named: Mapping[str, Any] | None = None
     line: int = 0
 
-    def name(self, plan: Plan, data: dict[str, Any] | None = None) -> tuple[list[Line], Tail]:
+    def name(
+        self, plan: Plan, data: dict[str, Any] | None = None, *, again: bool = False
+    ) -> tuple[list[Line], Tail]:
         """Return the lines that name a plan, if it is new, and the tail after them.
 
         Parameters
@@ -57,6 +59,8 @@ class Tail:
             With a world_size; where it was resumed does not matter.
         data : dict, optional
             The dict form of the dataset's identity.
+        again : bool, default False
+            Whether to name a plan once more, as its line does not name this dataset.
 
         Raises
         ------
@@ -67,12 +71,12 @@ class Tail:
         named, fingerprint = _named(plan)
         if self.named is not None and self.place is not None:
             check_continued(plan, self.named, self.place)
-        if fingerprint in self.plans:
+        if fingerprint in self.plans and not again:
             return [], self
         lines: list[Line] = [PlanLine(named, data)]
         number = self.num_lines + 1
-        if self.named is not None:
-            lines.append(ChangeLine(why(self.named, named), self.line, number))
+        if self.named is not None and (words := why(self.named, named)):
+            lines.append(ChangeLine(words, self.line, number))
         return lines, replace(self.past(lines), plans={**self.plans, fingerprint: number})
 
     def stands(self, plan: Plan) -> bool:
@@ -90,9 +94,17 @@ class Tail:
         return one == other
 
     def record(
-        self, plan: Plan, cursor: Cursor, note: dict[str, Any], data: dict[str, Any] | None = None
+        self,
+        plan: Plan,
+        cursor: Cursor,
+        note: dict[str, Any],
+        data: dict[str, Any] | None = None,
+        *,
+        again: bool = False,
     ) -> tuple[list[Line], Tail]:
         """Return the lines of the steps that a plan read up to a cursor, and the tail after them.
+
+        `data` and `again` are those of `name`.
 
         Raises
         ------
@@ -100,7 +112,7 @@ class Tail:
             If the run cannot continue with the plan, it starts past the place where the ledger
             stands, or no step of it ends at the cursor.
         """
-        lines, after = self.name(plan, data)
+        lines, after = self.name(plan, data, again=again)
         begin = Resume(*place_of(plan.start))
         start = self.place or begin
         if begin[::3] > start[::3] and not self.stands(plan):

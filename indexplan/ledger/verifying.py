@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from indexplan.checks import Check, Report
 from indexplan.errors import IndexPlanError, PlanFileError
 from indexplan.files.columns import damage
 from indexplan.ledger.changes import why
+from indexplan.ledger.data import line_of_data, may_name
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History
 from indexplan.ledger.lines import FIRST, ChangeLine, DiscardLine, PlanLine, RunLine
@@ -22,6 +24,16 @@ CHANGES = "each change is what the two plans say"
 DATASET = "the dataset stays the same"
 NAMED = "the line of the checkpoint is there"
 
+Found: TypeAlias = "Iterator[tuple[str, str]]"  # a check, and what is wrong or ""
+
+
+class _Ledger(NamedTuple):
+    """What a line is held against: the lines before it, and where columns are."""
+
+    history: History
+    folder: Folder
+    data: Dataset | None
+
 
 def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> Report:
     """Check a ledger, as its file is now."""
@@ -34,6 +46,8 @@ def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> 
     for name, problem in _found(file, data):
         counts[name] += 1
         problems[name] += [problem] if problem else []
+    named = (line for line in file.lines if isinstance(line, PlanLine) and line.data is not None)
+    counts[DATASET] = sum(1 for _ in named)
     lost = (
         [] if file.hashes[: len(read.hashes)] == read.hashes else ["lines that were read are gone"]
     )
@@ -46,44 +60,69 @@ def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> 
     return Report(tuple(checks))
 
 
-def _found(file: LedgerFile, data: Dataset | None) -> Iterator[tuple[str, str]]:
+def _found(file: LedgerFile, data: Dataset | None) -> Found:
     """Yield each thing that was looked at, by the name of its check, and what is wrong or ""."""
-    history = History(file.columns())
-    known = None if data is None else data.to_dict()
-    folder = Folder(file.path.parent)
+    ledger = _Ledger(History(file.columns()), Folder(file.path.parent), data)
     for number, line in enumerate(file.lines, 1):
-        where = file.where(number)
         try:
-            before = history.plans.get(history.last)
-            history.add(line, number)
-            if isinstance(line, PlanLine):
-                known = line.data if known is None else known
-                same = line.data is None or line.data == known
-                yield DATASET, "" if same else f"{where}: another dataset than before"
-                for problem in damage(folder, line.plan):
-                    yield PLANS, f"{where}: {problem}"
-                history.plans[number].plan  # noqa: B018 (it raises)
-                yield PLANS, ""
-            elif isinstance(line, ChangeLine):
-                words = why(*(history.plans[each].line.plan for each in line[1:]))
-                said = "" if words == line.why else f"{where}: {list(words)} changed"
-                yield CHANGES, said
-            elif isinstance(line, RunLine):
-                named = history.plans[line.plan]
-                if before is not None and before is not named:
-                    order, old = named.plan.order, before.line.plan
-                    at = line.start.epoch, line.start.position
-                    continues = order.continues(old["order"], *at)
-                    same = continues and named.plan.sub_epochs == old["sub_epochs"]
-                    if history.step > line.steps and not same:  # what was read begins otherwise
-                        yield PLANS, f"{where}: its plan does not continue the one before"
-                found = steps_to(named.layout, line.start, line.stop)
-                right = found == (line.steps, line.stop)
-                said = "" if right else f"{where}: {found[0]} steps up to {list(found[1])}"
-                yield STEPS, said
-            elif isinstance(line, DiscardLine):
-                yield STEPS, ""
+            for name, problem in _OF_KIND[type(line)](ledger, number, line):
+                yield name, f"{file.where(number)}: {problem}" if problem else ""
         except IndexPlanError as error:
             name = PLANS if isinstance(line, PlanLine) else STEPS
-            yield name, f"{where}: {error}"
+            yield name, f"{file.where(number)}: {error}"
             return  # what follows builds on it
+    number = line_of_data(ledger.history)
+    if data is not None and number and ledger.history.plans[number].line.data != data.to_dict():
+        yield DATASET, f"{file.where(number)}: another dataset than the one that is there"
+
+
+def _plan(ledger: _Ledger, number: int, line: PlanLine) -> Found:
+    """Look at a line that names a plan, and perhaps its dataset."""
+    history = ledger.history
+    if line.data is not None:
+        same = may_name(history, line.plan, Dataset.from_dict(line.data))
+        yield DATASET, "" if same else "another dataset than before"
+    elif ledger.data is not None or history.newest_data:
+        yield DATASET, "it names no dataset"
+    history.add(line, number)
+    for problem in damage(ledger.folder, line.plan):
+        yield PLANS, problem
+    history.plans[number].plan  # noqa: B018 (it raises)
+    yield PLANS, ""
+
+
+def _change(ledger: _Ledger, number: int, line: ChangeLine) -> Found:
+    """Look at a line that says why a plan follows another."""
+    ledger.history.add(line, number)
+    words = why(*(ledger.history.plans[each].line.plan for each in (line.before, line.after)))
+    yield CHANGES, "" if words == line.why else f"{list(words)} changed"
+
+
+def _run(ledger: _Ledger, number: int, line: RunLine) -> Found:
+    """Look at a line of steps: where they start and stop, and whether their plan continues."""
+    history = ledger.history
+    before = history.plans.get(history.last)
+    history.add(line, number)
+    named = history.plans[line.plan]
+    if before is not None and before is not named and history.step > line.steps:
+        order, old = named.plan.order, before.line.plan
+        continues = order.continues(old["order"], line.start.epoch, line.start.position)
+        if not (continues and named.plan.sub_epochs == old["sub_epochs"]):
+            yield PLANS, "its plan does not continue the one before"  # which has read steps
+    found = steps_to(named.layout, line.start, line.stop)
+    right = found == (line.steps, line.stop)
+    yield STEPS, "" if right else f"{found[0]} steps up to {list(found[1])}"
+
+
+def _discard(ledger: _Ledger, number: int, line: DiscardLine) -> Found:
+    """Look at a return to a checkpoint."""
+    ledger.history.add(line, number)
+    yield STEPS, ""
+
+
+_OF_KIND: Mapping[Any, Callable[[_Ledger, int, Any], Found]] = {
+    PlanLine: _plan,
+    ChangeLine: _change,
+    RunLine: _run,
+    DiscardLine: _discard,
+}

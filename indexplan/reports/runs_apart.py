@@ -188,10 +188,6 @@ class _Walk:
     def go(self) -> None:
         """Compare them."""
         left = [list(reversed(history.live)) for history in self.histories]
-        one, other = (_data_of(history) for history in self.histories)
-        if one and other and one != other and all(left):
-            self.steps_from = self.ranks_from = 0
-            self.why = dict(_apart(one, other, "dataset"))
         while all(left) and self.steps_from is None and not self.left_off:
             pair = left[0].pop(), left[1].pop()
             num = min(each.steps for each in pair)
@@ -206,6 +202,14 @@ class _Walk:
         plans = [
             history.plans[each.plan] for history, each in zip(self.histories, pair, strict=True)
         ]
+        data = [
+            _data_of(history, each.plan) for history, each in zip(self.histories, pair, strict=True)
+        ]
+        if None not in data and data[0] != data[1]:
+            self.steps_from = self.compared
+            self.ranks_from = self.compared if self.ranks_from is None else self.ranks_from
+            self.why = dict(_apart(*data, "dataset"))
+            return
         if plans[0].fingerprint == plans[1].fingerprint and one.start == other.start:
             self.compared += num  # as an unchanged plan goes on with its steps wherever it was cut
             return
@@ -284,10 +288,11 @@ def _dealt_otherwise(one: _Row, other: _Row) -> bool:
     )
 
 
-def _data_of(history: History) -> dict[str, Any] | None:
-    """Return the dataset that a run names: one and the same in all its lines."""
-    named = (plan.line.data for plan in history.plans.values())
-    return next((data for data in named if data is not None), None)
+def _data_of(history: History, number: int) -> dict[str, Any] | None:
+    """Return the dataset that the line of a plan names, or else the first that any line names."""
+    if (data := history.plans[number].line.data) is not None or not history.newest_data:
+        return data
+    return next(each.line.data for each in history.plans.values() if each.line.data is not None)
 
 
 def _apart(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, str]]:
