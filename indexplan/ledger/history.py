@@ -226,6 +226,11 @@ class History:
             for (epoch, _), group in found.items()
         ]
 
+    @property
+    def num_samples(self) -> int:
+        """The samples of the largest dataset that a plan has read: sources may have joined."""
+        return max(each.plan.order.num_samples for each in self.plans.values())
+
     def under_newest_lines(self, segments: list[Segment]) -> list[Segment]:
         """Return segments by the newest line of each plan, as one may have several for its data."""
         numbers = {each.fingerprint: number for number, each in self.plans.items()}

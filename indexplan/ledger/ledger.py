@@ -552,7 +552,8 @@ class Ledger(Answer):
         Parameters
         ----------
         sample : int
-            0 <= sample < num_samples.
+            0 <= sample < num_samples, that of the largest order: a source that joined counts, even
+            if the run returned to before.
         void : bool, default False
             Whether reads that a return to a checkpoint has undone are returned too; they come
             last.
@@ -569,7 +570,7 @@ class Ledger(Answer):
         """
         history = self._begun()
         cure = "name one of the samples of the run's dataset"
-        sample = integer("sample", sample, 0, self.plan.order.num_samples, cure)
+        sample = integer("sample", sample, 0, history.num_samples, cure)
         found = sorted(reads_in(history, history.live_stretches, sample))
         gone = [history.stretches(segments) for segments in history.void] if void else []
         undone = [read for each in gone for read in reads_in(history, each, sample)]
@@ -586,7 +587,7 @@ class Ledger(Answer):
         history = self._begun()
         cure = "pass a number of steps that the run has read"
         step = self.step if step is None else integer("step", step, 0, self.step + 1, cure)
-        return Seen(history, step, self.plan.order.num_samples)
+        return Seen(history, step, history.num_samples)
 
     def account(self, epoch: int | None = None) -> LedgerAccount:
         """Return what became of the units of an epoch; by default of all that the run has begun.

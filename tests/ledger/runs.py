@@ -1,4 +1,4 @@
-"""Drawn runs that a ledger is kept of: resumes, returns, other ranks, samples and steps left out.
+"""Drawn runs that a ledger is kept of: resumes, returns, other ranks, data taken out and in.
 
 What a run reads is kept as a list: of each step that counts the batches of all ranks. A ledger has
 to answer as this list does, however the run came to be.
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import indexplan as ip
-from tests.support.left_out import LENGTHS, inner_orders
+from tests.support.left_out import LENGTHS, inner_orders, new_sources
 
 EPOCHS = 4
 Batches = tuple[tuple[int, ...], ...]  # of a step: the samples of each rank
@@ -64,12 +64,15 @@ class Run:
     def _balance(self, order: ip.Order) -> ip.Balance | None:
         if order.traits.cuts_samples or self.drawn.random() < 0.8:
             return None
-        lengths = [LENGTHS[i % len(LENGTHS)] for i in range(order.num_samples)]
+        lengths = [
+            LENGTHS[i % len(LENGTHS)] for i in range(order.num_samples)
+        ]  # any that join, too
         return ip.Balance(lengths)
 
     def live(self, length: int) -> None:
         """Go through some changes."""
         changes = [self.resume, self.back, self.back, self.exclude, self.exclude, self.skip]
+        changes += [self.join] * 3 if mixture_in(self.plan.order) else []
         for _ in range(length):
             self.read()
             self.drawn.choice(changes)()
@@ -146,6 +149,21 @@ class Run:
 
         self._change(skipped)
 
+    def join(self) -> None:
+        """Let sources join, or change the weights alone."""
+        order: Any = self.plan.order
+        mixture = mixture_in(order)
+        assert mixture is not None
+        new = new_sources(mixture, self.drawn)
+        weights = {name: self.drawn.randrange(4) for name in (*mixture.names, *new)}
+        weights[self.drawn.choice(list(weights))] = 1
+
+        def joined() -> ip.Plan:
+            grown = order.with_phase(self.cursor, weights, sources=new or None)
+            return self.plan.replace(order=grown, balance=self._balance(grown))
+
+        self._change(joined)
+
     def _change(self, change: Any) -> None:
         """Change the plan, unless this one cannot be changed so."""
         try:
@@ -156,6 +174,13 @@ class Run:
         except ip.IndexPlanError:
             return
         self.plan = plan
+
+
+def mixture_in(order: Any) -> ip.Mixture | None:
+    """Return the mixture inside what was left out, if there is one."""
+    while order is not None and not isinstance(order, ip.Mixture):
+        order = getattr(order, "order", None)
+    return order
 
 
 def step_of(plan: ip.Plan, epoch: int, part: int, step: int) -> Step:
@@ -179,9 +204,9 @@ def check(run: Run) -> None:
     for number, step in enumerate(steps):
         got = tuple(tuple(ledger.batch(number, rank).tolist()) for rank in range(len(step.batches)))
         assert step.batches == got, number
-    _check_reads(ledger, steps, run.void)
+    _check_reads(ledger, run)
     until = drawn.randrange(len(steps) + 1)
-    seen, samples = ledger.seen(until), np.arange(ledger.plan.order.num_samples)
+    seen, samples = ledger.seen(until), np.arange(num_samples(ledger, run))
     read = Counter(sample for step in steps[:until] for batch in step.batches for sample in batch)
     assert [read[sample] for sample in samples.tolist()] == seen.count(samples).tolist()
     assert [sample in read for sample in samples.tolist()] == seen.contains(samples).tolist()
@@ -190,8 +215,15 @@ def check(run: Run) -> None:
         _check_step(ledger, steps, drawn.randrange(len(steps)))
 
 
-def _check_reads(ledger: ip.Ledger, steps: list[Step], void: list[Step]) -> None:
+def num_samples(ledger: ip.Ledger, run: Run) -> int:
+    """Return how many samples may be asked: also those that joined before a return."""
+    read = (max(batch) for step in run.steps + run.void for batch in step.batches if batch)
+    return max(ledger.plan.order.num_samples, 1 + max(read, default=0))
+
+
+def _check_reads(ledger: ip.Ledger, run: Run) -> None:
     """Each read of each sample is found, and no other; void ones apart."""
+    steps, void = run.steps, run.void
     expected: Counter[tuple[int, int, int]] = Counter()
     for number, step in enumerate(steps):
         for rank, batch in enumerate(step.batches):
@@ -199,7 +231,7 @@ def _check_reads(ledger: ip.Ledger, steps: list[Step], void: list[Step]) -> None
     undone = Counter(sample for step in void for batch in step.batches for sample in batch)
     found: Counter[tuple[int, int, int]] = Counter()
     gone: Counter[int] = Counter()
-    for sample in range(ledger.plan.order.num_samples):
+    for sample in range(num_samples(ledger, run)):
         reads = ledger.reads(sample, void=True)
         assert [read for read in reads if not read.void] == ledger.reads(sample)
         for read in reads:

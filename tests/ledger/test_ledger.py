@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.ledger.lines import PlanLine
-from tests.ledger.runs import live
+from tests.ledger.runs import live, num_samples
 
 
 @settings(max_examples=settings().max_examples * 2 // 5)  # each is a run of its own
@@ -25,13 +25,19 @@ def test_it_answers_as_a_list_of_all_batches(seed: int) -> None:
 
 
 def test_the_drawn_runs_meet_what_they_are_for(tmp_path: Path) -> None:
-    """Among them are void steps, steps read again, other plans, and samples that left bins."""
-    runs = [live(seed, 8, tmp_path) for seed in (0, 17, 64)]
+    """Among them are void steps, steps read again, other plans, and samples that left or joined."""
+    runs = [live(seed, 8, tmp_path) for seed in (13, 64, 72)]
     assert any(run.void for run in runs)
     lines = [json.loads(line) for run in runs for line in run.path.read_text().splitlines()]
     words = {word for line in lines for word in line.get("why", ())}
-    assert {"world", "batch", "exclude", "skip"} == words
-    accounts = [ip.Ledger(run.path).account() for run in runs]
+    assert {"world", "batch", "exclude", "skip", "weights", "sources"} == words
+    ledgers = [ip.Ledger(run.path) for run in runs]
+    numbers = [
+        (each.plan.order.num_samples, num_samples(each, run))
+        for each, run in zip(ledgers, runs, strict=True)
+    ]
+    assert any(now < joined for now, joined in numbers)  # a return to before sources joined
+    accounts = [each.account() for each in ledgers]
     for name in (
         "num_skipped",
         "num_excluded",
@@ -286,6 +292,22 @@ def test_runs_that_other_data_joined_part_there(tmp_path: Path) -> None:
     apart = ip.diff(*found)
     assert (4, 4) == (apart.steps_from, apart.num_compared)
     assert {"dataset"} == {each.partition(".")[0] for each in apart.why}
+
+
+def test_samples_that_joined_can_be_asked_after_a_return(tmp_path: Path) -> None:
+    """They were read in void steps, and no other step has read them."""
+    plan = mixture("a")
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    ledger.record(plan, plan.cursor(0, step=4))
+    grown = joined(plan, ledger.cursor)
+    ledger.record(grown, grown.cursor(0, step=8))
+    read = [int(each) for each in ledger.batch(5, 0) if each >= 100]
+    ledger.discard(4)
+    assert [5] == [each.step for each in ledger.reads(read[0], void=True)]
+    assert [] == ledger.reads(read[0])
+    assert [0, 0] == ledger.seen().count([read[0], 149]).tolist()
+    with pytest.raises(ip.IndexPlanError, match="sample must be an integer from 0 to 149"):
+        ledger.reads(150, void=True)
 
 
 def test_weights_travel_with_the_ledger(tmp_path: Path) -> None:
