@@ -285,8 +285,7 @@ class Ledger(Answer):
         more, tail = tail.name(plan, data, again=again)
         if not tail.stands(plan):
             raise self._never_stood(place)
-        if len(tail.plans) > len(self.tail.plans):
-            self._file.keep_columns(plan)
+        self._file.keep_columns(plan)  # of a plan that is named, too, as a copy may lack them
         self._write([*back, *more], tail)
 
     def _back_to(self, plan: Plan, place: Resume) -> list[Line]:

@@ -310,6 +310,20 @@ def test_samples_that_joined_can_be_asked_after_a_return(tmp_path: Path) -> None
         ledger.reads(150, void=True)
 
 
+def test_columns_are_written_for_a_copy_of_the_file(tmp_path: Path) -> None:
+    """A run that goes on from a copy without its columns writes those of its plan beside it."""
+    plan = ip.Plan(ip.Weighted([1.0, 2.0, 5.0] * 20), world_size=2, batch_size=3)
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    ledger.record(plan, plan.cursor(1, step=3))
+    (tmp_path / "fork").mkdir()
+    fork = tmp_path / "fork" / "run.ledger"
+    fork.write_bytes(ledger.path.read_bytes())
+    ip.Ledger(fork).begin(plan.resume(ledger.cursor))
+    again = ip.Ledger(fork)
+    assert again.verify(ledger.hash).ok
+    assert plan.batch(1, step=2, rank=1).tolist() == again.batch(again.step - 1, 1).tolist()
+
+
 def test_weights_travel_with_the_ledger(tmp_path: Path) -> None:
     """Columns are beside the file, so that it can be asked where nobody has the weights."""
     weights = [1.0, 2.0, 5.0] * 20
