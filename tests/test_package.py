@@ -52,35 +52,56 @@ def test_page_links_are_absolute(project: ProjectMetadata[Any], address: str) ->
 
 def test_addresses_agree(project: ProjectMetadata[Any], address: str) -> None:
     """The repository's address is the same wherever it is written."""
-    assert all(url.startswith(address) for url in project.core.urls.values())
-    names = ("pyproject.toml", "SECURITY.md", "README.md", "docs/index.md")
-    texts = [(ROOT / name).read_text() for name in names]
-    found = re.findall(r"https://github.com/[\w-]*indexplan[\w-]*/[\w-]+", "".join(texts))
-    assert {address} == set(found)
+    ours = {name: url for name, url in project.core.urls.items() if name != "Documentation"}
+    assert all(url.startswith(address) for url in ours.values())
+    names = ("pyproject.toml", "SECURITY.md", "README.md", "docs/index.md", "CITATION.cff")
+    for name in (*names, ".github/ISSUE_TEMPLATE/config.yml"):
+        found = re.findall(r"https://github.com/[\w-]+/[\w-]+", (ROOT / name).read_text())
+        assert {address} == set(found), name
 
 
-def test_commands_install_what_there_is(project: ProjectMetadata[Any]) -> None:
-    """Each `pip install` of a page, a notebook or a message names an extra or a group we have.
+# the pages and notebooks whose install lines change when there is a release
+INSTALLS = {
+    "README.md",
+    "docs/exports.md",
+    "docs/index.md",
+    "docs/migrate/grain.md",
+    "docs/notebooks/a-plan-looked-at.ipynb",
+    "docs/notebooks/a-run-and-its-ledger.ipynb",
+    "docs/notebooks/stopped-and-resumed.ipynb",
+    "docs/pictures.md",
+    "docs/reference/fetch.md",
+    "docs/reference/grain.md",
+    "docs/reference/plots.md",
+    "docs/reference/torch.md",
+    "docs/clusters.md",
+    "docs/remote.md",
+    "docs/shards.md",
+    "docs/trainers.md",
+    "docs/tutorials/first-run.md",
+    "docs/tutorials/imbalanced-images.md",
+    "docs/tutorials/llm-pretraining.md",
+    "docs/tutorials/many-nodes.md",
+}
 
-    Results of measurements show the commands of their day.
-    """
-    extras = {*project.core.optional_dependencies}
-    groups = {*project.config["dependency-groups"]}
-    folders = ("docs", "indexplan", "adapters", "benchmarks", "tests", ".github")
-    files = [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
-    files += [*ROOT.glob("*.md"), ROOT / "mkdocs.yml", ROOT / ".ci" / "run"]
-    found: dict[str, set[str]] = {}
-    for file in files:
-        if file.suffix in {"", ".md", ".ipynb", ".py", ".yml"}:
-            text = file.read_text()
-            named = re.findall(r"pip install [^\n]*?(?:\.|indexplan)\[([a-z,]+)\]", text)
-            asked = re.findall(r"--group\s+([a-z]+)", text)
-            found[str(file.relative_to(ROOT))] = {*",".join(named).split(","), *asked} - {""}
-            assert {*",".join(named).split(",")} <= {"", *extras}, file
-            assert {*asked} <= groups, file
-    assert {"torch", "cli", "test"} <= found["README.md"]
-    assert {"bench"} == found["docs/benchmarks.md"]
-    assert {"plot"} == found["docs/notebooks/a-plan-looked-at.ipynb"]
+
+def test_a_release_changes_every_install_line(tmp_path: Path) -> None:
+    """CONTRIBUTING's command turns each install from a checkout into one from the index."""
+    files = [ROOT / "README.md"]
+    files += [path for kind in ("md", "ipynb") for path in (ROOT / "docs").rglob(f"*.{kind}")]
+    before = {str(path.relative_to(ROOT)): path.read_text() for path in files}
+    for name, text in before.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    (command,) = re.findall(r"<!-- release command -->\n```sh\n(.*?)```", text, re.DOTALL)
+    subprocess.run(["/usr/bin/env", "bash", "-euc", command], cwd=tmp_path, check=True)
+    after = {name: (tmp_path / name).read_text() for name in before}
+    assert {name for name in before if before[name] != after[name]} == INSTALLS
+    outdated = r'pip install (?:\\?"?\.\[|\.`)|no release|\[checkout\]|git clone'
+    assert [] == [name for name in after if re.search(outdated, after[name])]
+    assert 'pip install "indexplan[torch]"' in after["README.md"]
+    assert "`pip install indexplan`" in after["README.md"]
 
 
 def test_citation_agrees(project: ProjectMetadata[Any], address: str) -> None:

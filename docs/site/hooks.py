@@ -67,11 +67,16 @@ def anchor(heading: str, separator: str) -> str:
 def on_config(config: MkDocsConfig) -> None:
     """Name headings as GitHub does, as the links of pages do; show the version and the repository.
 
+    Both addresses are those of pyproject.toml.
+
     The theme's own link to a repository would ask its host for stars.
     """
     config.mdx_configs["toc"]["slugify"] = anchor
     with (ROOT / "pyproject.toml").open("rb") as file:
-        address = tomllib.load(file)["project"]["urls"]["Repository"]
+        urls = tomllib.load(file)["project"]["urls"]
+    address, site = urls["Repository"], urls["Documentation"]
+    if not site.startswith(address):  # until it is published, no page may name an address there
+        config.site_url = f"{site.rstrip('/')}/"
     (version,) = re.findall(r'^__version__ = "(.*)"$', (ROOT / VERSION).read_text(), re.MULTILINE)
     config.copyright = f"indexplan {version}, Apache-2.0"
     link = {"icon": "material/source-repository", "link": address, "name": "Repository"}

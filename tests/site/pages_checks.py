@@ -1,5 +1,6 @@
 """Pages show what they show in the repository, and need nothing from other hosts."""
 
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 from markdown_it import MarkdownIt
+from mkdocs.config import load_config
 
 from tests.site.conftest import ROOT
 
@@ -36,6 +38,27 @@ def test_same_as_in_the_repository(page: str, site: Path) -> None:
     assert {tag: len(found.find_all(tag)) for tag in COUNTED} == {
         tag: len(here.find_all(tag)) for tag in COUNTED
     }
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_address_of_the_site(published: bool, tmp_path: Path) -> None:
+    """A site that is published by itself names the address of its pages; no other site does."""
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "site" / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader.exec_module(hooks := importlib.util.module_from_spec(spec))
+    project = (ROOT / "pyproject.toml").read_text()
+    if published:
+        project = re.sub(
+            "(?m)^Documentation = .*", 'Documentation = "https://a.example/b"', project
+        )
+    (tmp_path / "pyproject.toml").write_text(project)
+    (tmp_path / "indexplan").mkdir()
+    (tmp_path / hooks.VERSION).write_text((ROOT / hooks.VERSION).read_text())
+    hooks.ROOT = tmp_path
+    config = load_config(str(ROOT / "mkdocs.yml"))
+    hooks.on_config(config)
+    assert ("https://a.example/b/" if published else None) == (config.site_url or None)
 
 
 @pytest.fixture(scope="session")
