@@ -29,7 +29,7 @@ def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
     Parameters
     ----------
     samples : sequence of mapping, tensor, array or list
-        Each is a dict of fields, or a row of tokens, which is short for {"input_ids": row}. A field
+        Each is a dict of fields, or a row of tokens, short for {"input_ids": row}. A field
         has an entry for each token of its sample, or is one number for the whole sample.
 
     Returns

@@ -41,12 +41,12 @@ class Live:
     which sends it to groups that join. In each step, in this order:
 
     1. `manager.start_quorum()`
-    2. `begin()`: the samples for the groups of the step before, as the quorum may not be known yet
+    2. `begin()`: the samples for the groups of the last step, because the quorum may still be open
     3. `settled()`: None if they are right, else the samples to read instead
     4. `commit(manager.should_commit())`
 
-    torchft's first step is run by the first `begin` without data: in it only one group's gradients
-    would count, as it sends its weights to all others.
+    The first `begin` runs torchft's first step without data: only one group's gradients would count
+    in it, because that group sends its weights to all others.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class Live:
     def world(self) -> World:
         """Wait for the quorum, and return for whom this rank reads.
 
-        A group without a share in the step, as it is a spare or still being given its state, reads
+        A group that doesn't take part in the step (a spare, or one still receiving its state) reads
         what the first group reads: torchft sets its gradients to zero.
         """
         manager = self._manager
@@ -224,10 +224,10 @@ class LiveLoader:
     """A loader for torchft's training loop that loses no sample when groups come and go.
 
     Each batch is one step: the loader starts its quorum, waits for it, and yields what this rank
-    reads in it, so `start_quorum`, which `zero_grad` of torchft's optimizer calls, finds it
-    started. `should_commit`, which `step` calls, tells the loader whether the step counts; if not,
-    the same samples come again. Workers fetch ahead for the groups of the last step, and what
-    they have fetched is thrown away at a change.
+    reads in it. So when `zero_grad` of torchft's optimizer calls `start_quorum`, it is started
+    already. From `should_commit`, which `step` calls, the loader learns whether the step counts; if
+    not, the same samples come again. Workers fetch ahead for the groups of the last step, and what
+    they have fetched is thrown away when the groups change.
 
     Parameters
     ----------

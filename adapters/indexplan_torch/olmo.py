@@ -102,7 +102,7 @@ class PlanDataLoader(TextDataLoaderBase):
 
     Notes
     -----
-    The trainer's checkpoint keeps `state_dict`, which is equal on all ranks. Like OLMo-core's own
+    The trainer's checkpoint keeps `state_dict`; all ranks return the same. Like OLMo-core's own
     loaders, this one doesn't load the batch size: the script and its callbacks set it.
     """
 

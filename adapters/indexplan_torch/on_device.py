@@ -57,7 +57,7 @@ class OnDevice(PlanLoader):
     batch_sampler
         For trainers that rebuild loaders. Leave it out.
     **options
-        For the same trainers: options of DataLoader, which has no workers here.
+        For the same trainers: options of DataLoader. There are no workers here.
 
     Raises
     ------

@@ -32,7 +32,7 @@ class TokenRows(Dataset[Any]):
         Map-style, of documents, in which a beginning and an end token count like others: each a row
         of tokens, or a dict of "input_ids" and, if not all are trained on, "labels", as many, with
         -100 where a token is no label. For `TokenWindows`, one long row, such as a memory-mapped
-        array; a window is then one text, as nothing tells where its documents end.
+        array; a window is then one text, because nothing marks the ends of its documents.
     length : int
         Inputs of a row, from 1: torchtitan's `seq_len`, or `max_context_length`.
     pad : int, default 0

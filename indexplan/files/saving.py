@@ -162,10 +162,11 @@ def save(
 
 
 def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Saved:
-    """Make a plan of the parts that were built in a directory, or tell which are missing.
+    """Finish a plan whose parts were built in a directory, or name the parts that are missing.
 
-    The last part does so by itself: call this to find out which parts have to run again. Chunks are
-    not read, as each part has recorded the hashes of what it generated; `verify` reads them.
+    The last part to end does this by itself: call it to find out which parts have to run again. It
+    doesn't read the chunks, because each part has recorded the hashes of what it generated;
+    `verify` reads them.
 
     Parameters
     ----------

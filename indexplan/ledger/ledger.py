@@ -50,8 +50,8 @@ class Ledger(Answer):
     Pass its path to a loader, `PlanLoader(..., ledger="run.ledger")`, which writes it; then ask it
     which step read a sample, or what a step has read, through all resumes, returns to checkpoints
     and other plans. It lists no samples: they follow from the plans by arithmetic. In all methods
-    steps are those of the run, counted from its beginning; a return to a checkpoint makes later
-    ones void, which are kept in the file and no longer counted.
+    steps are those of the run, counted from its beginning. A return to a checkpoint makes the later
+    ones void: the file keeps them, but they no longer count.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ class Ledger(Answer):
         return tail.name(plan)[1]
 
     def discard(self, step: int) -> None:
-        """Make all steps from one on void, as a run that returns to a checkpoint does.
+        """Make all steps from one on void, like a run that returns to a checkpoint.
 
         Parameters
         ----------
@@ -576,7 +576,7 @@ class Ledger(Answer):
         return found + sorted(read._replace(void=True) for read in undone)
 
     def seen(self, step: int | None = None) -> Seen:
-        """Return what tells which samples the run had read before a step; by default, by now.
+        """Return which samples the run had read before a step, and how often; by default, so far.
 
         Raises
         ------
@@ -608,8 +608,8 @@ class Ledger(Answer):
         Parameters
         ----------
         hash : str, optional
-            That of a checkpoint's state: its line must be there. Without it, nobody can tell a
-            ledger from one whose last lines were cut off.
+            The hash in a checkpoint's state: its line must be there. Without it, nobody can see
+            that the last lines were cut off.
 
         Returns
         -------

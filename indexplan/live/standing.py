@@ -270,7 +270,7 @@ class Standing:
         return canonical_json({**state, **places})
 
     def load_json(self, text: str | bytes) -> None:
-        """Stand where another process stands, which has sent what its `to_json` returned.
+        """Continue where another process stands, from what its `to_json` returned.
 
         What `deal` returned here still holds: a process that is given its state in the middle of a
         step commits that step with the others.

@@ -54,8 +54,8 @@ class ClassBalanced(ByClass):
 
     Notes
     -----
-    The weights give each class an exact number of reads in an epoch, which is rounded by largest
-    remainder, with ties to the lowest label.
+    The weights give each class an exact number of reads in an epoch, rounded by largest remainder,
+    with ties to the lowest label.
 
     Examples
     --------

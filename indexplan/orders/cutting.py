@@ -40,9 +40,9 @@ class Pieces:
 
 
 def pieces(lengths: Numbers, max_length: int) -> Pieces:
-    """Cut samples that are too long into pieces of `max_length`, the last of which may be shorter.
+    """Cut samples that are too long into pieces of `max_length`; the last one may be shorter.
 
-    For orders such as `Packed(pieces(lengths, n).lengths, n)`, which then reads pieces as its
+    Pass the result to an order: `Packed(pieces(lengths, n).lengths, n)` reads pieces as its
     samples. The dataset needs an item for each piece. The pieces are the same in all epochs.
 
     Parameters

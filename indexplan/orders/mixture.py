@@ -349,7 +349,7 @@ class Mixture(Order):
         return self._phases.deal(self._begin(epoch), starts, stops)[0].astype(np.int64)
 
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
-        """Return the share of each source, as the weights of these units say."""
+        """Return the share of each source that the weights of these units ask for."""
         begin = self._begin(epoch)
         return self._phases.shares(begin + start, begin + stop)
 

@@ -36,8 +36,8 @@ class Phase:
     Parameters
     ----------
     at : int or (int, int)
-        Where the phase starts: a stream place, which is a number of units since the start of the
-        run, or (epoch, sub_epoch), which stands for the place at which that sub-epoch starts.
+        Where the phase starts: a number of units since the start of the run (a stream place), or
+        (epoch, sub_epoch) for the start of that sub-epoch.
     size : int or tuple of int
         Units per step: of each rank if the plan's `batch_size` holds the phase, of all ranks if
         `global_batch_size` does. A tuple nests: (5, 3) is 5 inner batches of 3.

@@ -45,10 +45,10 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Above, each group's share of the samples in windows of steps, as points, and the share
-        aimed at, as a line; below, how many samples the count is ahead of the aim. If there are
-        more than six groups, the three drawn most and the three drawn least. For a mixture of bins,
-        bins are counted. The words on a mixture say how far from its share a source may be.
+        Above, points for each group's share of the samples in windows of steps, and a line for the
+        share it should have; below, how many samples the count is ahead of that. If there are more
+        than six groups, it shows the three drawn most and the three drawn least. For a mixture of
+        bins, bins are counted. A mixture's caption says how far from its share a source may be.
 
     Raises
     ------

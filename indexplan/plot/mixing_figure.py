@@ -59,10 +59,10 @@ def mixing(
     Returns
     -------
     matplotlib.figure.Figure
-        Above, how uneven the shares of the four quarters are in up to 64 windows, as a multiple of
-        a full shuffle's average: the root of the sum of squared differences between the shares and
-        what is due. Below, the shares. 95 of 100 windows of a full shuffle lie in the grey bands;
-        the caption says how many of these shares do.
+        Above, how uneven the shares of the four quarters are in up to 64 windows: the root of the
+        sum of squared differences from even shares, divided by a full shuffle's average. Below, the
+        shares. The grey bands hold 95 of 100 windows of a full shuffle; the caption says how many
+        of these shares they hold.
 
     Raises
     ------

@@ -89,7 +89,7 @@ def diff(a: Ledger, b: Ledger) -> RunDifference: ...
 def diff(
     a: Plan | Ledger, b: Plan | Ledger, epochs: Iterable[int] | None = None
 ) -> Difference | RunDifference:
-    """Tell from which step on two plans, or two runs, read different samples or on other ranks.
+    """Find the first step at which two plans, or two runs, read other samples or on other ranks.
 
     Use it before you change a plan in the middle of a run, or to find out why two runs differ. Two
     ledgers are compared step by step of their runs; what follows is about plans.

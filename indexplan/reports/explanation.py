@@ -89,7 +89,7 @@ def _row(reading: Reading) -> tuple[str, ...]:
 
 
 def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tuple[Reading, ...]:
-    """Tell which step and rank read a sample in each of some epochs, or why none does.
+    """Find the step and rank that read a sample in each of some epochs, or say why none does.
 
     Use it to find out who has trained on a sample, and why a sample was left out.
     `Plan.locate` answers for many samples at once, without reasons.

@@ -30,7 +30,7 @@ class Work:
         int64, shape (steps, ranks): the sum of the costs of each rank, without and with balance.
     in_turn : numpy.ndarray
         int64, shape (steps, 2), without and with balance: what a step costs ranks that wait for
-        each other after every inner batch, which is the sum of the costliest ones.
+        each other after every inner batch: the sum of the costliest ones.
     largest : numpy.ndarray
         int64, shape (steps,): the cost of the costliest unit, which some rank has to read.
     """

@@ -26,8 +26,8 @@ ROWS = 24  # groups that the text lists: half of them those drawn most, half tho
 class Draws(Answer):
     """How many samples of each group the steps of an epoch draw, and how many they should.
 
-    `draws` returns it. It counts units instead if the order's shares do, as those of a mixture of
-    bins, each of which is from a single source.
+    `draws` returns it. It counts units instead for a mixture of bins, where each bin comes from a
+    single source, and for other orders whose shares count units.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ def verify(
     Parameters
     ----------
     plan : Plan
-        If its world_size is not set, its laws are checked for one rank, as the report says.
+        If its world_size is not set, its laws are checked for one rank; the report says so.
     epochs : iterable of int, optional
         The epochs whose steps are checked; by default those that are stored and not finished, or
         else the plan's first. Files are always checked whole.

@@ -147,16 +147,16 @@ def traffic(
 ) -> Traffic:
     """Return what the nodes of a run download of its shards, and how well batches mix them.
 
-    To choose an order for a dataset in shards, and to size disks and caches. It draws every sample
-    of the epochs, about 10 million a second, and needs 8 bytes for each node and shard.
+    Use it to choose an order for a dataset in shards, and to size disks and caches. It draws every
+    sample of the epochs, about 10 million a second, and needs 8 bytes for each node and shard.
 
     Parameters
     ----------
     plan : Plan
         Its world_size must be set.
     shards : array_like of int, shape (num_shards,), Column, path, or None
-        Samples in each shard, or an object with such an attribute `sizes`; None if the order knows
-        them, as a `ShardShuffle` does.
+        Samples in each shard, or an object with such an attribute `sizes`; None for an order that
+        knows them (`ShardShuffle`).
     ranks_per_node : int, default 8
         Ranks that share what they download: by default, ranks 0 to 7 are the first node.
     cache : int, optional

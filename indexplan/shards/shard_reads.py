@@ -70,9 +70,9 @@ def reads(
 ) -> Reads:
     """Return which shards some ranks read in some steps: when first, when last, and how much.
 
-    For prefetching and evicting shards. It costs as much as drawing the samples of these steps, of
-    which only few are in memory at a time. With `most`, it stops early; continue at the `stop_step`
-    of the result.
+    Use it to prefetch and evict shards. It costs as much as drawing the samples of these steps, and
+    holds only a few of them in memory at a time. With `most`, it stops early; continue at the
+    `stop_step` of the result.
 
     The result is about these steps only: a shard whose last step is near their end may be needed
     again soon after. Only a call up to the end of the sub-epoch knows.
@@ -81,8 +81,8 @@ def reads(
     ----------
     plan : Plan
     shards : array_like of int, shape (num_shards,), Column, path, or None
-        Samples in each shard, or an object with such an attribute `sizes`; None if the order knows
-        them, as a `ShardShuffle` does. For many calls pass a Column, as an array is hashed each
+        Samples in each shard, or an object with such an attribute `sizes`; None for an order that
+        knows them (`ShardShuffle`). For many calls pass a Column: an array is hashed each
         time.
     epoch, sub_epoch : int
         sub_epoch may be left out if the plan has one per epoch.

@@ -69,7 +69,7 @@ class Shards(Answer):
     stamps : sequence of str, optional
         What that place says of each file's content: a store's ETag, or else the time at which the
         file was written; "" where it says nothing. A file that has another stamp when it is fetched
-        was replaced. Not part of the identity, as a copy may have others.
+        was replaced. Not part of the identity, because a copy may have others.
     stored : sequence of tuple, optional
         What an index says of each file's bytes: its hash, and the name, bytes and hash of the
         compressed file that is there instead, if one is.

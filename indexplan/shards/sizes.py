@@ -43,7 +43,7 @@ def shard_sizes(
         dataset; or a `.json` file with what `Shards.to_json` returned. Names that begin with . or _
         are left out of folders.
     kind : str, optional
-        The format of files, such as "parquet", if their names do not tell it.
+        The format of files, such as "parquet", if their names don't say it.
     whole_files : bool, default False
         Whether a Parquet or Arrow file is one shard; else each row group or record batch is.
     count : bool, default False

@@ -30,9 +30,9 @@ def check_order(
         more, some 3,000 are, so that any size takes seconds.
     epochs : iterable of int, optional
         The epochs that are looked at; by default 0, 1, 2, 2**31 and 2**32 - 1. From 2**31 on an
-        order may refuse with an `IndexPlanError`, which is reported, and not an error.
+        order may refuse with an `IndexPlanError`; that is reported, and isn't an error.
     fresh_process : bool, default True
-        Whether to ask a new Python process too, which takes about a second. It must be able to
+        Whether to ask a new Python process too (about a second). It must be able to
         import the module of the order's class, as workers of a DataLoader must.
 
     Returns
