@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
+from tests.live.__main__ import A_RUN, drawn
 from tests.live.quorums import MOST_GROUPS, Quorums
 from tests.live.steps import steps
 from tests.support.bins import Shrinking
@@ -44,6 +45,15 @@ def test_a_simulation_has_all_that_happens() -> None:
     quorums.run(2000)
     seen = "kills,joins,swaps,heals,restarts,void,commits,failed,drawn again,as a loader,epochs"
     assert set() == set(seen.split(",")) - {name for name, count in quorums.counts.items() if count}
+
+
+def test_what_ci_simulates() -> None:
+    """Its 5,000 steps are of 25 plans, of each remainder, with at least three steps an epoch."""
+    assert 25 == 5000 // A_RUN
+    runs = [drawn(seed, Counter()) for seed in range(25)]
+    assert all(len(each.plan.replace(world_size=1).steps(0)) > 2 for each in runs)
+    assert 4 == len({each.plan.remainder for each in runs})
+    assert 9 == len({(each.inner, each.sync, each.spares) for each in runs})
 
 
 def test_lists_read_each_sample_once() -> None:
