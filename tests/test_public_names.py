@@ -41,7 +41,9 @@ OF_GRAIN = "PlanIterDataset PlanSampler"
 OF_JAX = "rank_indices shuffle step_indices unshuffle"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
 OF_LIVE = "begin commit cursor epoch load_state_dict settled state_dict world"
-OF_A_STANDING = "commit cursor deal epoch holds load_json max_world record to_json"
+OF_A_STANDING = """
+    commit cursor deal epoch holds load_json max_world num_valid record step_size to_json
+"""
 DRAWN = "batch_sizes coverage draws life mixing padding reading save schedule traffic work"
 
 

@@ -169,13 +169,11 @@ class Standing:
         IndexPlanError
             If an argument is out of range, or a rank would get an empty batch.
         """
-        kind = "a number of ranks, at most max_world,"
-        world_size = integer("world_size", world_size, 1, self._max_world + 1, LARGER, kind)
-        steps, (epoch, sub_epoch, step, _) = self._steps, self._place
-        check_epoch(epoch)  # raises where the last one is read
-        assert steps is not None  # noqa: S101 (of an epoch that is there)
+        world_size = self._checked_size(world_size)
+        steps, step = self._next_step()
         if world_size > smallest_step(steps):
-            raise empty_batches(world_size, self._plan.remainder, epoch, sub_epoch)
+            where = steps.epoch, steps.sub_epoch
+            raise empty_batches(world_size, self._plan.remainder, *where)
         layout = self._under(world_size)
         rank = layout.rank(rank)
         drawn: Any = (
@@ -186,6 +184,10 @@ class Standing:
         self._dealt = self._place, world_size, rank
         return drawn
 
+    def _checked_size(self, world_size: int) -> int:
+        kind = "a number of ranks, at most max_world,"
+        return integer("world_size", world_size, 1, self._max_world + 1, LARGER, kind)
+
     def holds(self, world_size: int, rank: int) -> bool:
         """Return whether `deal`, asked now, would return what it has returned last.
 
@@ -193,13 +195,57 @@ class Standing:
         """
         return self._dealt == (self._place, world_size, rank)
 
-    def commit(self) -> None:
+    @property
+    def step_size(self) -> int:
+        """How many units all ranks together read in the step that comes next, without padding.
+
+        Use it to weight losses before you commit the step: if each rank's loss is `world_size /
+        step_size` times the sum over its units, then the mean over ranks is the mean over the
+        step's units. Ranks have unequal shares where `world_size` doesn't divide the step.
+
+        Raises
+        ------
+        IndexPlanError
+            If the last epoch is read.
+        """
+        steps, step = self._next_step()
+        return steps.valid(*steps.interval(step))
+
+    def num_valid(self, world_size: int, rank: int) -> int:
+        """Return how many of the units that `deal` returns, asked the same, are not padding.
+
+        Padded units come last, and only where the plan's remainder is "pad".
+
+        Raises
+        ------
+        IndexPlanError
+            If an argument is out of range, or the last epoch is read.
+        """
+        (steps, step), layout = self._next_step(), self._under(self._checked_size(world_size))
+        return layout.num_valid(steps, step, layout.rank(rank))
+
+    def _next_step(self) -> tuple[Steps, int]:
+        """Return the step that comes next; raise `IndexPlanError` where the last epoch is read."""
+        check_epoch(self._place.epoch)
+        assert self._steps is not None  # noqa: S101 (of an epoch that is there)
+        return self._steps, self._place.step
+
+    def commit(self, world_size: int | None = None) -> None:
         """Move on by one step: call it in every process, when all know that the step counts.
+
+        Parameters
+        ----------
+        world_size : int, optional
+            How many ranks have read the step, for the ledger. By default, as many as in the last
+            `deal`: pass it if that was for other ranks, as of a loop that draws ahead. All
+            processes must pass the same.
 
         Raises
         ------
         IndexPlanError
             If `deal` wasn't called since the last one; it would skip samples that nobody has read.
+            A state that was loaded in between changes nothing about that. Or if world_size is out
+            of range.
         """
         if self._dealt is None or self._steps is None:
             raise IndexPlanError(
@@ -208,12 +254,12 @@ class Standing:
                 "no step that was dealt since the last one",
                 "call deal in every process that commits, for any rank where it takes no part",
             )
+        world_size = self._dealt[1] if world_size is None else self._checked_size(world_size)
         after = self._partition.resume_after(self._steps, self._place.step + 1)
         if after.step:
             self._place = after
         else:
             self._place, self._steps = self._with_a_step(self._partition, after)
-        world_size = self._dealt[1]
         if self._worlds and self._worlds[-1][0] == world_size:
             self._worlds.pop()
         self._worlds.append((world_size, self._place))

@@ -146,6 +146,25 @@ def test_what_is_there_is_not_written_again(tmp_path: Path) -> None:
     assert "return" not in str(ledger)
 
 
+def test_a_look_at_other_ranks_leaves_no_line(tmp_path: Path) -> None:
+    """A step is written for the ranks that have read it, also where one was dealt for others."""
+    plan = ip.Plan(ip.Shuffle(100), global_batch_size=10)
+    standing = ip.live.Standing(plan)
+    for world in (3, 1, 2):
+        standing.deal(world, 0)
+        standing.deal(7, 5)  # a look ahead
+        standing.commit(world_size=world)
+    standing.record(ip.Ledger(tmp_path / "run.ledger"))
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    assert [3, 1, 2] == [ledger.at(step).plan.world_size for step in range(3)]
+    before = standing.to_json()
+    standing.deal(2, 0)
+    for wrong in (0, standing.max_world + 1, 2.5):
+        with pytest.raises(ip.IndexPlanError, match="world_size must be a number of ranks"):
+            standing.commit(world_size=wrong)  # type: ignore[arg-type]
+    assert before == standing.to_json()
+
+
 def test_a_run_that_never_stood_there(tmp_path: Path) -> None:
     """A ledger of another run is refused, and nothing is written."""
     plan = ip.Plan(ip.Shuffle(100), global_batch_size=10)

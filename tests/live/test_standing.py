@@ -149,6 +149,42 @@ def test_a_step_that_does_not_count_leaves_no_trace() -> None:
     assert before == standing.to_json()
 
 
+@pytest.mark.parametrize("world", [1, 2, 3])
+@pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
+def test_weighted_gradients_are_equal_for_any_world(world: int, remainder: str) -> None:
+    """The mean over ranks of sums times `world_size / step_size`, whatever their shares."""
+    plan = ip.Plan(ip.Shuffle(23, seed=4), global_batch_size=5, remainder=remainder)  # type: ignore[arg-type]
+    column, standing = np.random.default_rng(0).normal(size=23), ip.live.Standing(plan)
+    unequal = 0
+    for number, reads in enumerate(islice(steps(plan), 14)):
+        size = standing.step_size
+        alone = plan.replace(world_size=1).units(standing.epoch, step=standing.cursor.step, rank=0)
+        assert size == alone.num_valid
+        assert size == len(reads) - 2 * (remainder == "pad" and number % 5 == 4)
+        shares = []
+        for rank in range(world):
+            batch = standing.deal(world, rank, units=True)
+            valid = standing.num_valid(world, rank)
+            assert valid == batch.num_valid
+            shares.append(column[batch.samples[:valid]].sum() * world / size)
+            unequal += valid * world != size
+        expected = np.mean([column[sample] for _, sample in reads[:size]])
+        assert np.mean(shares) == pytest.approx(expected)
+        standing.commit(world_size=world)
+    assert bool(unequal) == (world > 1)
+
+
+def test_the_end_of_the_last_epoch() -> None:
+    """There is no step, so there is no size of one."""
+    plan = ip.Plan(ip.Shuffle(4), global_batch_size=4)
+    standing = ip.live.Standing(plan, plan.cursor(2**32 - 1, step=0))
+    standing.deal(1, 0)
+    standing.commit()
+    for ask in (lambda: standing.step_size, lambda: standing.num_valid(1, 0)):
+        with pytest.raises(ip.IndexPlanError, match="epoch must be"):
+            ask()
+
+
 def test_the_largest_world_is_that_of_the_smallest_step() -> None:
     """Ever, where the order says when epochs change; the last phase is looked at too."""
     whole = ip.Plan(ip.Shuffle(100), global_batch_size=30)  # 25, 25, 25, 25

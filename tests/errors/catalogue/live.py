@@ -26,6 +26,13 @@ def commit_all() -> None:
         made.commit()
 
 
+def commit_for_nine() -> None:
+    """Commit a step that two ranks have read, as if nine had."""
+    made = ip.live.Standing(LIVE)
+    made.deal(2, 0)
+    made.commit(world_size=9)
+
+
 def deal_later() -> None:
     """Deal the fewer units of a later epoch to as many ranks as before."""
     made = ip.live.Standing(ip.Plan(Shrinking(20), global_batch_size=100))
@@ -52,6 +59,11 @@ CASES: list[Case] = [
     ("a step for a rank that is not there", lambda: ip.live.Standing(LIVE).deal(2, 2)),
     ("a step of a later epoch that is too small", deal_later),
     ("a step committed that nobody was dealt", lambda: ip.live.Standing(LIVE).commit()),
+    ("a step committed for more ranks than there may be", commit_for_nine),
+    (
+        "the padding of a rank that is not there",
+        lambda: ip.live.Standing(LIVE).num_valid(world_size=2, rank=2),
+    ),
     ("a standing of another version", lambda: standing(version=2)),
     ("a standing of another plan", lambda: standing(plan="0" * 64)),
     ("a standing whose place is no four numbers", lambda: standing(place=[0, 1])),
