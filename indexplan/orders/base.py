@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,9 +25,6 @@ from indexplan.orders.runs import cut_pieces
 from indexplan.orders.traits import PLAIN, Traits
 from indexplan.orders.units import Units
 from indexplan.seeds import check_epoch, check_seed, key_words
-
-if TYPE_CHECKING:
-    from indexplan.orders.gaps import Gaps
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -273,8 +270,8 @@ class Order(HasFields, HasGroups, abc.ABC):
         return costs_of(units, lengths, cost, bins=self.traits.deals_bins)
 
     @property
-    def _gaps(self) -> Gaps | None:
-        """The layer that leaves units out, if positions are counted in one; else None."""
+    def _gaps(self) -> Order | None:
+        """The layer that leaves units out, if positions are counted in one: see `gaps_of`."""
         return None
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -240,7 +240,7 @@ class Gaps(Layer):
     @property
     def _changes(self) -> set[int] | None:
         """The epochs from which the number of units changes; None if unknown."""
-        own, inner = self._own_changes, self.order._gaps  # noqa: SLF001
+        own, inner = self._own_changes, gaps_of(self.order)
         if own is None or (inner is None and not self.order.constant_num_units):
             return None
         inside = set() if inner is None else inner._changes  # noqa: SLF001
@@ -308,9 +308,14 @@ class Gaps(Layer):
         return self.order.traits.reads == "any"
 
 
+def gaps_of(order: Order) -> Gaps | None:
+    """Return the layer that leaves units of any order out, if positions are counted in one."""
+    return cast("Gaps | None", order._gaps)  # noqa: SLF001 (an Order there: base knows no layer)
+
+
 def edge_of(order: Order, epoch: int, parts: int, part: int) -> int:
     """Return the position at which a sub-epoch of any order starts."""
-    layer = order._gaps  # noqa: SLF001 (of an order, for this)
+    layer = gaps_of(order)
     if layer is None:
         return split(order.num_units(epoch), parts, part)
     return layer._edge(epoch, parts, part)  # noqa: SLF001
@@ -318,7 +323,7 @@ def edge_of(order: Order, epoch: int, parts: int, part: int) -> int:
 
 def parts_of(order: Order, epoch: int, parts: int, positions: Int64) -> Int64:
     """Return the sub-epochs of any order that hold some positions."""
-    layer = order._gaps  # noqa: SLF001 (of an order, for this)
+    layer = gaps_of(order)
     if layer is None:
         return part_of(order.num_units(epoch), parts, positions)
     return layer._parts_of(epoch, parts, positions)  # noqa: SLF001
@@ -326,7 +331,7 @@ def parts_of(order: Order, epoch: int, parts: int, positions: Int64) -> Int64:
 
 def part_changes(order: Order, epoch: int, parts: int) -> set[int]:
     """Return the sub-epochs of any order at which their size changes."""
-    layer = order._gaps  # noqa: SLF001 (of an order, for this)
+    layer = gaps_of(order)
     if layer is None:
         return {0, order.num_units(epoch) % parts, parts}
     return layer._part_changes(epoch, parts)  # noqa: SLF001
@@ -334,11 +339,11 @@ def part_changes(order: Order, epoch: int, parts: int) -> set[int]:
 
 def missing(order: Order, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
     """Return how many units of some sub-epochs of any order are skipped, and excluded."""
-    layer = order._gaps  # noqa: SLF001 (of an order, for this)
+    layer = gaps_of(order)
     return (0, 0) if layer is None else layer._missing(epoch, parts, start, stop)  # noqa: SLF001
 
 
 def num_taken_out(order: Order, epoch: int) -> int:
     """Return how many samples an epoch of any order removes from bins that it still reads."""
-    layer = order._gaps  # noqa: SLF001 (of an order, for this)
+    layer = gaps_of(order)
     return 0 if layer is None else layer._num_taken_out(epoch)  # noqa: SLF001

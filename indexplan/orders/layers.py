@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from indexplan.orders.grown import num_sources
 from indexplan.orders.nesting import nest
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, joined
-
-if TYPE_CHECKING:
-    from indexplan.orders.gaps import Gaps
 
 Run: TypeAlias = tuple[int, Int64, Int64]  # epoch, starts, stops
 
@@ -176,7 +173,7 @@ class Layer(Order):
         return self.order._draws  # noqa: SLF001 (of an order too)
 
     @property
-    def _gaps(self) -> Gaps | None:
+    def _gaps(self) -> Order | None:
         return None if self._moves else self.order._gaps  # noqa: SLF001 (of an order too)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from indexplan.once import once
 from indexplan.orders.base import Order
@@ -103,4 +103,4 @@ def _epoch(row: tuple[int, int, int]) -> int:
 def extent_of(order: Order) -> Extent | None:
     """Return the extent of an order that leaves units out; None for all others."""
     layer = order._gaps  # noqa: SLF001 (of an order, for this)
-    return None if layer is None else OrderExtent(layer)
+    return None if layer is None else OrderExtent(cast("Gaps", layer))
