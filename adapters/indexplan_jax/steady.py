@@ -22,6 +22,7 @@ from indexplan_jax.steps import product_of
 KINDS: tuple[type[Order], ...] = (Shuffle, BlockShuffle, LocalShuffle, Sequential)
 STOP = 2**31  # sizes are below it, so that no sum of two passes 32 bits
 EPOCH_STOP, SEED_STOP = 2**32, 2**128
+FULL = ("drop", "pad", "carry")  # remainders whose steps are all of one size, whatever it is
 ON_THE_HOST = "use plan.batch on the host"
 
 
@@ -108,8 +109,10 @@ def steady_of(plan: Any) -> Steady:
         raise wrong("plan's batch size", "one number for the whole run", "phases", ON_THE_HOST)
     batch = integer("a global batch", units * ranks, 1, STOP, "use a smaller batch size")
     n = size("plan.order.num_samples", order.num_samples)
-    if plan.remainder == "spread" and n % batch:
-        rule = f'"drop", "pad" or "carry", as {batch} does not divide {n}'
+    full = plan.remainder in FULL or (plan.remainder == "spread" and n % batch == 0)
+    if not full:
+        why = f", as {batch} does not divide {n}" if n % batch else ""
+        rule = f'"drop", "pad" or "carry"{why}'
         raise wrong("plan.remainder", rule, plan.remainder, 'use plan.replace(remainder="drop")')
     return Steady(order, n, batch, plan.remainder)
 

@@ -6,7 +6,11 @@ import sys
 
 import pytest
 
+import indexplan as ip
 import indexplan_jax
+from indexplan.partition.remainders import REMAINDERS, Policy
+from indexplan_jax.steady import steady_of
+from indexplan_jax.steps import units_of_each_batch
 
 
 def test_without_jax_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,3 +23,19 @@ def test_without_jax_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
         indexplan_jax.shuffle  # noqa: B018
     with pytest.raises(AttributeError, match="has no attribute 'permute'"):
         indexplan_jax.permute  # noqa: B018
+
+
+@pytest.mark.parametrize("policy", [Policy("wraps", repeats=True), Policy("ends", leaves=True)])
+@pytest.mark.parametrize("num_samples", [100, 96])
+def test_a_remainder_that_it_does_not_know(
+    monkeypatch: pytest.MonkeyPatch, policy: Policy, num_samples: int
+) -> None:
+    """One that is added to the library is refused until somebody has looked at its steps."""
+    monkeypatch.setitem(REMAINDERS, "new", policy)
+    plan = ip.Plan(ip.Shuffle(num_samples), world_size=2, batch_size=3, remainder="new")
+    why = ", as 6 does not divide 100" if num_samples == 100 else ""
+    with pytest.raises(ip.IndexPlanError) as caught:
+        steady_of(plan)
+    said = f"""plan.remainder must be "drop", "pad" or "carry"{why}; got 'new'; """
+    assert str(caught.value) == said + 'use plan.replace(remainder="drop")'
+    assert units_of_each_batch(plan) is None
