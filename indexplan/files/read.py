@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -25,9 +25,6 @@ from indexplan.orders.units import Units
 from indexplan.plan.plan import Plan
 from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.open import store_of
-
-if TYPE_CHECKING:
-    from indexplan.orders.gaps import Gaps
 
 CHECKS = ("opened", "touched")
 LEAVING_OUT = ("skipped-v1", "without-v1")  # orders that leave units out
@@ -146,7 +143,7 @@ class Stored(Order):
         return None
 
     @property
-    def _gaps(self) -> Gaps | None:
+    def _gaps(self) -> object | None:
         source = self._leaves_out
         return None if source is None else source._gaps  # noqa: SLF001 (of an order too)
 

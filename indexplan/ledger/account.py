@@ -10,7 +10,7 @@ from indexplan.ledger.by_sample import intervals, merged
 from indexplan.ledger.history import History, Segment
 from indexplan.ledger.walking import parts
 from indexplan.orders.base import Order
-from indexplan.orders.gaps import missing, num_taken_out
+from indexplan.orders.extents import extent_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,8 @@ def _of_epoch(
     finished = begun.position if begun is not None and begun.epoch == epoch else 0
     counts = [_read(history, segments, epoch) for _, segments in groups]
     read = sum(count[0] for count in counts)
-    skipped, excluded = missing(order, epoch, sub_epochs, 0, sub_epochs)
+    extent = extent_of(order)
+    skipped, excluded = extent.missing(epoch, sub_epochs, 0, sub_epochs)
     return LedgerAccount(
         num_units=num_units + skipped + excluded,
         num_read=read,
@@ -122,7 +123,7 @@ def _of_epoch(
         num_left=num_units - reached,
         num_skipped=skipped,
         num_excluded=excluded,
-        num_left_out=num_taken_out(order, epoch),
+        num_left_out=extent.num_taken_out(epoch),
         num_padded=sum(count[1] for count in counts),
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from indexplan.errors import IndexPlanError
+from indexplan.orders.extents import gaps_of
 from indexplan.partition.steps import Steps
-from indexplan.plan.extents import extent_of
 from indexplan.plan.plan import Plan, layout_of
 from indexplan.seeds import EPOCH_STOP
 
@@ -47,7 +47,7 @@ def _different_epochs(plan: Plan) -> list[int]:
     changes = {start}
     for at in layout.partition.ats:
         changes.add(at[0] if not isinstance(at, int) else layout.held(at)[0])
-    if (extent := extent_of(plan.order)) is not None and extent.sums_up:
+    if (extent := gaps_of(plan.order)) is not None and extent.sums_up:
         changes.update(extent.changed)
     near = {epoch + more for epoch in changes for more in (0, 1)}
     return sorted(epoch for epoch in near if start <= epoch < EPOCH_STOP)

@@ -270,8 +270,8 @@ class Order(HasFields, HasGroups, abc.ABC):
         return costs_of(units, lengths, cost, bins=self.traits.deals_bins)
 
     @property
-    def _gaps(self) -> Order | None:
-        """The layer that leaves units out, if positions are counted in one: see `gaps_of`."""
+    def _gaps(self) -> object | None:
+        """How long epochs are, if positions are counted where units are left out: `gaps_of`."""
         return None
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from indexplan.once import once
 from indexplan.orders.arguments import check_saved
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.cursors import Saved, place_of
+from indexplan.orders.extents import GapsExtent
 from indexplan.orders.fields import field_names
 from indexplan.orders.layers import Layer, Run
 from indexplan.orders.runs import expand
-from indexplan.parts import part_of, split
 
 KEPT = 2  # epochs whose sections are kept: under "carry" a step reads from two
 MOST_AIMED = 2**10  # sections whose shares are added up
@@ -83,8 +83,8 @@ class Sections(NamedTuple):
 class Gaps(Layer):
     """A layer that leaves units out: the base of `Without` and `Skipped`.
 
-    A subclass writes `_sections`, and how long epochs and sub-epochs then are, which the partition
-    asks for by the methods below. They name a sub-epoch as one of `parts`.
+    A subclass writes `_sections_of`, and returns from `_gaps` how long epochs and sub-epochs then
+    are, which the partition asks for.
     """
 
     _keeps_numbers = True
@@ -95,28 +95,8 @@ class Gaps(Layer):
 
     @property
     @abc.abstractmethod
-    def _own_changes(self) -> set[int] | None:
-        """The epochs at which the number that this layer leaves out changes; None if unknown."""
-
-    @abc.abstractmethod
-    def _edge(self, epoch: int, parts: int, part: int) -> int:
-        """Return the position at which a sub-epoch starts, or the last one ends."""
-
-    @abc.abstractmethod
-    def _parts_of(self, epoch: int, parts: int, positions: Int64) -> Int64:
-        """Return the sub-epochs that hold some positions."""
-
-    @abc.abstractmethod
-    def _part_changes(self, epoch: int, parts: int) -> set[int]:
-        """Return the sub-epochs at which their size changes."""
-
-    @abc.abstractmethod
-    def _missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
-        """Return how many units of the sub-epochs [start, stop) are skipped, and excluded."""
-
-    def _num_taken_out(self, epoch: int) -> int:
-        """Return how many samples are removed from bins that stay, by the layers inside too."""
-        return num_taken_out(self.order, epoch)
+    def _gaps(self) -> GapsExtent:
+        """How long epochs and sub-epochs are without what this layer leaves out."""
 
     @property
     @abc.abstractmethod
@@ -126,10 +106,6 @@ class Gaps(Layer):
     @abc.abstractmethod
     def _num_had(self, saved: Mapping[str, Any]) -> int:
         """Return how many of these changes a saved order of this class had."""
-
-    @property
-    def _gaps(self) -> Gaps:
-        return self
 
     def _before(self, saved: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
         """Yield how many of these changes a saved order may have had, and around what order."""
@@ -237,15 +213,6 @@ class Gaps(Layer):
     def _same_reads(self) -> bool:
         return self.order._same_reads  # noqa: SLF001 (of an order too)
 
-    @property
-    def _changes(self) -> set[int] | None:
-        """The epochs from which the number of units changes; None if unknown."""
-        own, inner = self._own_changes, gaps_of(self.order)
-        if own is None or (inner is None and not self.order.constant_num_units):
-            return None
-        inside = set() if inner is None else inner._changes  # noqa: SLF001
-        return None if inside is None else own | inside
-
     def _sections(self, epoch: int) -> Sections | None:
         """Return what `_sections_of` does, and keep it for the latest epochs."""
         kept: dict[int, Sections | None] = self._kept
@@ -306,44 +273,3 @@ class Gaps(Layer):
     @property
     def _repeats(self) -> bool:
         return self.order.traits.reads == "any"
-
-
-def gaps_of(order: Order) -> Gaps | None:
-    """Return the layer that leaves units of any order out, if positions are counted in one."""
-    return cast("Gaps | None", order._gaps)  # noqa: SLF001 (an Order there: base knows no layer)
-
-
-def edge_of(order: Order, epoch: int, parts: int, part: int) -> int:
-    """Return the position at which a sub-epoch of any order starts."""
-    layer = gaps_of(order)
-    if layer is None:
-        return split(order.num_units(epoch), parts, part)
-    return layer._edge(epoch, parts, part)  # noqa: SLF001
-
-
-def parts_of(order: Order, epoch: int, parts: int, positions: Int64) -> Int64:
-    """Return the sub-epochs of any order that hold some positions."""
-    layer = gaps_of(order)
-    if layer is None:
-        return part_of(order.num_units(epoch), parts, positions)
-    return layer._parts_of(epoch, parts, positions)  # noqa: SLF001
-
-
-def part_changes(order: Order, epoch: int, parts: int) -> set[int]:
-    """Return the sub-epochs of any order at which their size changes."""
-    layer = gaps_of(order)
-    if layer is None:
-        return {0, order.num_units(epoch) % parts, parts}
-    return layer._part_changes(epoch, parts)  # noqa: SLF001
-
-
-def missing(order: Order, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
-    """Return how many units of some sub-epochs of any order are skipped, and excluded."""
-    layer = gaps_of(order)
-    return (0, 0) if layer is None else layer._missing(epoch, parts, start, stop)  # noqa: SLF001
-
-
-def num_taken_out(order: Order, epoch: int) -> int:
-    """Return how many samples an epoch of any order removes from bins that it still reads."""
-    layer = gaps_of(order)
-    return 0 if layer is None else layer._num_taken_out(epoch)  # noqa: SLF001

@@ -173,7 +173,7 @@ class Layer(Order):
         return self.order._draws  # noqa: SLF001 (of an order too)
 
     @property
-    def _gaps(self) -> Order | None:
+    def _gaps(self) -> object | None:
         return None if self._moves else self.order._gaps  # noqa: SLF001 (of an order too)
 
     @property

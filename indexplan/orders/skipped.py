@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.gaps import Gaps, Sections, edge_of, missing, part_changes, parts_of
+from indexplan.orders.extents import GapsExtent
+from indexplan.orders.gaps import Gaps, Sections
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
 from indexplan.seeds import EPOCH_STOP, check_epoch
@@ -111,55 +112,9 @@ class Skipped(Gaps):
     def _puts_off(self) -> bool:
         return any(then == "later" for *_, then in self.skips) or super()._puts_off
 
-    # How long epochs and sub-epochs are. Postponed units are in the last sub-epoch.
-
     @property
-    def _own_changes(self) -> set[int]:
-        epochs = {epoch for epoch, _, _, then in self.skips if then == "drop"}
-        return epochs | {epoch + 1 for epoch in epochs if epoch + 1 < EPOCH_STOP}
-
-    def _edge(self, epoch: int, parts: int, part: int) -> int:
-        if part == parts:
-            return self.num_units(epoch)
-        edge = edge_of(self.order, epoch, parts, part)
-        for start, stop, _ in self._in(epoch):
-            edge -= min(max(edge - start, 0), stop - start)
-        return edge
-
-    def _parts_of(self, epoch: int, parts: int, positions: Int64) -> Int64:
-        return self._parts_before(len(self.skips), epoch, parts, positions)
-
-    def _parts_before(self, num: int, epoch: int, parts: int, positions: Int64) -> Int64:
-        """Return the sub-epochs that hold some positions after the first `num` skips."""
-        for of, start, stop, _ in reversed(self.skips[:num]):
-            if of == epoch:
-                positions = positions + (positions >= start) * (stop - start)
-        num_units = self.order.num_units(epoch)
-        found = parts_of(self.order, epoch, parts, np.minimum(positions, num_units - 1))
-        return np.where(positions < num_units, found, parts - 1)  # what is put off is past it
-
-    def _part_changes(self, epoch: int, parts: int) -> set[int]:
-        changes = part_changes(self.order, epoch, parts)
-        for num, (of, start, stop, _) in enumerate(self.skips):
-            if of == epoch:
-                ends = np.array([start, stop - 1])
-                held = self._parts_before(num, epoch, parts, ends).tolist()
-                changes |= {*held, held[0] + 1, held[1] + 1, parts - 1}
-        return changes
-
-    def _missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
-        skipped, excluded = missing(self.order, epoch, parts, start, stop)
-        num_units = self.order.num_units(epoch)
-        low, high = (edge_of(self.order, epoch, parts, part) for part in (start, stop))
-        for begin, end, then in self._in(epoch):
-            if stop == parts:
-                high = num_units
-            if then == "drop":
-                skipped += max(0, min(end, high) - max(begin, low))
-                num_units -= end - begin
-            low -= min(max(low - begin, 0), end - begin)
-            high -= min(max(high - begin, 0), end - begin)
-        return skipped, excluded
+    def _gaps(self) -> SkippedExtent:
+        return SkippedExtent(self, self._in)
 
     def reach(self, epoch: int, position: int) -> tuple[int, int]:
         """Return an inner epoch and position that nothing read so far is past."""
@@ -194,6 +149,64 @@ class Skipped(Gaps):
         if not isinstance(spans, list) or spans != mine[: len(spans)]:
             return 0
         return len(spans)
+
+
+class SkippedExtent(GapsExtent):
+    """How long epochs and sub-epochs are without some spans. What is put off is in the last one."""
+
+    def __init__(
+        self, order: Skipped, spans_in: Callable[[int], list[tuple[int, int, str]]]
+    ) -> None:
+        super().__init__(order, order.order)
+        self._skips, self._in = order.skips, spans_in
+
+    @property
+    def own_changing(self) -> set[int]:
+        epochs = {epoch for epoch, _, _, then in self._skips if then == "drop"}
+        return epochs | {epoch + 1 for epoch in epochs if epoch + 1 < EPOCH_STOP}
+
+    def edge(self, epoch: int, parts: int, part: int) -> int:
+        if part == parts:
+            return self.units(epoch)
+        edge = self.inside.edge(epoch, parts, part)
+        for start, stop, _ in self._in(epoch):
+            edge -= min(max(edge - start, 0), stop - start)
+        return edge
+
+    def parts_of(self, epoch: int, parts: int, positions: Int64) -> Int64:
+        return self._parts_before(len(self._skips), epoch, parts, positions)
+
+    def _parts_before(self, num: int, epoch: int, parts: int, positions: Int64) -> Int64:
+        """Return the sub-epochs that hold some positions after the first `num` skips."""
+        for of, start, stop, _ in reversed(self._skips[:num]):
+            if of == epoch:
+                positions = positions + (positions >= start) * (stop - start)
+        num_units = self.inside.units(epoch)
+        found = self.inside.parts_of(epoch, parts, np.minimum(positions, num_units - 1))
+        return np.where(positions < num_units, found, parts - 1)  # what is put off is past it
+
+    def changes(self, epoch: int, parts: int) -> set[int]:
+        changes = self.inside.changes(epoch, parts)
+        for num, (of, start, stop, _) in enumerate(self._skips):
+            if of == epoch:
+                ends = np.array([start, stop - 1])
+                held = self._parts_before(num, epoch, parts, ends).tolist()
+                changes |= {*held, held[0] + 1, held[1] + 1, parts - 1}
+        return changes
+
+    def missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
+        skipped, excluded = self.inside.missing(epoch, parts, start, stop)
+        num_units = self.inside.units(epoch)
+        low, high = (self.inside.edge(epoch, parts, part) for part in (start, stop))
+        for begin, end, then in self._in(epoch):
+            if stop == parts:
+                high = num_units
+            if then == "drop":
+                skipped += max(0, min(end, high) - max(begin, low))
+                num_units -= end - begin
+            low -= min(max(low - begin, 0), end - begin)
+            high -= min(max(high - begin, 0), end - begin)
+        return skipped, excluded
 
 
 def _checked(span: Any) -> tuple[int, int, int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,8 @@ from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import INTEGERS, Column, Numbers
 from indexplan.orders.cursors import Saved, place_of
-from indexplan.orders.gaps import (
-    Gaps,
-    Sections,
-    edge_of,
-    missing,
-    num_taken_out,
-    part_changes,
-    parts_of,
-)
+from indexplan.orders.extents import GapsExtent
+from indexplan.orders.gaps import Gaps, Sections
 from indexplan.orders.nesting import nested
 from indexplan.orders.registry import register
 from indexplan.orders.runs import expand
@@ -301,59 +294,17 @@ class Without(Gaps):
         sections = self._sections(epoch)
         return which, positions if sections is None else sections.dealt(positions)
 
-    # How long epochs and sub-epochs are.
-
     @property
-    def _own_changes(self) -> set[int] | None:
-        if self.order.traits.deals_bins or not self.order._same_reads:  # noqa: SLF001
-            return None
-        epochs = {epoch for epoch, _, _ in self.since}
-        return epochs | {epoch + 1 for epoch in epochs if epoch + 1 < EPOCH_STOP}
-
-    def _edge(self, epoch: int, parts: int, part: int) -> int:
-        if part in (0, parts):  # without a search
-            return self.num_units(epoch) if part else 0
-        edge, sections = edge_of(self.order, epoch, parts, part), self._sections(epoch)
-        if sections is None:
-            return edge
-        which = int(sections.starts.searchsorted(edge, "right")) - 1
-        dealt = int(sections.bounds[which]) + edge - int(sections.starts[which])
-        return min(dealt, int(sections.bounds[which + 1]))
-
-    def _parts_of(self, epoch: int, parts: int, positions: Int64) -> Int64:
-        if parts == 1:
-            return np.zeros_like(positions)
-        sections = self._sections(epoch)
-        if sections is not None:
-            which = sections.bounds.searchsorted(positions, "right") - 1
-            which = np.minimum(which, len(sections.starts) - 1)
-            positions = positions + sections.starts[which] - sections.bounds[which]
-        return parts_of(self.order, epoch, parts, positions)
-
-    def _part_changes(self, epoch: int, parts: int) -> set[int]:
-        if parts == 1:
-            return {0, 1}
-        changes, sections = part_changes(self.order, epoch, parts), self._sections(epoch)
-        if sections is None:
-            return changes
-        held = np.unique(parts_of(self.order, epoch, parts, sections.starts[1:] - 1)).tolist()
-        return changes | set(held) | {part + 1 for part in held}
-
-    def _missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
-        skipped, excluded = missing(self.order, epoch, parts, start, stop)
-        inside = [edge_of(self.order, epoch, parts, part) for part in (start, stop)]
-        mine = [self._edge(epoch, parts, part) for part in (start, stop)]
-        return skipped, excluded + (inside[1] - inside[0]) - (mine[1] - mine[0])
+    def _gaps(self) -> WithoutExtent:
+        return WithoutExtent(self, self._sections, self._num_taken_out)
 
     def _num_taken_out(self, epoch: int) -> int:
-        total = num_taken_out(self.order, epoch)
+        """Return how many samples this layer removes from bins that an epoch still reads."""
         if not self._shortened:
-            return total
+            return 0
         gaps, groups = self._left_out(epoch)
-        for low, samples in groups:
-            positions = self.order.find(epoch, samples)[1]
-            total += int((~np.isin(positions[positions >= low], gaps)).sum())
-        return total
+        reads = ((low, self.order.find(epoch, samples)[1]) for low, samples in groups)
+        return sum(int((~np.isin(places[places >= low], gaps)).sum()) for low, places in reads)
 
     def _why_left_out(self, epoch: int, index: int) -> str:
         asked = np.array([index])
@@ -379,6 +330,66 @@ class Without(Gaps):
         num = sum(count for _, _, count in self.since[: len(since)])
         same = self.samples if num == len(self.samples) else Column(self.samples.array[:num])
         return len(since) if saved.get("samples") == same.to_dict() else 0
+
+
+class WithoutExtent(GapsExtent):
+    """How long epochs and sub-epochs are without some samples."""
+
+    def __init__(
+        self,
+        order: Without,
+        sections: Callable[[int], Sections | None],
+        own_taken_out: Callable[[int], int],
+    ) -> None:
+        super().__init__(order, order.order)
+        self._inner, self._since = order.order, order.since
+        self._sections, self._own_taken_out = sections, own_taken_out
+
+    @property
+    def own_changing(self) -> set[int] | None:
+        if self._inner.traits.deals_bins or not self._inner._same_reads:  # noqa: SLF001
+            return None
+        epochs = {epoch for epoch, _, _ in self._since}
+        return epochs | {epoch + 1 for epoch in epochs if epoch + 1 < EPOCH_STOP}
+
+    def edge(self, epoch: int, parts: int, part: int) -> int:
+        if part in (0, parts):  # without a search
+            return self.units(epoch) if part else 0
+        edge, sections = self.inside.edge(epoch, parts, part), self._sections(epoch)
+        if sections is None:
+            return edge
+        which = int(sections.starts.searchsorted(edge, "right")) - 1
+        dealt = int(sections.bounds[which]) + edge - int(sections.starts[which])
+        return min(dealt, int(sections.bounds[which + 1]))
+
+    def parts_of(self, epoch: int, parts: int, positions: Int64) -> Int64:
+        if parts == 1:
+            return np.zeros_like(positions)
+        sections = self._sections(epoch)
+        if sections is not None:
+            which = sections.bounds.searchsorted(positions, "right") - 1
+            which = np.minimum(which, len(sections.starts) - 1)
+            positions = positions + sections.starts[which] - sections.bounds[which]
+        return self.inside.parts_of(epoch, parts, positions)
+
+    def changes(self, epoch: int, parts: int) -> set[int]:
+        if parts == 1:
+            return {0, 1}
+        changes, sections = self.inside.changes(epoch, parts), self._sections(epoch)
+        if sections is None:
+            return changes
+        held = np.unique(self.inside.parts_of(epoch, parts, sections.starts[1:] - 1)).tolist()
+        return changes | set(held) | {part + 1 for part in held}
+
+    def missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
+        skipped, excluded = self.inside.missing(epoch, parts, start, stop)
+        inside = [self.inside.edge(epoch, parts, part) for part in (start, stop)]
+        mine = [self.edge(epoch, parts, part) for part in (start, stop)]
+        return skipped, excluded + (inside[1] - inside[0]) - (mine[1] - mine[0])
+
+    def num_taken_out(self, epoch: int) -> int:
+        """Return how many samples an epoch removes from bins, by the layers inside too."""
+        return self.inside.num_taken_out(epoch) + self._own_taken_out(epoch)
 
 
 def _check_samples(rising: Int64, num_samples: int) -> None:

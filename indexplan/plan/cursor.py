@@ -13,10 +13,10 @@ import numpy as np
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.orders.base import Order
+from indexplan.orders.extents import gaps_of
 from indexplan.orders.fields import different_fields
 from indexplan.partition.steps import Resume
 from indexplan.parts import split
-from indexplan.plan.extents import extent_of
 from indexplan.seeds import check_epoch
 
 _FIELDS = ("epoch", "sub_epoch", "step", "position", "order", "sub_epochs")
@@ -145,7 +145,7 @@ def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:
         integer(f"a cursor's {name}", getattr(place, name), 0, 2**63, cure)
         for name in ("step", "position")
     )
-    num_units, extent = order.num_units(epoch), extent_of(order)
+    num_units, extent = order.num_units(epoch), gaps_of(order)
     edges = sub_epoch, sub_epoch + 1
     if extent is None:
         start, stop = (split(num_units, sub_epochs, part) for part in edges)

@@ -12,13 +12,13 @@ import numpy as np
 
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.orders.extents import gaps_of
 from indexplan.partition.ranks import MOST_UNITS, Runs, below
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Int64
 from indexplan.plan.batch import Batch, walked
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.draw import take
-from indexplan.plan.extents import extent_of
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import EPOCH_STOP
 
@@ -107,7 +107,7 @@ class Stream:
         self._plan = replace(plan, _resumed=None)  # so that a cursor depends on its place alone
         self._rank = layout_of(plan).rank(rank)
         self._each = order.num_units(0) if order.constant_num_units else None
-        self._extent = extent_of(order)
+        self._extent = gaps_of(order)
         self._changing = threading.Lock()  # one thread may draw, while another counts and saves
         self._pid = os.getpid()
         self._stand_at(cursor, (0, 0, 0))

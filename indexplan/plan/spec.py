@@ -9,13 +9,13 @@ from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, did_you_mean, integer, wrong
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
+from indexplan.orders.extents import gaps_of
 from indexplan.orders.registry import order_from_dict
 from indexplan.partition.phases import SIZE_STOP, Phase, Size, as_phases, size_to_json
 from indexplan.partition.remainders import REMAINDERS, Remainder
 from indexplan.partition.steps import Partition, Resume
 from indexplan.plan.balance import Balance
 from indexplan.plan.cursor import check_place
-from indexplan.plan.extents import extent_of
 from indexplan.plan.layout import Layout
 
 WORLD_STOP = 2**31
@@ -124,7 +124,7 @@ def layout_of(given: Fields) -> Layout:
         sub_epochs=given["sub_epochs"],
         remainder=given["remainder"],
         resume=given["_resumed"],
-        extent=extent_of(given["order"]),
+        extent=gaps_of(given["order"]),
     )
     return Layout(given["order"], partition, phases, given["balance"])
 

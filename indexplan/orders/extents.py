@@ -1,0 +1,139 @@
+"""How long epochs and sub-epochs are under an order, and what they lack if it leaves units out."""
+
+from __future__ import annotations
+
+import abc
+from bisect import bisect_right
+from itertools import accumulate, pairwise
+from typing import cast
+
+from indexplan.once import once
+from indexplan.orders.base import Int64, Order
+from indexplan.parts import part_of, split
+
+
+class OrderExtent:
+    """How long epochs and sub-epochs are under an order: here, one that leaves nothing out."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+
+    @property
+    def changing(self) -> set[int] | None:
+        """The epochs from which the number of units changes; None if unknown."""
+        return set() if self.order.constant_num_units else None
+
+    def units(self, epoch: int) -> int:
+        """Return how many units an epoch has."""
+        return self.order.num_units(epoch)
+
+    def edge(self, epoch: int, parts: int, part: int) -> int:
+        """Return the position at which one of so many sub-epochs starts, or the last one ends."""
+        return split(self.units(epoch), parts, part)
+
+    def parts_of(self, epoch: int, parts: int, positions: Int64) -> Int64:
+        """Return the sub-epochs that hold some positions."""
+        return part_of(self.units(epoch), parts, positions)
+
+    def changes(self, epoch: int, parts: int) -> set[int]:
+        """Return the sub-epochs at which their size changes, from 0 to `parts`."""
+        return {0, self.units(epoch) % parts, parts}
+
+    def missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
+        """Return how many units of the sub-epochs [start, stop) are skipped, and excluded."""
+        return 0, 0
+
+    def num_taken_out(self, epoch: int) -> int:
+        """Return how many samples an epoch removes from bins that it still reads."""
+        return 0
+
+
+class GapsExtent(OrderExtent, abc.ABC):
+    """How long they are under a layer that leaves units out; equal for equal layers.
+
+    This is what the partition asks as its `Extent`. Units before an epoch are summed up in closed
+    form, because all epochs between two that the order names have equally many.
+    """
+
+    def __init__(self, order: Order, inner: Order) -> None:
+        super().__init__(order)
+        self.inside = extent_of(inner)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GapsExtent):
+            return NotImplemented
+        return self.order is other.order or self._text == other._text
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @once
+    def _text(self) -> str:
+        return self.order.fingerprint
+
+    @once
+    def _hash(self) -> int:
+        return hash(self._text)
+
+    @property
+    @abc.abstractmethod
+    def own_changing(self) -> set[int] | None:
+        """The epochs from which the number that this layer leaves out changes; None if unknown."""
+
+    @once
+    def changing(self) -> set[int] | None:
+        """The epochs from which the number of units changes; None if unknown."""
+        own, inside = self.own_changing, self.inside.changing
+        return None if own is None or inside is None else own | inside
+
+    @property
+    def sums_up(self) -> bool:
+        """Whether the order names the epochs at which its number of units changes."""
+        return self.changing is not None
+
+    @property
+    def changed(self) -> list[int]:
+        """The epochs from which on all have equally many units, where the order names them."""
+        return sorted({0, *(self.changing or ())})
+
+    @once
+    def _rows(self) -> list[tuple[int, int, int]]:
+        """Those epochs, as (units before it, it, its units)."""
+        epochs = self.changed
+        units = [self.units(epoch) for epoch in epochs]
+        added = ((b - a) * num for (a, b), num in zip(pairwise(epochs), units, strict=False))
+        before = accumulate(added, initial=0)
+        return list(zip(before, epochs, units, strict=True))
+
+    def before(self, epoch: int) -> int:
+        """Return how many units all epochs before this one have together."""
+        before, first, units = self._rows[bisect_right(self._rows, epoch, key=_epoch) - 1]
+        return before + (epoch - first) * units
+
+    def holding(self, place: int) -> tuple[int, int]:
+        """Return the epoch and the position in it of a stream place."""
+        before, first, units = self._rows[bisect_right(self._rows, place, key=_before) - 1]
+        epochs, position = divmod(place - before, units)
+        return first + epochs, position
+
+    def num_taken_out(self, epoch: int) -> int:
+        """Return how many samples an epoch removes from bins, by the layers inside too."""
+        return self.inside.num_taken_out(epoch)
+
+
+def _before(row: tuple[int, int, int]) -> int:
+    return row[0]
+
+
+def _epoch(row: tuple[int, int, int]) -> int:
+    return row[1]
+
+
+def gaps_of(order: Order) -> GapsExtent | None:
+    """Return the extent of an order that leaves units out; None for all others."""
+    return cast("GapsExtent | None", order._gaps)  # noqa: SLF001 (base does not know its type)
+
+
+def extent_of(order: Order) -> OrderExtent:
+    """Return the extent of any order."""
+    return gaps_of(order) or OrderExtent(order)
