@@ -13,6 +13,7 @@ from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.layers import Layer, Run
 from indexplan.orders.registry import register
+from indexplan.orders.runs import expand
 from indexplan.orders.streams import count_between, epochs_of, few, reads_between
 from indexplan.orders.traits import Traits
 from indexplan.seeds import EPOCH_STOP, check_epoch
@@ -128,11 +129,9 @@ class Epochs(Layer):
         first, last = starts // n, (stops - 1) // n
         if not len(first):
             return
-        pieces = last - first + 1
-        run = np.repeat(np.arange(len(starts)), pieces)
-        epochs = np.arange(len(run)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[run]
-        low = np.maximum(starts[run] - epochs * n, 0)
-        high = np.minimum(stops[run] - epochs * n, n)
+        epochs, sizes = expand(first, last + 1), last - first + 1
+        low = np.maximum(np.repeat(starts, sizes) - epochs * n, 0)
+        high = np.minimum(np.repeat(stops, sizes) - epochs * n, n)
         cuts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist(), len(epochs)]
         for a, b in pairwise(cuts):
             yield int(epochs[a]), low[a:b], high[a:b]

@@ -10,6 +10,7 @@ import numpy as np
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64
 from indexplan.orders.pattern import Int32, Pattern
+from indexplan.orders.runs import expand
 from indexplan.orders.shares import Phase
 from indexplan.orders.shuffle import UInt32
 
@@ -112,11 +113,9 @@ class Phases:
             return [(low, starts, stops)]
         edges = np.array([place - begin for place in self.places[low + 1 : high + 1]], np.int64)
         first, last = (np.searchsorted(edges, at, "right") for at in (starts, stops - 1))
-        pieces = last - first + 1
-        run = np.repeat(np.arange(len(starts)), pieces)
-        phase = np.arange(len(run)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[run]
-        lows = np.maximum(starts[run], np.append(0, edges)[phase])
-        highs = np.minimum(stops[run], np.append(edges, stops.max())[phase])
+        phase, sizes = expand(first, last + 1), last - first + 1
+        lows = np.maximum(np.repeat(starts, sizes), np.append(0, edges)[phase])
+        highs = np.minimum(np.repeat(stops, sizes), np.append(edges, stops.max())[phase])
         ends = [0, *(np.flatnonzero(np.diff(phase)) + 1).tolist(), len(phase)]
         return [(low + int(phase[a]), lows[a:b], highs[a:b]) for a, b in pairwise(ends)]
 
