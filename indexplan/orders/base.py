@@ -247,8 +247,8 @@ class Order(HasFields, HasGroups, abc.ABC):
         An order that knows this without drawing the samples may override it.
         """
         if self.traits.deals_bins:  # some at a time, as their samples may fill the memory
-            pieces = cut_pieces(starts, stops, DEALT_AT_ONCE)
-            sizes = [self.deal(epoch, lows, highs).sizes for _, lows, highs in pieces]
+            some = cut_pieces(starts, stops, DEALT_AT_ONCE)
+            sizes = [self.deal(epoch, lows, highs).sizes for _, lows, highs in some]
             return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
         return np.arange(int((stops - starts).sum()) + 1, dtype=np.int64)
 

@@ -216,18 +216,18 @@ def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
 
 def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
     """Return numbers as a read-only array with a column's dtype; not copied if they have one."""
-    row = _as_row(what if path is None else path, values, kind, in_file=path is not None)
-    types = TYPES[FLOATS if kind == FLOATS or row.dtype.kind == "f" else INTEGERS]
-    if row.dtype.str not in types:
-        row = row.astype(types[-1])
+    array = _as_numbers(what if path is None else path, values, kind, in_file=path is not None)
+    types = TYPES[FLOATS if kind == FLOATS or array.dtype.kind == "f" else INTEGERS]
+    if array.dtype.str not in types:
+        array = array.astype(types[-1])
     elif path is None:
-        row = row.copy()  # a caller may write to the array later
-    row = np.ascontiguousarray(row)
-    row.setflags(write=False)
-    return row
+        array = array.copy()  # a caller may write to the array later
+    array = np.ascontiguousarray(array)
+    array.setflags(write=False)
+    return array
 
 
-def _as_row(what: str, values: Any, kind: str | None, *, in_file: bool) -> NDArray[Any]:
+def _as_numbers(what: str, values: Any, kind: str | None, *, in_file: bool) -> NDArray[Any]:
     """Return numbers as NumPy has them, or raise `IndexPlanError` unless a column can hold them."""
     if isinstance(values, range) and values[LONGEST_RANGE:]:  # its len may raise
         rule = f"an array, or a range of at most {LONGEST_RANGE:,} numbers"
@@ -235,27 +235,27 @@ def _as_row(what: str, values: Any, kind: str | None, *, in_file: bool) -> NDArr
     flat = "a flat array" if in_file else "a flat list or array"
     rule = f"{flat} of {kind or 'integers below 2**63, or of floats'}"
     try:
-        row = as_array(values)
+        array = as_array(values)
     except Exception:  # lists of different lengths, or whatever a user's class raises
         raise wrong(what, rule, values, FLAT) from None
     if isinstance(values, np.ma.MaskedArray):
         raise wrong(what, rule, "a masked array", "leave out what is masked, or fill it")
-    if large := _too_large(values, row):
+    if large := _too_large(values, array):
         raise wrong(what, rule, large[0], _smaller(kind))
-    if row.shape == (0,):
-        row = row.astype(TYPES[kind or INTEGERS][0])
+    if array.shape == (0,):
+        array = array.astype(TYPES[kind or INTEGERS][0])
     types = "iu" if kind == INTEGERS else "iuf"
-    if row.ndim != 1 or row.dtype.kind not in types or row.itemsize > 8:
-        short = not in_file and row.size <= AS_THEY_ARE
-        got = values if short else f"{row.dtype} of shape {row.shape}"
-        raise wrong(what, rule, got, _cure(row, kind))
+    if array.ndim != 1 or array.dtype.kind not in types or array.itemsize > 8:
+        short = not in_file and array.size <= AS_THEY_ARE
+        got = values if short else f"{array.dtype} of shape {array.shape}"
+        raise wrong(what, rule, got, _cure(array, kind))
     # other types need no check, which would read the whole file each time it is opened
-    if row.dtype.newbyteorder("=") == np.uint64 and (most := int(row.max(initial=0))) >= 2**63:
+    if array.dtype.newbyteorder("=") == np.uint64 and (most := int(array.max(initial=0))) >= 2**63:
         raise wrong(what, rule, most, _smaller(kind))
-    if kind == FLOATS and not _are_floats(row):
-        most = max(int(row.max()), -int(row.min()))
+    if kind == FLOATS and not _are_floats(array):
+        most = max(int(array.max()), -int(array.min()))
         raise wrong(what, "integers up to 2**53, which floats hold exactly", most, "divide them")
-    return row
+    return array
 
 
 def _smaller(kind: str | None) -> str:

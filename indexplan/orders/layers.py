@@ -218,10 +218,10 @@ class Layer(Order):
             for low, high in zip(lows.tolist(), highs.tolist(), strict=True)
         )
 
-    def _mean_shares(self, pieces: Iterable[tuple[int, int, int, int]]) -> Float64:
+    def _mean_shares(self, intervals: Iterable[tuple[int, int, int, int]]) -> Float64:
         """Return each group's share over intervals inside: (times read, epoch, start, stop)."""
         total, units = np.zeros(len(self.group_names)), 0
-        for times, epoch, start, stop in pieces:
+        for times, epoch, start, stop in intervals:
             if num := times * (stop - start):
                 total += num * self.order.aim(epoch, start, stop)
                 units += num

@@ -111,24 +111,24 @@ class Repeat(Layer):
 
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
         """Return each group's share over whole spans and parts of spans."""
-        pieces = []
+        intervals = []
         size, units = self._width * self.copies, self.order.num_units(epoch)
         first, last = -(-start // size), stop // size  # whole spans
         cuts = {start, stop, *(cut * size for cut in (first, last) if first <= last)}
         for low, high in pairwise(sorted(cuts)):
             begin = low // size * self._width
             if low % size == 0 and high % size == 0:
-                pieces.append((self.copies, epoch, begin, high // size * self._width))
+                intervals.append((self.copies, epoch, begin, high // size * self._width))
                 continue
             held = min(self._width, units - begin)
             (turn, at), (until, end) = (divmod(p - low // size * size, held) for p in (low, high))
             if turn == until:
-                pieces.append((1, epoch, begin + at, begin + end))
+                intervals.append((1, epoch, begin + at, begin + end))
                 continue
-            pieces.append((1, epoch, begin + at, begin + held))
-            pieces.append((until - turn - 1, epoch, begin, begin + held))
-            pieces.append((1, epoch, begin, begin + end))
-        return self._mean_shares(pieces)
+            intervals.append((1, epoch, begin + at, begin + held))
+            intervals.append((until - turn - 1, epoch, begin, begin + held))
+            intervals.append((1, epoch, begin, begin + end))
+        return self._mean_shares(intervals)
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         which, positions = self.order.find(epoch, indices, most)

@@ -11,7 +11,7 @@ from pathlib import Path
 from indexplan.errors import PlanFileError
 from indexplan.stores.plain import check_kind, open_file, read_small
 from indexplan.stores.publish import explained, publish, sync_folder
-from indexplan.stores.store import shown
+from indexplan.stores.store import visible
 from indexplan.stores.temporary import sweep
 
 
@@ -38,7 +38,7 @@ class Folder:
             except FileExistsError:
                 if not self.root.is_dir():
                     raise PlanFileError(self.path, rule, "a file", cure) from None
-                names = set(shown(file.name for file in self.root.iterdir()))
+                names = set(visible(file.name for file in self.root.iterdir()))
                 # looked up after the listing, as other builders may add files meanwhile
                 if names and not (self.root / marker).exists():
                     got = f"a folder that holds {min(names)}"

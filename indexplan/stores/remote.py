@@ -15,7 +15,7 @@ from typing import Any
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 from indexplan.stores.plain import SMALL_BYTES
 from indexplan.stores.publish import explained, write_all
-from indexplan.stores.store import BLOCK_BYTES, shown
+from indexplan.stores.store import BLOCK_BYTES, visible
 
 PIECE_BYTES = 2 * BLOCK_BYTES  # of a request; a core holds a few of them at a time
 MOST_PIECES = 10_000  # of one file, on S3
@@ -51,7 +51,7 @@ class Remote:
             return
         if self.kind() == "a file":
             raise PlanFileError(self.path, rule, "a file", cure)
-        if (names := [*shown(self.names())]) and marker not in names:
+        if (names := [*visible(self.names())]) and marker not in names:
             got = f"a folder that holds {min(names)}"
             raise PlanFileError(self.path, rule, got, cure)
 

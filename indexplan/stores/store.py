@@ -58,6 +58,6 @@ class Store(Protocol):
         """Return the path that names this place from any working directory."""
 
 
-def shown(names: Iterable[str]) -> Iterator[str]:
+def visible(names: Iterable[str]) -> Iterator[str]:
     """Yield the names that are not hidden; temporary files and those of file managers are."""
     return (name for name in names if not name.startswith("."))
