@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import IndexPlanError, Shards
-from indexplan.errors import printable
 from indexplan_fetch.folder import Folder
 from indexplan_fetch.future import Epoch
 from indexplan_fetch.source import BLOCK, Source
@@ -117,15 +116,12 @@ class Room:
             return
         self._warned = True
         what = f"{live}, the bytes of the shards that this node reads at a time"
-        again = "shards are downloaded again and again"
+        again = ": now shards are downloaded again and again"
         if given is None:
-            text = (
-                f"the disk of cache_dir must hold {what}; got {most}, nine tenths of what is free; "
-                f"use a larger disk, or an order that reads fewer shards at a time: now {again}"
-            )
+            got = f"{most}, nine tenths of what is free"
+            cure = "use a larger disk, or an order that reads fewer shards at a time"
+            error = IndexPlanError("the disk of cache_dir", f"must hold {what}", got, cure + again)
         else:
-            text = (
-                f"cache_bytes must be at least {what}; got {given}; pass {self._needed}, with "
-                f"{self.ahead} shards ahead, or leave it out: now {again}"
-            )
-        self.warning = printable(text)
+            cure = f"pass {self._needed}, with {self.ahead} shards ahead, or leave it out"
+            error = IndexPlanError("cache_bytes", f"must be at least {what}", given, cure + again)
+        self.warning = str(error)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError
+from indexplan.errors import IndexPlanError, printable
 from indexplan.partition.locate import find_place
 from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS, Remainder
@@ -85,7 +85,8 @@ def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = No
             changed = _under(plan, remainder)
         except IndexPlanError as error:
             nothing_here(axes, "not for this order")
-            axes.set_xlabel(textwrap.fill(str(error).partition(";")[0], LINE), fontsize=SMALL)
+            why = printable(f"{error.what} {error.rule}")
+            axes.set_xlabel(textwrap.fill(why, LINE), fontsize=SMALL)
             continue
         highest.append(_panel(axes, layout_of(changed).steps(epoch, sub_epoch), world_size, ranks))
     grid[0, 0].set_ylim(0, 1.4 * max(highest))  # room for the words above the bars

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from indexplan import kernels
 from indexplan.answers import Answer, as_json
+from indexplan.errors import IndexPlanError, wrong
 
 if TYPE_CHECKING:
     from indexplan.kernels.compiling import Origin
@@ -71,14 +72,15 @@ class Warmth(Answer):
             return None
         for name, why in _NEVER_SAVED.items():
             if (got := os.environ.get(name, "0")) != "0":
-                return f"{name} must be unset, as {why}; got {got!r}; unset it"
+                return str(wrong(name, f"unset, as {why}", got, "unset it"))
         folders = sorted({kernel.folder for kernel in unsaved if kernel.folder})
         cure = "set NUMBA_CACHE_DIR to a folder that this user can write to"
         if folders:
-            rule = "numba's cache must have room, and files that may be replaced"
-            return f"{rule}; got {', '.join(folders)}; free some, or {cure}"
-        rule = "numba's cache must lie in a folder that this user can write to"
-        return f"{rule}; got none among {', '.join(_places())}; {cure}"
+            rule, got = "must have room, and files that may be replaced", ", ".join(folders)
+            return str(IndexPlanError("numba's cache", rule, got, f"free some, or {cure}"))
+        rule = "must lie in a folder that this user can write to"
+        got = f"none among {', '.join(_places())}"
+        return str(IndexPlanError("numba's cache", rule, got, cure))
 
     @property
     def folders(self) -> tuple[str, ...]:
