@@ -1,9 +1,10 @@
 """Long histories of ledgers: as many as you like.
 
-    python -m tests.ledger [--first 0] [--runs 1000] [--mutations 10000]
+    python -m tests.ledger [--first 0] [--runs 1000] [--mutations 10000] [--segments 0]
 
 A run is named by its number. It ends with the first one whose ledger answers otherwise than a list
-of all batches, or the first change of a file that nobody sees.
+of all batches, or the first change of a file that nobody sees. Segments are those of longer runs,
+whose numbers are held against a walk that reads nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from tests.ledger.changing import a_ledger, is_seen, mutated
 from tests.ledger.runs import live
+from tests.ledger.segments import simulate
 
 
 def main() -> None:
@@ -24,6 +26,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--mutations", type=int, default=10_000)
+    parser.add_argument("--segments", type=int, default=0)
     given = parser.parse_args()
     with TemporaryDirectory() as folder:
         for seed in range(given.first, given.first + given.runs):
@@ -42,6 +45,9 @@ def main() -> None:
             if not is_seen(changed, whole, checkpoint):
                 sys.exit(f"change {number} is not seen: {changed.read_bytes()!r}")
         sys.stdout.write(f"{given.mutations} changes of a file are seen\n")
+        written, count, runs = simulate(given.segments, given.first, Path(folder))
+        said = f"{written} segments of {runs} runs are as the walk says, {count} count at the end"
+        sys.stdout.write(f"{said}\n")
 
 
 if __name__ == "__main__":

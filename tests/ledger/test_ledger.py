@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.ledger.lines import PlanLine
 from tests.ledger.runs import live, num_samples
+from tests.ledger.segments import simulate
 
 
 @settings(max_examples=settings().max_examples * 2 // 5)  # each is a run of its own
@@ -47,6 +48,13 @@ def test_the_drawn_runs_meet_what_they_are_for(tmp_path: Path) -> None:
         "num_void",
     ):
         assert any(getattr(account, name) for account in accounts), name
+
+
+def test_segments_are_those_of_a_walk(tmp_path: Path) -> None:
+    """Places and steps of each line are what counting step after step finds, under any plans."""
+    written, count, runs = simulate(1200, 0, tmp_path)
+    assert (1200, 3) == (written, runs)
+    assert 0 < count < written  # as some returns made the rest void
 
 
 def test_ten_epochs_of_a_large_dataset() -> None:
