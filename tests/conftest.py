@@ -19,7 +19,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # torch's threads spin while they wait for each other, which costs the tests beside them more than
-# small tensors gain: 46 s of CPU for README's loop and the loaders' histories, 18 s with one thread.
+# small tensors gain: 46 s of CPU for README's loop and loaders' histories, 18 s with one thread.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile(

@@ -22,6 +22,7 @@ from indexplan.files import machine
 from indexplan.reports.benchmark import measuring
 from indexplan.reports.benchmark.measuring import bench
 from indexplan.reports.benchmark.rows import Row
+from tests.cli.test_help import examples, page, works
 
 KEYS = ["new_process", "first_batch", "share_1", "random_batch", "resume", "locate", "torch"]
 
@@ -203,13 +204,23 @@ def test_a_child_that_fails() -> None:
     assert str(caught.value).startswith("the process that measures first_batch must end well; got ")
 
 
-def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The times are drawn to a new file; a wrong path is refused before anything is measured."""
+def test_examples_and_plot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The examples of its help work; the second one's times are drawn to a new file.
+
+    A wrong path is refused before anything is measured.
+    """
+    monkeypatch.chdir(tmp_path)
+    first, second = examples(page(capsys, "bench"))
+    assert second.endswith(" --plot times.png")
+    works(first, tmp_path, monkeypatch)
+    assert [] == [*tmp_path.iterdir()]
+    works(second, tmp_path, monkeypatch)
+    assert capsys.readouterr().out.endswith("\n\ntimes.png: the times, drawn\n")
     path = tmp_path / "times.png"
-    words = ("--num-samples", "1e12", "--batch-size", "8", "--plot")
-    assert 0 == main(["bench", *words, str(path)])
-    assert capsys.readouterr().out.endswith(f"\n\n{path}: the times, drawn\n")
     assert path.read_bytes().startswith(b"\x89PNG")
+    words = ("--num-samples", "1e12", "--batch-size", "8", "--plot")
     assert (
         f"indexplan: --plot must be a new file; got {str(path)!r}; "
         "choose another path, or delete the file\n"
