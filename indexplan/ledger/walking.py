@@ -64,7 +64,7 @@ def steps_to(layout: Layout, start: Resume, stop: Resume) -> tuple[int, Resume]:
         2**20 sub-epochs apart.
     """
     total, cure = 0, "pass plan.cursor(...) or loader.cursor of the plan as it was resumed"
-    for partition, steps in _sub_epochs(layout, start):
+    for partition, steps in _sub_epochs(layout, start, stop):
         here = steps.epoch, steps.sub_epoch
         if here >= stop[:2]:
             place, step = None, stop.step  # mostly its number here, too
@@ -81,11 +81,17 @@ def steps_to(layout: Layout, start: Resume, stop: Resume) -> tuple[int, Resume]:
     raise IndexPlanError("cursor", f"must be {rule}", _named(stop), cure)
 
 
-def _sub_epochs(layout: Layout, start: Resume) -> Iterator[tuple[Partition, Steps]]:
-    """Yield each sub-epoch from a place on, with the partition that continues there."""
+def _sub_epochs(
+    layout: Layout, start: Resume, stop: Resume | None = None
+) -> Iterator[tuple[Partition, Steps]]:
+    """Yield each sub-epoch from a place on, with the partition that continues there.
+
+    A place that is too far to be reached is refused at once, not after the 10 s of the way to it.
+    """
     partition = replace(layout.partition, resume=start)
     epoch, sub_epoch = start[:2]
-    for _ in range(MOST_PARTS):
+    far = stop is not None and _apart(partition.sub_epochs, start, stop) >= MOST_PARTS
+    for _ in range(0 if far else MOST_PARTS):
         if epoch >= EPOCH_STOP:
             return
         yield partition, steps_in(partition, layout.order.num_units(epoch), epoch, sub_epoch)
@@ -94,6 +100,12 @@ def _sub_epochs(layout: Layout, start: Resume) -> Iterator[tuple[Partition, Step
             epoch, sub_epoch = epoch + 1, 0
     rule = f"at most {MOST_PARTS} sub-epochs after the line before"
     raise wrong("steps without a break", rule, "more", "record them in several lines")
+
+
+def _apart(sub_epochs: int, start: Resume, stop: Resume) -> int:
+    """Return how many sub-epochs of a plan lie between the beginnings of those of two places."""
+    last = min(stop.sub_epoch, sub_epochs)  # a place of another plan may be in none of this one's
+    return (stop.epoch - start.epoch) * sub_epochs + last - start.sub_epoch
 
 
 def _named(place: Resume) -> str:
