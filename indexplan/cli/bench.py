@@ -30,7 +30,7 @@ def add(verbs: Any) -> None:
         "Time a plan of your size on this machine. This takes a few seconds. It times the first "
         "batch of a new process and of an epoch, one rank's share, a batch at a random step, a "
         "resume, and finding a sample. It also times torch's DistributedSampler, if torch is "
-        "installed, the sampler fits in memory, and it should take less than 10 seconds. The batch "
+        "installed and the sampler would fit in memory and take less than 10 seconds. The batch "
         "size is 256 and the world size 1 unless you give others. Times are medians, for rank 0."
     )
     words = "how many samples the dataset has, such as 1e9; not needed if --order says it"

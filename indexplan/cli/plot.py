@@ -63,7 +63,7 @@ def add(verbs: Any) -> None:
     plot.add_argument("--sub-epoch", type=number, metavar="N", help=words)
     words = "how many epochs of a schedule to draw (up to one past its last phase)"
     plot.add_argument("--epochs", type=number, metavar="N", help=words)
-    words = "how many steps make a window of mixing (as many as read about 2,048 units)"
+    words = "steps in a window of the picture of mixing (enough to read about 2,048 units)"
     plot.add_argument("--window", type=number, metavar="N", help=words)
     add_world_size(plot)
 

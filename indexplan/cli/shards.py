@@ -35,7 +35,7 @@ def add(verbs: Any) -> None:
     shards.add_argument("--kind", metavar="KIND", help=words)
     words = "take each file as one shard, not each of its row groups or record batches"
     shards.add_argument("--whole-files", action="store_true", help=words)
-    words = "also count the samples inside shards of MDS and wids, and check their index"
+    words = "also count the samples inside shards of MDS and wids, and compare them with the index"
     shards.add_argument("--count", action="store_true", help=words)
     words = "save the answer to a .json file, which --shards takes in place of the shards"
     shards.add_argument("--output", metavar="FILE", help=words)
