@@ -12,10 +12,20 @@ from indexplan.orders.base import not_located
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.chance import counts_between
 from indexplan.plot.drawing import first_of, of_many, sample, short
-from indexplan.plot.style import BAND, BLUE, DARK, RED, explain, heading, new_figure, panels
+from indexplan.plot.style import (
+    BAND,
+    BLUE,
+    DARK,
+    RED,
+    explain,
+    heading,
+    new_figure,
+    panels,
+    root_of,
+)
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 REGIONS = 64
 WHOLE = 2**24  # an epoch of up to this many units is counted whole
@@ -25,7 +35,9 @@ SAMPLED = 2**14  # else this many: each may take reading a page from a disk
 FALSE_ALARMS = 0.001
 
 
-def coverage(plan: Plan, epoch: int | None = None) -> Figure:
+def coverage(
+    plan: Plan, epoch: int | None = None, *, figure: Figure | SubFigure | None = None
+) -> Figure:
     """Draw how often an epoch's order reads each region of the dataset.
 
     Use it to see at a glance whether a plan reads all of the dataset: a plan file that was damaged,
@@ -37,6 +49,8 @@ def coverage(plan: Plan, epoch: int | None = None) -> Figure:
         Its order must be one of single samples. If it was loaded, its files are read.
     epoch : int, optional
         By default the first that is left to read; it is drawn whole.
+    figure : Figure or SubFigure, optional
+        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -59,7 +73,7 @@ def coverage(plan: Plan, epoch: int | None = None) -> Figure:
     >>> figure = ip.plot.coverage(ip.Plan(ip.Shuffle(10_000), batch_size=8))
     """
     check_plan("plan", plan)
-    figure = new_figure(8, 3)
+    figure = new_figure(8, 3, figure)
     epoch, order, num_samples = first_of(plan, epoch)[0], plan.order, plan.order.num_samples
     if order.deals_bins:
         raise IndexPlanError(
@@ -115,7 +129,7 @@ def coverage(plan: Plan, epoch: int | None = None) -> Figure:
     explain(figure)
     caption = _caption(int((~flat).sum()), meant, counted)
     heading(figure, f"Coverage: epoch {epoch}, {order.algorithm}", caption)
-    return figure
+    return root_of(figure)
 
 
 def _band(

@@ -18,17 +18,20 @@ from indexplan.plot.style import (
     measuring,
     new_figure,
     panels,
+    root_of,
 )
 from indexplan.reports.shares_drawn import Draws
 from indexplan.reports.shares_drawn import draws as counted
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 LONGEST = 24  # characters of a name
 
 
-def draws(plan: Plan, epoch: int | None = None) -> Figure:
+def draws(
+    plan: Plan, epoch: int | None = None, *, figure: Figure | SubFigure | None = None
+) -> Figure:
     """Draw how often an epoch's steps read each source or class, and how often they should.
 
     Use it to see whether a mixture or balanced classes come in the shares that you asked for, at
@@ -41,6 +44,8 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
         a layer around one.
     epoch : int, optional
         By default the plan's first.
+    figure : Figure or SubFigure, optional
+        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -62,7 +67,7 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
     >>> figure = ip.plot.draws(ip.Plan(order, world_size=4, batch_size=5))
     """
     found = counted(plan, epoch)
-    figure = new_figure(8, 4.5)
+    figure = new_figure(8, 4.5, figure)
     above, below = panels(figure, 2, 1, sharex=True, height_ratios=(2, 1))[:, 0]
     begins = np.concatenate([np.zeros(1, np.int64), found.stops])
     middles = (begins[1:] + begins[:-1]) / 2
@@ -101,7 +106,7 @@ def draws(plan: Plan, epoch: int | None = None) -> Figure:
             f" Each source is within {order.within:.2f} of its share at every place of a run."
         )
     heading(figure, _title(found), caption)
-    return figure
+    return root_of(figure)
 
 
 def _in_windows(found: Draws) -> tuple[np.ndarray, np.ndarray]:

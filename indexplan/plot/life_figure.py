@@ -22,11 +22,12 @@ from indexplan.plot.style import (
     heading,
     new_figure,
     panels,
+    root_of,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 ROWS = 24  # at most this many attempts are drawn
 CUTS = 300  # resumes; of more, those that changed the plan are drawn
@@ -52,7 +53,7 @@ class Mark(NamedTuple):
     words: str  # why the plan is another one; "" if it is the same
 
 
-def life(ledger: Ledger) -> Figure:
+def life(ledger: Ledger, *, figure: Figure | SubFigure | None = None) -> Figure:
     """Draw the life of a run: its steps, resumes, ranks, returns to checkpoints and changes.
 
     Use it to see what became of a run before you ask its ledger for more.
@@ -61,6 +62,8 @@ def life(ledger: Ledger) -> Figure:
     ----------
     ledger : Ledger
         Of a run that has read a step.
+    figure : Figure or SubFigure, optional
+        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -94,7 +97,7 @@ def life(ledger: Ledger) -> Figure:
     total = max(each.attempt for each in bars) + 1
     first = max(0, total - ROWS)
     shown = [each for each in bars if each.attempt >= first]
-    figure = new_figure(8, 1.1 + 0.42 * min(total, ROWS))
+    figure = new_figure(8, 1.1 + 0.42 * min(total, ROWS), figure)
     axes = panels(figure)[0, 0]
     axes.set_xlim(0, max(each.stop for each in shown))
     axes.set_ylim(min(total, ROWS) - 0.5, -0.8)
@@ -114,7 +117,7 @@ def life(ledger: Ledger) -> Figure:
         "bar is cut, the run was resumed; words say what changed."
     )
     heading(figure, title, caption)
-    return figure
+    return root_of(figure)
 
 
 def lived(lines: list[Line]) -> tuple[list[Bar], list[Mark]]:

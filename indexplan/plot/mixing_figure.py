@@ -24,10 +24,11 @@ from indexplan.plot.style import (
     new_figure,
     nothing_here,
     panels,
+    root_of,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 WINDOWS, UNITS = 64, 2048  # at most this many windows, and units looked at in each
 QUARTERS = ("first quarter", "second quarter", "third quarter", "last quarter")
@@ -39,7 +40,12 @@ LEAST = 0.05  # windows that are more even are drawn at this value, as the axis 
 
 
 def mixing(
-    plan: Plan, epoch: int | None = None, sub_epoch: int | None = None, *, window: int | None = None
+    plan: Plan,
+    epoch: int | None = None,
+    sub_epoch: int | None = None,
+    *,
+    window: int | None = None,
+    figure: Figure | SubFigure | None = None,
 ) -> Figure:
     """Draw how well a sub-epoch is mixed: how much each window of steps reads of each quarter.
 
@@ -55,6 +61,8 @@ def mixing(
     window : int, optional
         Steps in a window; by default as many as read some 2,048 units, at least one: what the
         optimizer sees in a few steps. Wider windows look better mixed.
+    figure : Figure or SubFigure, optional
+        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -76,7 +84,7 @@ def mixing(
     >>> figure = ip.plot.mixing(ip.Plan(order, world_size=4, batch_size=64))
     """
     check_plan("plan", plan)
-    figure = new_figure(8, 4.2)
+    figure = new_figure(8, 4.2, figure)
     order = plan.order
     if order.deals_bins:
         raise IndexPlanError(
@@ -130,7 +138,7 @@ def mixing(
     figure.align_ylabels()
     part = f", sub-epoch {steps.sub_epoch}" if plan.sub_epochs > 1 else ""
     heading(figure, f"Mixing: epoch {epoch}{part}, {order.algorithm}", _caption(uneven, inside))
-    return figure
+    return root_of(figure)
 
 
 def _caption(uneven: NDArray[np.float64], inside: NDArray[np.bool_]) -> str:

@@ -21,10 +21,11 @@ from indexplan.plot.style import (
     new_figure,
     panel_title,
     panels,
+    root_of,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from indexplan.partition.steps import Steps
 
@@ -34,7 +35,12 @@ LIMITS = ("max_length", "max_tokens")  # of a bin, in orders that have one
 
 
 def padding(
-    plan: Plan, epoch: int | None = None, sub_epoch: int | None = None, *, lengths: Any = None
+    plan: Plan,
+    epoch: int | None = None,
+    sub_epoch: int | None = None,
+    *,
+    lengths: Any = None,
+    figure: Figure | SubFigure | None = None,
 ) -> Figure:
     """Draw how much of each step is padding, and how full its bins are.
 
@@ -48,6 +54,8 @@ def padding(
         Which steps; by default the first sub-epoch that is left to read.
     lengths : array_like of int, shape (num_samples,), optional
         The length of each sample; by default the order's own.
+    figure : Figure or SubFigure, optional
+        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -95,7 +103,7 @@ def padding(
     limit = next((getattr(inside, name) for name in LIMITS if hasattr(inside, name)), None)
     rows = np.array([_of_step(plan, column, steps, step) for step in shown], float)
     tokens, padded, of_random, padded_random, bins = rows.T
-    figure = new_figure(8, 3 if limit is None else 4.5)
+    figure = new_figure(8, 3 if limit is None else 4.5, figure)
     found = panels(figure, 1 if limit is None else 2, 1, sharex=True)[:, 0]
     share = 100 * (1 - tokens.sum() / padded.sum())
     random = 100 * (1 - of_random.sum() / padded_random.sum())
@@ -118,7 +126,7 @@ def padding(
     part = f", sub-epoch {sub_epoch}" if plan.sub_epochs > 1 else ""
     title = f"Padding: epoch {epoch}{part}, {of_many(len(column), len(column), 'sample')}"
     heading(figure, title, _caption(limit is not None))
-    return figure
+    return root_of(figure)
 
 
 def _caption(limited: bool) -> str:

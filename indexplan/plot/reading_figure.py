@@ -32,16 +32,23 @@ from indexplan.plot.style import (
     new_figure,
     nothing_here,
     panels,
+    root_of,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 RANKS, STEPS, SLOTS = 32, 32, 12  # at most this many are shown
 ROOM = 60  # characters of tick labels below the picture
 
 
-def reading(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) -> Figure:
+def reading(
+    plan: Plan,
+    epoch: int | None = None,
+    sub_epoch: int | None = None,
+    *,
+    figure: Figure | SubFigure | None = None,
+) -> Figure:
     """Draw which index each rank reads in each step of a sub-epoch.
 
     Parameters
@@ -50,6 +57,8 @@ def reading(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) 
         Its world_size must be set.
     epoch, sub_epoch : int, optional
         Which steps; by default the first sub-epoch that is left to read.
+    figure : Figure or SubFigure, optional
+        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -70,7 +79,7 @@ def reading(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) 
     """
     check_plan("plan", plan)
     layout = layout_of(plan)
-    figure = new_figure(8, 3.7)
+    figure = new_figure(8, 3.7, figure)
     world_size = layout.world_size
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
     steps = layout.steps(epoch, sub_epoch)
@@ -83,7 +92,7 @@ def reading(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) 
         nothing_here(axes, "no steps here")
         axes.set_axis_off()
         heading(figure, title, "There are no steps, so nothing is read.")
-        return figure
+        return root_of(figure)
     numbers = rounded(steps.first_step, steps.num_steps, STEPS)
     ranks = rounded(0, world_size, RANKS)
     whole = plan.order.deals_bins or plan.balance is not None
@@ -116,7 +125,7 @@ def reading(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) 
         "the dataset."
     )
     heading(figure, title, caption)
-    return figure
+    return root_of(figure)
 
 
 Cells = tuple[NDArray[np.float64], NDArray[np.bool_], int]

@@ -22,16 +22,19 @@ from indexplan.plot.style import (
     new_figure,
     nothing_here,
     panels,
+    root_of,
 )
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 SUB_EPOCHS, PHASES, LINES, PARAMETERS, WORDS = 1000, 300, 130, 4, 8  # at most this many are shown
 
 
-def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
+def schedule(
+    plan: Plan, epochs: Iterable[int] | None = None, *, figure: Figure | SubFigure | None = None
+) -> Figure:
     """Draw how the size of steps and the parameters change over the run.
 
     Use it to check a schedule of batch sizes or parameters before you train.
@@ -43,6 +46,8 @@ def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     epochs : iterable of int, optional
         The epochs; by default from the plan's start to one past the last phase's. Those before
         the start of a resumed plan are left out.
+    figure : Figure or SubFigure, optional
+        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -73,7 +78,7 @@ def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     parameters = [name for phase in layout.phases for name in dict(phase.parameters)]
     names = list(dict.fromkeys(parameters))
     shown = names[:PARAMETERS]
-    figure = new_figure(8, 2.4 + 1.3 * len(shown))
+    figure = new_figure(8, 2.4 + 1.3 * len(shown), figure)
     heights = [2, *[1] * len(shown)]
     column = panels(figure, 1 + len(shown), 1, sharex=True, height_ratios=heights)[:, 0]
     numbers, total = _numbers(plan, chosen)
@@ -102,7 +107,7 @@ def schedule(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
         "another value."
     )
     heading(figure, "Schedule", caption)
-    return figure
+    return root_of(figure)
 
 
 class Row(NamedTuple):

@@ -27,16 +27,23 @@ from indexplan.plot.style import (
     nothing_here,
     panel_title,
     panels,
+    root_of,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 RANKS, STEPS = 8, 8  # at most this many are shown
 ROOM, LINE = 30, 54  # characters of tick labels below a panel, and of a line of words in it
 
 
-def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) -> Figure:
+def batch_sizes(
+    plan: Plan,
+    epoch: int | None = None,
+    sub_epoch: int | None = None,
+    *,
+    figure: Figure | SubFigure | None = None,
+) -> Figure:
     """Draw how large each rank's last batches are under each remainder policy.
 
     Use it to choose a remainder: it shows what is dropped, padded, spread or carried over.
@@ -48,6 +55,8 @@ def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = No
         plan's own is marked.
     epoch, sub_epoch : int, optional
         Which steps; by default the first sub-epoch that is left to read.
+    figure : Figure or SubFigure, optional
+        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -69,7 +78,7 @@ def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = No
     check_plan("plan", plan)
     layout = layout_of(plan)
     rows = -(-len(REMAINDERS) // 2)
-    figure = new_figure(8, 2.7 * rows)
+    figure = new_figure(8, 2.7 * rows, figure)
     world_size = layout.world_size
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
     layout.steps(epoch, sub_epoch)
@@ -101,7 +110,7 @@ def batch_sizes(plan: Plan, epoch: int | None = None, sub_epoch: int | None = No
         "remainder differ."
     )
     heading(figure, f"Last batches of epoch {epoch}{part}: {shown}", caption)
-    return figure
+    return root_of(figure)
 
 
 # what a bar shows, its colour, and its hatching, for prints without colour

@@ -18,14 +18,15 @@ from indexplan.plot.style import (
     new_figure,
     nothing_here,
     panels,
+    root_of,
 )
 from indexplan.shards.downloads import Traffic
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 
-def traffic(found: Traffic) -> Figure:
+def traffic(found: Traffic, *, figure: Figure | SubFigure | None = None) -> Figure:
     """Draw how many shards are live on each node, step by step.
 
     A shard is live from its first read on a node to its last, in each epoch: the node has to keep
@@ -35,6 +36,8 @@ def traffic(found: Traffic) -> Figure:
     ----------
     found : Traffic
         What `indexplan.traffic` returned.
+    figure : Figure or SubFigure, optional
+        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -56,7 +59,7 @@ def traffic(found: Traffic) -> Figure:
     """
     if not isinstance(found, Traffic):
         raise wrong("traffic", "a Traffic", found, "pass what indexplan.traffic returns")
-    figure = new_figure(8, 3.4)
+    figure = new_figure(8, 3.4, figure)
     axes: Any = panels(figure)[0, 0]
     edges = np.concatenate([np.zeros(1, np.int64), found.stops])
     if not len(found.stops):
@@ -79,7 +82,7 @@ def traffic(found: Traffic) -> Figure:
     nodes = f"{found.num_nodes:,} node{'s' * (found.num_nodes != 1)}"
     title = f"Traffic: {nodes} read {short(found.num_shards)} shards"
     heading(figure, title, _caption(found))
-    return figure
+    return root_of(figure)
 
 
 def _stairs(axes: Any, heights: Any, edges: Any, color: str, label: str, width: float) -> None:

@@ -20,16 +20,23 @@ from indexplan.plot.style import (
     new_figure,
     panel_title,
     panels,
+    root_of,
 )
 from indexplan.reports.rank_work import work_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 RANKS = 64  # with more ranks, a step is a line from the least work to the most, with a point there
 
 
-def work(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) -> Figure:
+def work(
+    plan: Plan,
+    epoch: int | None = None,
+    sub_epoch: int | None = None,
+    *,
+    figure: Figure | SubFigure | None = None,
+) -> Figure:
     """Draw how much work each rank has in a step, without balance and with it.
 
     Use it to see whether a balance is worth having: all ranks wait for the slowest one.
@@ -40,6 +47,8 @@ def work(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) -> 
         With a balance and a world_size.
     epoch, sub_epoch : int, optional
         Which steps; by default the first sub-epoch that is left to read.
+    figure : Figure or SubFigure, optional
+        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -73,7 +82,7 @@ def work(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) -> 
     if found is None:
         cure = "pass a sub_epoch with steps, and up to 2**21 ranks"
         raise wrong("a picture of work", "of a step, with few ranks", 0, cure)
-    figure = new_figure(8, 3)
+    figure = new_figure(8, 3, figure)
     both = panels(figure, 1, 2, sharey=True)[0]
     means = found.as_dealt.mean(axis=1, keepdims=True)
     before, after, _ = found.ratios
@@ -110,4 +119,4 @@ def work(plan: Plan, epoch: int | None = None, sub_epoch: int | None = None) -> 
         "they wait."
     )
     heading(figure, title, caption)
-    return figure
+    return root_of(figure)

@@ -1,0 +1,30 @@
+"""Errors of pictures that are drawn into a figure of the user's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+import indexplan as ip
+from tests.errors.catalogue.made import WHOLE, Case
+
+NO_FIGURE: Any = 3
+
+
+def twice() -> None:
+    """Draw two pictures into one figure."""
+    figure = Figure(layout="constrained")
+    ip.plot.coverage(WHOLE, figure=figure)
+    ip.plot.coverage(WHOLE, figure=figure)
+
+
+CASES: list[Case] = [
+    ("a picture in what is no figure", lambda: ip.plot.coverage(WHOLE, figure=NO_FIGURE)),
+    ("two pictures in one figure", twice),
+    ("a picture without a layout", lambda: ip.plot.coverage(WHOLE, figure=Figure())),
+    (
+        "a picture with a layout that has no room for its legend",
+        lambda: ip.plot.coverage(WHOLE, figure=Figure(layout="tight")),
+    ),
+]
