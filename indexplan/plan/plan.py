@@ -584,32 +584,10 @@ class Plan:
         >>> skipped.account(epoch=0).num_skipped, skipped.steps(epoch=0)
         (154, range(0, 11))
         """
-        from indexplan.orders.skipped import Skipped, check_then  # most runs skip nothing
+        from indexplan.plan.skipping import without_steps  # most runs skip nothing
 
-        check_then(then)
-        ends = []
-        for name, each in (("start", start), ("stop", stop)):
-            if not isinstance(cast("Any", each), Cursor):
-                cure = "pass plan.cursor(...), or read saved text with Cursor.from_json"
-                raise wrong(name, "a Cursor", each, cure)
-            ends.append(each.checked(self.order, self.sub_epochs)[::3])
-        (epoch, position), (last, end) = ends
-        spans = [(epoch, position, end if last == epoch else self.order.num_units(epoch), then)]
-        if last > epoch:
-            spans.append((last, 0, end, then))
-        skips = tuple(span for span in spans if span[1] < span[2])
-        if ends[0] > ends[1] or not skips:
-            got = f"epoch {last}, position {end}"
-            rule = f"after start, epoch {epoch}, position {position}"
-            raise wrong("stop", rule, got, "swap them, or pass the cursor of a later step")
-        if self._resumed is not None and ends[0] < (begin := self._resumed[::3]):
-            rule = f"at or past epoch {begin[0]}, position {begin[1]}, where the plan was resumed"
-            got = f"epoch {epoch}, position {position}"
-            raise wrong("start", rule, got, "resume an earlier cursor first")
-        if last - epoch > 1:
-            rule = f"in epoch {epoch} or the next, as each epoch keeps a unit"
-            raise wrong("stop", rule, f"epoch {last}", "skip fewer steps")
-        return replace(self, order=Skipped(self.order, skips))
+        order = without_steps(self.order, start, stop, then, self.sub_epochs, self._resumed)
+        return replace(self, order=order)
 
     def replace(self, **changes: Unpack[spec.Changes]) -> Plan:
         """Return this plan with some fields changed, starting at the very first unit.
