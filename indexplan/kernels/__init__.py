@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         seeding,
         seen,
         shard_reads,
-        shards,
+        shard_shuffle,
         sorting,
         strata,
         tables,

@@ -195,7 +195,7 @@ class ShardShuffle(Order):
         most = 3 * len(slots.deltas)  # a shard may end one lane, fill others, and start another
         edges, deltas = np.empty(most + 1, np.int64), np.empty(most, np.int64)
         key = self._key_words(PIECES, epoch, 2)
-        num = kernels.shards.reorder_pieces(*slots, self._grid(epoch), key, edges, deltas)
+        num = kernels.shard_shuffle.reorder_pieces(*slots, self._grid(epoch), key, edges, deltas)
         return Row(edges[: num + 1].copy(), deltas[:num].copy())
 
     @once
@@ -208,18 +208,22 @@ class ShardShuffle(Order):
         num = len(self.sizes)
         words = self._key_words(SHARDS, epoch, 2 * kernels.feistel.num_rounds(num))
         edges, deltas = np.empty(num + 1, np.int64), np.empty(num, np.int64)
-        held = kernels.shards.lay_out(self._firsts, words, edges, deltas)
+        held = kernels.shard_shuffle.lay_out(self._firsts, words, edges, deltas)
         return Row(edges[: held + 1], deltas[:held])
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         key = self._key_words(LANES, epoch, 2)
-        kernels.shards.deal_runs(self._grid(epoch), key, *self._row(epoch), starts, stops, out)
+        kernels.shard_shuffle.deal_runs(
+            self._grid(epoch), key, *self._row(epoch), starts, stops, out
+        )
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         firsts, deltas = _at_hand(self._rows_by_sample, epoch, self._row_by_sample)
         places = indices - deltas[np.searchsorted(firsts, indices, "right") - 1]
         out = np.empty(len(indices), np.int64)
-        kernels.shards.find_places(self._grid(epoch), self._key_words(LANES, epoch, 2), places, out)
+        kernels.shard_shuffle.find_places(
+            self._grid(epoch), self._key_words(LANES, epoch, 2), places, out
+        )
         return np.arange(len(indices)), out
 
 

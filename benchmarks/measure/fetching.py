@@ -1,4 +1,4 @@
-"""What fetching by the plan saves under a slow store: `python -m benchmarks.measure.sharded`.
+"""What fetching by the plan saves under a slow store: `python -m benchmarks.measure.fetching`.
 
 One rank, with one worker, reads shards from an HTTP server on loopback, which limits its bytes per
 second, and delays each answer; a step sleeps for the time of a computation. Printed are the seconds
