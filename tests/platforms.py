@@ -55,6 +55,7 @@ class Platform(NamedTuple):
 
 PLATFORMS = {
     "oldest": Platform("3.10", ["numpy==1.24.0", "numba==0.59.0"], [*TESTS, *FILES]),
+    "3.11": Platform("3.11", [], BITS),  # all else is tested there, of a checkout
     "3.12": Platform("3.12", [], BITS),
     "3.13": Platform("3.13", [], BITS),
     # numba 0.68 has no wheels for 3.15. NumPy and numba are those of 3.11: only Python is newer
@@ -62,6 +63,7 @@ PLATFORMS = {
 }
 SUITES = {"3.14": "forky"}  # the Debian that has it, for machines that have none
 
+# the newest of these, of NumPy and of numba on purpose: what users get who install today
 TOOLS = "pytest hypothesis xxhash pyarrow fsspec"
 VERSIONS = (
     "import platform, numpy, numba; "

@@ -21,9 +21,9 @@ def test_the_oldest_are_the_floors() -> None:
 
 
 def test_every_python_of_the_classifiers_is_run() -> None:
-    """Each is a platform, or 3.11, which README's test command has in CI."""
+    """Each is a platform that installs the wheel."""
     classified = re.findall(r"Python :: (3\.[0-9]+)", PYPROJECT)
-    assert classified == sorted({"3.11", *(each.python for each in PLATFORMS.values())})
+    assert classified == sorted({each.python for each in PLATFORMS.values()})
 
 
 def test_every_golden_is_compared_on_aarch64() -> None:
