@@ -22,7 +22,8 @@ def run(path: Path) -> Any:
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
-        NotebookClient(notebook, timeout=300, resources=resources).execute()
+        options = {"timeout": 300, "coalesce_streams": True}  # however a pipe cuts what is printed
+        NotebookClient(notebook, resources=resources, **options).execute()
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata = {}
