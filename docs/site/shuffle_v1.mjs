@@ -1,4 +1,5 @@
 // shuffle-v1 for 1 <= n <= 2**53: the bits of indexplan.Shuffle(n, seed), by specification.md.
+// What is outside its range is a RangeError.
 
 // The words of a x b, both below 2**32; every product here is below 2**53.
 const low = (x, y) => Math.imul(x, y) >>> 0
@@ -7,6 +8,13 @@ const high = (x, y) =>
 
 // The whole part of x / y
 const whole = (x, y) => (x - (x % y)) / y
+
+// A whole number in [least, most]; of the type number it is exact up to 2**53
+const isWhole = (value, least, most) =>
+  Number.isInteger(value) && value >= least && value <= most
+
+const refused = (what, rule, got) =>
+  new RangeError(`${what} must be a whole number from ${rule}; got ${String(got)}`)
 
 // A number's words of 32 bits, the lowest first; 0 has one.
 function wordsOf(number) {
@@ -42,7 +50,11 @@ export function keyWords(seed, spawnKey, count) {
 
 export class Shuffle {
   constructor(n, seed, epoch) {
-    if (!Number.isInteger(n) || n < 1 || n > 2 ** 53) throw new RangeError(`1 <= n <= 2**53; ${n}`)
+    const isSeed =
+      typeof seed === "bigint" ? seed >= 0n && seed < 2n ** 128n : isWhole(seed, 0, 2 ** 53 - 1)
+    if (!isWhole(n, 1, 2 ** 53)) throw refused("n", "1 to 2**53", n)
+    if (!isSeed) throw refused("seed", "0 to 2**53 - 1, or a BigInt to 2**128 - 1", seed)
+    if (!isWhole(epoch, 0, 2 ** 32 - 1)) throw refused("epoch", "0 to 2**32 - 1", epoch)
     let a = Math.ceil(Math.sqrt(n)) // off by one at most
     while ((a - 1) * (a - 1) >= n) a--
     while (a * a < n) a++
@@ -64,7 +76,8 @@ export class Shuffle {
 
   // The halves stay apart between the turns: together they may be a number past 2**53.
   index(position) {
-    const { a, b, last } = this
+    const { n, a, b, last } = this
+    if (!isWhole(position, 0, n - 1)) throw refused("position", `0 to ${n - 1}`, position)
     let right = position % b
     let left = (position - right) / b
     do {
@@ -77,7 +90,8 @@ export class Shuffle {
   }
 
   position(index) {
-    const { a, b, last } = this
+    const { n, a, b, last } = this
+    if (!isWhole(index, 0, n - 1)) throw refused("index", `0 to ${n - 1}`, index)
     let right = index % b
     let left = (index - right) / b
     do {
