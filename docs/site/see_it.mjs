@@ -3,16 +3,19 @@ import { Shuffle } from "./shuffle_v1.mjs"
 import { cursorAfter, holding, placesOf, shareOf, stepAt, stepsOf, unitAt } from "./partition_v1.mjs"
 
 const SHOWN = 48 // columns of an epoch at most; of a larger one, those from a position on
+const MOST = 64 // ranks, and the batch size of one
+// Of one sample, a step under "carry" reads an epoch a place: the last one then is 2**32 - 1
+const LAST_EPOCH = 2 ** 32 - MOST * MOST
 const CONTROLS = [
   // name, what it says, least, most by the slider, most at all, at first
   ["n", "samples", 1, SHOWN, 9e15, 13],
-  ["ranks", "ranks", 1, 8, 64, 2],
-  ["batch", "batch size of a rank", 1, 8, 64, 2],
+  ["ranks", "ranks", 1, 8, MOST, 2],
+  ["batch", "batch size of a rank", 1, 8, MOST, 2],
   ["subEpochs", "sub-epochs", 1, 6, 12, 1],
-  ["epoch", "epoch", 0, 9, 2 ** 32 - 2, 0],
+  ["epoch", "epoch", 0, 9, LAST_EPOCH, 0],
   ["seed", "seed", 0, 9, 2 ** 53 - 1, 1],
   ["stop", "stopped after steps", 0, 4, 9e15, 2],
-  ["then", "then ranks", 1, 8, 64, 3],
+  ["then", "then ranks", 1, 8, MOST, 3],
   ["from", "first position shown", 0, 0, 9e15, 0],
 ]
 const REMAINDERS = ["spread", "drop", "pad", "carry"]
@@ -64,7 +67,7 @@ function columnsOf(runs, epoch, from) {
   const { n, subEpochs, remainder } = runs[0]
   const ends = part => runs.filter(run => readsIn(run, part)).map(run => endOf(stepsOf(run, epoch, part)))
   const columns = []
-  let left = SHOWN // positions; what is past an end comes with them
+  let left = SHOWN // positions; as many past an end come with them
   for (let part = holding(runs[0], from); part < subEpochs && left > 0; part++) {
     const steps = stepsOf(runs[0], epoch, part)
     const low = Math.max(steps.first, from)
@@ -73,6 +76,7 @@ function columnsOf(runs, epoch, from) {
     if (high === steps.stop && remainder === "pad") high = Math.max(high, ...ends(part))
     if (high === n && part === subEpochs - 1 && remainder === "carry")
       for (let other = 0; other < subEpochs; other++) high = Math.max(high, ...ends(other))
+    high = Math.min(high, steps.stop + SHOWN) // and a cell has at most 1000 columns
     for (let place = low; place < high; place++)
       columns.push({ part, place, ...unitAt(steps, place) })
     if (high < steps.stop) break
@@ -83,8 +87,11 @@ function columnsOf(runs, epoch, from) {
 // The steps that touch the columns; a resumed run goes on where the first one stops
 function stepsIn(columns, epoch, first, resumed) {
   const found = []
-  for (const part of new Set(columns.map(column => column.part))) {
-    const places = columns.filter(column => column.part === part).map(column => column.place)
+  for (let part = 0; part <= columns.at(-1).part; part++) {
+    // a step that begins in a sub-epoch before those drawn reads from these, too, under "carry"
+    const held = first.remainder === "carry" ? columns : columns.filter(each => each.part === part)
+    if (held.length === 0) continue
+    const places = held.map(column => column.place)
     const runs = []
     if (!resumed || part < resumed.resume.subEpoch) runs.push([first, Infinity])
     else if (part === resumed.resume.subEpoch) runs.push([first, resumed.resume.step])

@@ -4,6 +4,7 @@ import json
 import random
 import re
 import subprocess
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +39,70 @@ console.log(JSON.stringify([seen, wrong]))
 """
 
 
+def under_node(script: str, given: Any = None) -> Any:
+    """Return what a script prints as JSON for some JSON."""
+    node = Path(executable.ROOT_DIR) / "bin" / "node"
+    command = [str(node), "--input-type=module", "--eval", script]
+    text = json.dumps(given)
+    done = subprocess.run(
+        command, cwd=ROOT, input=text, capture_output=True, text=True, check=False
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+    return json.loads(done.stdout)
+
+
 def test_known_answers_under_node() -> None:
     """The module has the answers of the file that is for every language, where n <= 2**53."""
-    node = Path(executable.ROOT_DIR) / "bin" / "node"
-    command = [str(node), "--input-type=module", "--eval", UNDER_NODE]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (0, "") == (done.returncode, done.stderr)
-    seen, wrong = json.loads(done.stdout)
+    seen, wrong = under_node(UNDER_NODE)
     cases = json.loads((ROOT / "tests/golden/shuffle_v1_cases.json").read_text())["cases"]
     assert len([n for n, *_ in cases if int(n) <= 2**53]) == seen > 800
     assert [] == wrong
 
+
+REFUSED_UNDER_NODE = """
+import { Shuffle } from "./docs/site/shuffle_v1.mjs"
+const said = work => {
+  try { return String(work()) } catch (error) { return `${error.name}: ${error.message}` }
+}
+const made = (n, seed, epoch) => said(() => new Shuffle(n, seed, epoch).n)
+const numbers = [-1, 2.5, NaN, Infinity, "1", null, undefined, true]
+const found = {
+  n: [...numbers, 0, 2 ** 53 + 2, 1n].map(n => made(n, 0, 0)),
+  seed: [...numbers, 2 ** 53, -1n, 2n ** 128n].map(seed => made(9, seed, 0)),
+  epoch: [...numbers, 2 ** 32, 1n].map(epoch => made(9, 0, epoch)),
+  right: [made(9, 0, 0), made(2 ** 53, 2n ** 128n - 1n, 2 ** 32 - 1), made(1, 2 ** 53 - 1, 1)],
+}
+const order = new Shuffle(9, 0, 0)
+for (const name of ["position", "index"]) {
+  const other = name === "index" ? "position" : "index"
+  found[name] = [...numbers, 9, 2 ** 53, 1n].map(each => said(() => order[other](each)))
+}
+console.log(JSON.stringify(found))
+"""
+NOT_WHOLE = ["-1", "2.5", "NaN", "Infinity", "1", "null", "undefined", "true"]
+
+
+def test_numbers_outside_under_node() -> None:
+    """Whatever has no index is one error that says what it has to be."""
+    rules = {
+        "n": ("1 to 2**53", ["0", "9007199254740994", "1"]),
+        "seed": ("0 to 2**53 - 1, or a BigInt to 2**128 - 1", [str(2**53), "-1", str(2**128)]),
+        "epoch": ("0 to 2**32 - 1", [str(2**32), "1"]),
+        "position": ("0 to 8", ["9", str(2**53), "1"]),
+        "index": ("0 to 8", ["9", str(2**53), "1"]),
+    }
+    expected = {
+        what: [
+            f"RangeError: {what} must be a whole number from {rule}; got {got}"
+            for got in [*NOT_WHOLE, *others]
+        ]
+        for what, (rule, others) in rules.items()
+    }
+    assert {**expected, "right": ["9", str(2**53), "1"]} == under_node(REFUSED_UNDER_NODE)
+
+
+SHOWN = 48  # columns, and what a last step reads past the end
+LAST_EPOCH = 2**32 - 64 * 64  # of the page, whose steps reach so many epochs on at most
 
 # sets controls one after another, and returns the rows of the table: name, and (columns, text)
 SET = """states => states.map(state => {
@@ -77,56 +131,131 @@ def drawn(random: random.Random) -> dict[str, Any]:
     return {**state, "stop": random.randint(0, total(state))}
 
 
-def plan_of(state: dict[str, Any]) -> ip.Plan:
-    """The plan of a state, before it stops."""
-    order = ip.Shuffle(state["n"], seed=state["seed"])
+def drawn_large(random: random.Random) -> dict[str, Any]:
+    """Draw a state of which the table shows a part, often near a stop, an edge or the end."""
+    n = int(2 ** random.uniform(5.7, 52.99))
+    state = {
+        "n": n,
+        "ranks": random.choice([random.randint(1, 6), random.randint(1, 64)]),
+        "batch": random.choice([random.randint(1, 5), random.randint(1, 64)]),
+        "subEpochs": random.choice([1, random.randint(1, 12)]),
+        "remainder": random.choice(REMAINDERS),
+        "epoch": random.choice([random.randint(0, 3), random.randint(0, LAST_EPOCH)]),
+        "seed": random.getrandbits(53),
+        "then": random.choice([random.randint(1, 6), random.randint(1, 64)]),
+    }
+    plan = plan_of(state)
+    edge = random.choice([*starts(plan, state["epoch"]), n])
+    near = random.choice([0, edge - random.randint(0, SHOWN), edge, n, random.randrange(n)])
+    state["from"] = min(max(near, 0), n - SHOWN)
+    before, stop = 0, random.randint(0, total(state))
+    for part in range(plan.sub_epochs):
+        steps = plan.steps(state["epoch"], part)
+        if touching := steps_in(plan, state["epoch"], part, shown_of(state)):
+            step = touching.start + random.randint(0, len(touching))
+            stop = random.choice([stop, before + min(step, len(steps))])
+        before += len(steps)
+    return {**state, "stop": stop}
+
+
+def starts(plan: ip.Plan, epoch: int) -> list[int]:
+    """Where the sub-epochs of an uninterrupted epoch start."""
+    spread = plan.replace(remainder="spread")  # under "carry" step 0 may begin later
+    return [spread.cursor(epoch, part, step=0).position for part in range(plan.sub_epochs)]
+
+
+def shown_of(state: dict[str, Any]) -> range:
+    """The positions that the table shows."""
+    start = state.get("from", 0)
+    return range(start, min(state["n"], start + SHOWN))
+
+
+def steps_in(plan: ip.Plan, epoch: int, part: int, positions: range) -> range:
+    """The steps of a sub-epoch that may read some positions, or what is past its end."""
+    steps = plan.steps(epoch, part)
+    if len(positions) == plan.order.num_samples:
+        return steps
+
+    def starts_at(step: int) -> int:
+        return plan.cursor(epoch, part, step=step).position
+
+    low = max(0, bisect_right(steps, positions.start, key=starts_at) - 1)
+    return steps[low : bisect_left(steps, positions.stop, key=starts_at)]
+
+
+def plan_of(state: dict[str, Any], order: ip.Order | None = None) -> ip.Plan:
+    """The plan of a state, before it stops; of positions, if given Sequential."""
+    order = order or ip.Shuffle(state["n"], seed=state["seed"])
     kinds: dict[str, Any] = {"remainder": state["remainder"], "sub_epochs": state["subEpochs"]}
     return ip.Plan(order, world_size=state["ranks"], batch_size=state["batch"], **kinds)
 
 
-def places(plan: ip.Plan, epoch: int) -> list[tuple[int, int]]:
-    """The sub-epoch and number of each step of an epoch that is left."""
-    first = plan.start.sub_epoch if plan.start.epoch == epoch else 0
-    parts = range(first, plan.sub_epochs)
-    return [(part, step) for part in parts for step in plan.steps(epoch, part)]
-
-
 def total(state: dict[str, Any]) -> int:
     """The steps of the uninterrupted run in its epoch."""
-    return len(places(plan_of(state), state["epoch"]))
+    plan = plan_of(state)
+    return sum(len(plan.steps(state["epoch"], part)) for part in range(plan.sub_epochs))
 
 
-def read_by(plan: ip.Plan, epoch: int, where: Any) -> list[Any]:
-    """What is read in some steps: number, rank and samples; empty shares are left out."""
-    ranks = range(plan.world_size or 1)
-    found = [
-        (step, rank, plan.batch(epoch, part, step=step, rank=rank).tolist())
-        for part, step in where
-        for rank in ranks
-    ]
-    return [each for each in found if each[2]]
+def read_by(plan: ip.Plan, positions_of: ip.Plan, state: Any, stop: tuple[int, int]) -> list[Any]:
+    """What is read in the columns before a sub-epoch's step: number, rank and samples, if any.
+
+    The places of a step follow each other from its first position on, rank by rank.
+    """
+    epoch, positions, ranks = state["epoch"], shown_of(state), range(plan.world_size or 1)
+    is_pad = plan.remainder == "pad"
+    ends = [*starts(plan_of(state), epoch)[1:], state["n"]] if is_pad else []
+    first = plan.start.sub_epoch if plan.start.epoch == epoch else 0
+    found = []
+    for part in range(first, plan.sub_epochs):
+        end = ends[part] if is_pad else state["n"]
+        past = range(end, end + SHOWN if positions.start < end <= positions.stop else end)
+        for step in steps_in(plan, epoch, part, positions):
+            if (part, step) >= stop:
+                break
+            of_rank = [plan.batch(epoch, part, step=step, rank=rank).tolist() for rank in ranks]
+            reader = next(rank for rank, samples in enumerate(of_rank) if samples)
+            place = int(positions_of.batch(epoch, part, step=step, rank=reader)[0])
+            for rank, samples in enumerate(of_rank):
+                where = enumerate(samples, place)
+                is_shown = [each for at, each in where if at in (past if at >= end else positions)]
+                found += [(step, rank, is_shown)] if is_shown else []
+                place += len(samples)
+    return found
 
 
 def expected(state: dict[str, Any]) -> list[list[Any]]:
     """What the package says that the rows of ranks show."""
-    plan, epoch, stop = plan_of(state), state["epoch"], state["stop"]
-    where = places(plan, epoch)
-    rows = [read_by(plan, epoch, where)]
-    if stop < len(where):
-        part, step = where[stop - 1] if stop else (0, -1)
-        cursor = plan.cursor(epoch, part, step=step + 1)
-        rest = plan.replace(world_size=state["then"]).resume(cursor)
-        before = read_by(plan, epoch, where[:stop])
-        rows.append(before + read_by(rest, epoch, places(rest, epoch)))
-    return rows
+    epoch, left, end = state["epoch"], state["stop"], (state["subEpochs"], 0)
+    plans = plan, _ = plan_of(state), plan_of(state, ip.Sequential(state["n"]))
+    rows = [read_by(*plans, state, end)]
+    if left == total(state):
+        return rows
+    part = 0
+    while left > len(steps := plan.steps(epoch, part)):
+        left, part = left - len(steps), part + 1
+    cursors = [each.cursor(epoch, part, step=left) for each in plans]
+    rest = [
+        each.replace(world_size=state["then"]).resume(cursor)
+        for each, cursor in zip(plans, cursors, strict=True)
+    ]
+    return [*rows, read_by(*plans, state, (part, left)) + read_by(*rest, state, end)]
+
+
+NUMBERS = ("position", "sample", "sub-epoch")
+
+
+def row_of(table: list[Any], name: str) -> list[int]:
+    """The numbers of a row."""
+    (row,) = (row[1:] for row in table if row[0][1] == name)
+    return [int(text) for _, text in row]
 
 
 def shown(table: list[Any]) -> list[list[Any]]:
     """What the rows of ranks show: number of the step, rank and samples."""
     rows = {row[0][1]: row[1:] for row in table if row[0][1] != "step"}
-    samples = [int(text) for _, text in rows.pop("sample")]
+    samples = row_of(table, "sample")
     steps = [spread(row[1:]) for row in table if row[0][1] == "step"]
-    ranks = [row for name, row in rows.items() if name not in ("position", "sub-epoch")]
+    ranks = [row for name, row in rows.items() if name not in NUMBERS]
     found = []
     for numbers, row in zip(steps, ranks, strict=True):
         at, reads = 0, []
@@ -151,9 +280,17 @@ def test_the_packages_numbers(by: str, browser: Browser, served: str, site: Path
     page, wrong = watched(browser.new_page())
     page.goto(f"{served}see-it.html" if by == "served" else (site / "see-it.html").as_uri())
     random_ = random.Random(28 if by == "served" else 29)  # noqa: S311 (only for states)
-    states = [drawn(random_) for _ in range(STATES if by == "served" else 20)]
+    states = [
+        (drawn_large if number % 5 == 0 else drawn)(random_)
+        for number in range(STATES if by == "served" else 20)
+    ]
     for state, table in zip(states, page.evaluate(SET, states), strict=True):
         assert expected(state) == shown(table), state
+        if state["remainder"] in ("spread", "drop"):
+            positions = shown_of(state)
+            assert [*positions] == row_of(table, "position"), state
+            samples = plan_of(state).order.take(state["epoch"], positions.start, positions.stop)
+            assert samples.tolist() == row_of(table, "sample"), state
     page.close()
     assert not wrong
 
@@ -215,10 +352,4 @@ def test_large_partitions_under_node() -> None:
         read = plan.batch(epoch, part, step=step, rank=rank).tolist()
         cursor = plan.cursor(epoch, part, step=step)
         right.append([steps.stop, read, [cursor.epoch, cursor.sub_epoch, step, cursor.position]])
-    command = [str(Path(executable.ROOT_DIR) / "bin" / "node"), "--input-type=module", "--eval"]
-    done = subprocess.run(
-        [*command, SHARES_UNDER_NODE], cwd=ROOT, input=json.dumps(asked), capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
-    assert (0, "") == (done.returncode, done.stderr)
-    assert right == json.loads(done.stdout)
+    assert right == under_node(SHARES_UNDER_NODE, asked)
