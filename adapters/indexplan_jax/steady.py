@@ -5,6 +5,7 @@ Without JAX, so that what is refused can be looked at anywhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from indexplan import (
@@ -53,10 +54,28 @@ def step(value: Any, most_steps: int) -> int:
     return integer("step", value, 0, most_steps, "pass one of plan.steps(...)")
 
 
-def check_dtype(name: str, dtype: Any) -> None:
-    """Raise `IndexPlanError` unless a dtype of NumPy is one of integers."""
-    if dtype.kind not in "iu":
-        raise wrong(name, "integers", f"dtype {dtype}", "pass jax.numpy.arange, or .astype(int)")
+def integers(name: str, numbers: Any, as_array: Callable[[Any], Any]) -> Any:
+    """Return integers as a library's array, or raise `IndexPlanError`."""
+    cure = "pass jax.numpy.arange, or .astype(int)"
+    try:
+        array = as_array(numbers)
+    except (TypeError, ValueError, OverflowError):  # rows of several lengths, or more than 32 bits
+        raise wrong(name, "an array of integers", numbers, cure) from None
+    check_dtype(name, "integers", array.dtype, cure)
+    return array
+
+
+def check_dtype(name: str, rule: str, dtype: Any, cure: str) -> None:
+    """Raise `IndexPlanError` unless a dtype is one of integers."""
+    if getattr(dtype, "kind", "") not in {"i", "u"}:  # those of JAX's keys have no kind
+        raise IndexPlanError(name, f"must be {rule}", f"dtype {dtype}", cure)
+
+
+def check_shape(name: str, shape: Any) -> None:
+    """Raise `IndexPlanError` unless a shape is that of a single number."""
+    if shape != ():
+        rule = "must be a single integer"
+        raise IndexPlanError(name, rule, f"an array of shape {shape}", "use jax.vmap for several")
 
 
 class Steady(NamedTuple):
@@ -115,6 +134,20 @@ def steady_of(plan: Any) -> Steady:
         rule = f'"drop", "pad" or "carry"{why}'
         raise wrong("plan.remainder", rule, plan.remainder, 'use plan.replace(remainder="drop")')
     return Steady(order, n, batch, plan.remainder)
+
+
+def check_end(steady: Steady, epoch: int, step: int, stop: int) -> None:
+    """Raise `IndexPlanError` if the first `stop` units of a step reach past the last epoch."""
+    n, batch = steady.num_units, steady.global_batch
+    begin = -epoch * n % batch if steady.remainder == "carry" else 0
+    turns = (begin + step * batch + stop - 1) // n
+    if steady.remainder == "carry" and epoch + turns >= EPOCH_STOP:
+        raise IndexPlanError(
+            "a step under carry",
+            "must be inside the run, which ends with epoch 2**32 - 1",
+            "one that reads on into the next",
+            "use another remainder for the last epoch",
+        )
 
 
 def share_of(plan: Plan, steady: Steady) -> int:

@@ -32,18 +32,19 @@ def shuffle(n: int, seed: int, epoch: Any, positions: Any) -> jax.Array:
     epoch : int or scalar array
         0 <= epoch < 2**32; may be traced.
     positions : array of integers
-        In [0, n), of any shape; may be traced.
+        In [0, n), of any shape and width; may be traced.
 
     Returns
     -------
     jax.Array
-        int32, of the shape of positions; 2**31 - 1 for a position outside [0, n).
+        int32, of the shape of positions; 2**31 - 1 for a position outside [0, n), and for all if a
+        traced epoch is out of range.
 
     Raises
     ------
     IndexPlanError
-        If n, the seed or an epoch that is not traced is out of range, or positions are not
-        integers.
+        If n, the seed or an epoch that is not traced is out of range; if positions are not
+        integers; or if the epoch is not a single integer.
 
     Examples
     --------
@@ -70,7 +71,8 @@ def unshuffle(n: int, seed: int, epoch: Any, indices: Any) -> jax.Array:
     Returns
     -------
     jax.Array
-        int32, of the shape of indices; 2**31 - 1 for an index outside [0, n).
+        int32, of the shape of indices; 2**31 - 1 for an index outside [0, n), and for all if a
+        traced epoch is out of range.
 
     Raises
     ------
@@ -102,13 +104,15 @@ def step_indices(plan: Plan, epoch: Any, step: Any) -> jax.Array:
     -------
     jax.Array
         int32, shape (global batch,): `plan.batch` of rank 0, of rank 1, and so on. Under "pad" the
-        last step ends with repeats. For a traced step past the epoch's last, all are 2**31 - 1,
-        which JAX clamps to the last row unless you read by `x.at[indices].get(mode="fill")`.
+        last step ends with repeats. For a traced epoch or step out of range, all are 2**31 - 1,
+        which JAX clamps to the last row unless you read by `x.at[indices].get(mode="fill")`. So are
+        those past the end of epoch 2**32 - 1 under "carry", if any of the numbers is traced.
 
     Raises
     ------
     IndexPlanError
-        If the plan is not such a plan, or a number that is not traced is out of range.
+        If the plan is not such a plan; if a number that is not traced is out of range; if the step
+        reads on past epoch 2**32 - 1; or if an epoch or step is not a single integer.
 
     Examples
     --------
@@ -122,7 +126,8 @@ def step_indices(plan: Plan, epoch: Any, step: Any) -> jax.Array:
     [37, 15, 76, 28]
     """
     steady = steady_of(plan)
-    return _of_lanes(plan, steady, epoch, step, jnp.arange(steady.global_batch, dtype=U32))
+    lanes = jnp.arange(steady.global_batch, dtype=U32)
+    return _of_lanes(plan, steady, epoch, step, lanes, steady.global_batch)
 
 
 def rank_indices(plan: Plan, epoch: Any, step: Any, rank: Any) -> jax.Array:
@@ -138,8 +143,8 @@ def rank_indices(plan: Plan, epoch: Any, step: Any, rank: Any) -> jax.Array:
     Returns
     -------
     jax.Array
-        int32, shape (global batch / world_size,). For a traced step or rank past the last one, all
-        are 2**31 - 1.
+        int32, shape (global batch / world_size,): 2**31 - 1 where `step_indices` has it, and for
+        all if a traced rank is out of range.
 
     Raises
     ------
@@ -157,64 +162,93 @@ def rank_indices(plan: Plan, epoch: Any, step: Any, rank: Any) -> jax.Array:
     """
     steady = steady_of(plan)
     share, ranks = share_of(plan, steady), plan.world_size or 1
-    known = _known(rank)
-    if known is not None:
-        rank = checks.rank(known, ranks)
-    is_rank = (jnp.asarray(rank) >= 0) & (jnp.asarray(rank) < ranks)
-    first = jnp.where(is_rank, rank, 0).astype(U32) * U32(share)
-    indices = _of_lanes(plan, steady, epoch, step, first + jnp.arange(share, dtype=U32))
-    return jnp.where(is_rank, indices, NONE)
+    known = _known("rank", rank)
+    if known is None:
+        word, is_word = _word(rank)
+        is_rank = is_word & (word < ranks)
+    else:
+        word, is_rank = U32(known := checks.rank(known, ranks)), True
+    lanes = jnp.where(is_rank, word, 0) * U32(share) + jnp.arange(share, dtype=U32)
+    stop = None if known is None else (known + 1) * share
+    return jnp.where(is_rank, _of_lanes(plan, steady, epoch, step, lanes, stop), NONE)
 
 
-def _known(number: Any) -> Any:
-    """Return a number that is not traced; None for one that is."""
+def _known(name: str, number: Any) -> Any:
+    """Return a number that is not traced; None for one that is, which has to be one integer."""
+    checks.check_shape(name, getattr(number, "shape", ()))
     if isinstance(number, jax.core.Tracer):
+        checks.check_dtype(name, "a single integer", number.dtype, "use .astype(int)")
         return None
-    return number.item() if isinstance(number, jax.Array) and number.ndim == 0 else number
+    return number.item() if isinstance(number, jax.Array) else number
 
 
-def _epoch(epoch: Any) -> Any:
-    known = _known(epoch)
-    return epoch.astype(U32) if known is None else U32(checks.epoch(known))
+def _word(numbers: Any) -> tuple[Any, Any]:
+    """Return integers of any width, of JAX or NumPy, as uint32; and which of them are the same."""
+    words = numbers.astype(np.uint32)
+    return words, (numbers >= 0) & (words.astype(numbers.dtype) == numbers)
+
+
+def _epoch(epoch: Any) -> tuple[Any, Any]:
+    """Return an epoch as uint32, and whether it is one."""
+    known = _known("epoch", epoch)
+    return _word(epoch) if known is None else (U32(checks.epoch(known)), True)
 
 
 def _mapped(n: int, seed: int, epoch: Any, name: str, numbers: Any, inverse: bool) -> jax.Array:
-    n, seed, epoch = checks.size("n", n), checks.seed(seed), _epoch(epoch)
-    numbers = jnp.asarray(numbers)
-    checks.check_dtype(name, np.dtype(numbers.dtype))
-    is_inside = (numbers >= 0) & (numbers.astype(jnp.promote_types(numbers.dtype, U32)) < n)
-    answers = shuffled(n, seed, epoch, jnp.where(is_inside, numbers, 0).astype(U32), inverse)
-    return jnp.where(is_inside, answers.astype(jnp.int32), NONE)
+    n, seed, (epoch, is_epoch) = checks.size("n", n), checks.seed(seed), _epoch(epoch)
+    words, is_word = _word(_integers(name, numbers))
+    is_inside = is_word & (words < n)
+    answers = shuffled(n, seed, epoch, jnp.where(is_inside, words, 0), inverse)
+    return jnp.where(is_inside & is_epoch, answers.astype(jnp.int32), NONE)
 
 
-def _of_lanes(plan: Plan, steady: Steady, epoch: Any, step: Any, lanes: Any) -> jax.Array:
-    """Return the indices at some of the places of a step, counted from its start."""
-    _check(plan, steady, epoch, step)
+def _integers(name: str, numbers: Any) -> Any:
+    """Return an array: of JAX if anything in it is, else of NumPy, where 64 bits stay as many."""
+    is_of_jax = any(isinstance(each, jax.Array) for each in jax.tree.leaves(numbers))
+    return checks.integers(name, numbers, jnp.asarray if is_of_jax else np.asarray)
+
+
+def _of_lanes(
+    plan: Plan, steady: Steady, epoch: Any, step: Any, lanes: Any, stop: int | None
+) -> jax.Array:
+    """Return the indices at some of the places of a step, counted from its start.
+
+    All of them are below `stop`, which is None if it is traced.
+    """
+    known_step = _check(plan, steady, epoch, step, stop)
     order, n, batch = steady.order, U32(steady.num_units), U32(steady.global_batch)
-    epoch, step = _epoch(epoch), jnp.asarray(step)
+    epoch, is_epoch = _epoch(epoch)
+    word, is_word = _word(step) if known_step is None else (U32(known_step), True)
     begin, num_steps = U32(0), U32(steady.most_steps)
     if steady.remainder == "carry":  # the first step that starts in the epoch
         begin = (batch - _product_modulo(epoch, steady.num_units, steady.global_batch)) % batch
         num_steps = jnp.where(begin < n, (n - begin + batch - 1) // batch, 0)
-    is_step = (step >= 0) & (step < num_steps)
-    places = begin + jnp.where(is_step, step, 0).astype(U32) * batch + lanes
+    is_step = is_word & (word < num_steps)
+    places = begin + jnp.where(is_step, word, 0) * batch + lanes
     positions = places % n
+    is_there = is_epoch & is_step
     if steady.most_epochs == 1:
         indices = taken(order, epoch, positions)
     else:
+        turns = places // n
         epochs = epoch + jnp.arange(steady.most_epochs, dtype=U32)
         each = jax.vmap(lambda epoch: taken(order, epoch, positions))(epochs)
-        indices = jnp.take_along_axis(each, (places // n)[None].astype(jnp.int32), axis=0)[0]
-    return jnp.where(is_step, indices.astype(jnp.int32), NONE)
+        indices = jnp.take_along_axis(each, turns[None].astype(jnp.int32), axis=0)[0]
+        is_there &= turns <= U32(checks.EPOCH_STOP - 1) - epoch
+    return jnp.where(is_there, indices.astype(jnp.int32), NONE)
 
 
-def _check(plan: Plan, steady: Steady, epoch: Any, step: Any) -> None:
-    """Raise `IndexPlanError` if what is not traced of an epoch and a step is out of range."""
-    known_epoch, known_step = _known(epoch), _known(step)
-    if known_epoch is not None and known_step is not None:
-        plan.step_size(known_epoch, step=known_step)
-    elif known_step is not None:
-        checks.step(known_step, steady.most_steps)
+def _check(plan: Plan, steady: Steady, epoch: Any, step: Any, stop: int | None) -> int | None:
+    """Return a step that is not traced; raise `IndexPlanError` if what is known is out of range."""
+    known_epoch, known_step = _known("epoch", epoch), _known("step", step)
+    if known_step is None:
+        return None
+    if known_epoch is None:
+        return checks.step(known_step, steady.most_steps)
+    plan.step_size(known_epoch, step=known_step)
+    if stop is not None:
+        checks.check_end(steady, int(known_epoch), int(known_step), stop)
+    return int(known_step)
 
 
 def _product_modulo(x: Any, y: int, modulus: int) -> Any:

@@ -159,6 +159,61 @@ def test_numbers_outside() -> None:
     }
 
 
+@pytest.mark.parametrize("mapped", [shuffle, unshuffle])
+def test_wide_numbers_that_are_not_of_jax(mapped: Any) -> None:
+    """JAX would cut them to 32 bits, and find an index; NumPy and Python have all bits of them."""
+    first = mapped(100, 3, 2, jnp.array([5]))[0]
+    for numbers in (
+        np.array([2**32 + 5, 5, -1, 5 - 2**32]),
+        np.array([2**63 + 5, 5, 2**32 + 5, 2**64 - 1], np.uint64),
+        [2**32 + 5, 5, -1, 100],
+        (2**31, np.int8(5), np.int64(2**32 + 5), -(2**63)),
+        [2**31 - 1, jnp.int32(5), -1, -(2**31)],
+    ):
+        assert [NONE, first, NONE, NONE] == mapped(100, 3, 2, numbers).tolist()
+        of_jit = jax.jit(lambda epoch, numbers=numbers: mapped(100, 3, epoch, numbers))
+        assert [NONE, first, NONE, NONE] == of_jit(2).tolist()
+    assert first == jax.jit(lambda epoch: mapped(100, 3, epoch, [epoch + 3, 7]))(2)[0]
+
+
+def test_traced_numbers_of_any_width() -> None:
+    """What is no epoch, step or rank has no answers, and no other's; 8 bits hold small ranks."""
+    plan = PLAN.replace(world_size=200, batch_size=5)
+    of_a_rank = jax.jit(partial(rank_indices, plan))
+    expected = plan.batch(3, step=0, rank=5).tolist()
+    for kind in (jnp.int8, jnp.uint8, jnp.int16, jnp.uint32):
+        assert expected == of_a_rank(kind(3), kind(0), kind(5)).tolist()
+    with jax.enable_x64(True):
+        assert expected == of_a_rank(jnp.uint64(3), jnp.int64(0), jnp.int64(5)).tolist()
+        for wrong in [(2**32 + 3, 0, 5), (3, 2**32, 5), (3, 0, 2**32 + 5), (-1, 0, 5)]:
+            assert {NONE} == {*of_a_rank(*map(jnp.int64, wrong)).tolist()}
+        assert [NONE] == jax.jit(partial(shuffle, 100, 3))(2**32 + 3, jnp.arange(1)).tolist()
+    assert [NONE] == jax.jit(partial(shuffle, 100, 3))(-1, jnp.arange(1)).tolist()
+    assert {NONE} == {*of_a_rank(-1, 0, 5).tolist()}
+
+
+def test_the_last_epoch_under_carry() -> None:
+    """Its last step reads on: `plan.batch` refuses that, and nothing begins anew with epoch 0."""
+    last = 2**32 - 1
+    plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=3, remainder="carry")
+    step = plan.steps(last)[-1]
+    said = "reads on into the next; use another remainder for the last epoch"
+    first = plan.batch(last, step=step, rank=0).tolist()
+    for wrong in (
+        lambda: plan.batch(last, step=step, rank=1),
+        lambda: rank_indices(plan, last, step, 1),
+        lambda: step_indices(plan, np.uint32(last), step),
+    ):
+        with pytest.raises(ip.IndexPlanError, match=said):
+            wrong()
+    assert first == rank_indices(plan, last, step, 0).tolist()
+    found = jax.jit(partial(step_indices, plan))(jnp.uint32(last), step).tolist()
+    left = ip.Shuffle(100).take(last, 96, 100).tolist()
+    assert [*left, NONE, NONE] == found
+    of_ranks = jax.vmap(partial(rank_indices, plan, last, step))
+    assert found == of_ranks(jnp.arange(2)).ravel().tolist()
+
+
 def test_what_is_refused_where_it_is_not_traced() -> None:
     """Numbers out of range, and positions that are no integers."""
     for wrong in (
@@ -166,6 +221,14 @@ def test_what_is_refused_where_it_is_not_traced() -> None:
         lambda: shuffle(10, -1, 0, jnp.arange(3)),
         lambda: shuffle(10, 0, 2**32, jnp.arange(3)),
         lambda: unshuffle(10, 0, 0, jnp.arange(3.0)),
+        lambda: unshuffle(10, 0, 0, [0.0, 1.0]),
+        lambda: shuffle(10, 0, 0, [2**64]),
+        lambda: shuffle(10, 0, 0, [[1], [1, 2]]),
+        lambda: shuffle(10, 0, 0, [jnp.int32(1), 2**32]),
+        lambda: shuffle(10, 0, 0, jax.random.key(0)),
+        lambda: shuffle(10, 0, 0, None),
+        lambda: shuffle(10, 0, np.arange(3), jnp.arange(3)),
+        lambda: step_indices(PLAN, 0, jnp.arange(3)),
         lambda: step_indices(PLAN, 0, 41),
         lambda: rank_indices(PLAN, 0, 0, 4),
         lambda: jax.jit(lambda epoch: step_indices(PLAN, epoch, 41))(0),
@@ -173,6 +236,28 @@ def test_what_is_refused_where_it_is_not_traced() -> None:
     ):
         with pytest.raises(ip.IndexPlanError):
             wrong()
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (jnp.arange(4), r"an array of shape \(4,\); use jax.vmap"),
+        (jnp.zeros((1, 1), int), r"an array of shape \(1, 1\); use jax.vmap"),
+        (jnp.float32(1.5), "dtype float32"),
+        (jnp.bool(True), "dtype bool"),
+    ],
+)
+def test_what_is_refused_where_it_is_traced(values: Any, said: str) -> None:
+    """By shape and type: in silence it would be spread over the lanes, or lose its fraction."""
+    for name, call in {
+        "epoch": lambda epoch: shuffle(100, 3, epoch, jnp.arange(4)),
+        "epoch ": lambda epoch: step_indices(PLAN, epoch, 0),
+        "step": lambda step: step_indices(PLAN, 0, step),
+        "rank": lambda rank: rank_indices(PLAN, 0, 0, rank),
+    }.items():
+        message = f"^{name.strip()} must be a single integer; got {said}"
+        with pytest.raises(ip.IndexPlanError, match=message):
+            jax.jit(call)(values)
 
 
 def test_examples() -> None:

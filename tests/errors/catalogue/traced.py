@@ -9,6 +9,8 @@ from indexplan_jax import steady
 from tests.errors.catalogue.made import Case
 
 PLAN = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=3, remainder="drop")
+CARRY = steady.steady_of(PLAN.replace(remainder="carry"))
+FLOAT = np.dtype(np.float32)
 SCHEDULE = [ip.Phase(size=2), ip.Phase(at=(1, 0), size=4)]
 
 
@@ -28,9 +30,19 @@ CASES: list[Case] = [
     ("a shuffle of a late epoch", lambda: steady.epoch(2**32)),
     ("a rank past the last", lambda: steady.rank(2, 2)),
     ("a step past the last of a traced epoch", lambda: steady.step(16, 16)),
+    ("a traced epoch for each lane", lambda: steady.check_shape("epoch", (4,))),
+    (
+        "a traced epoch with a fraction",
+        lambda: steady.check_dtype("epoch", "a single integer", FLOAT, "use .astype(int)"),
+    ),
+    ("a step past the end of the run", lambda: steady.check_end(CARRY, 2**32 - 1, 16, 6)),
     (
         "positions that are no integers",
-        lambda: steady.check_dtype("positions", np.dtype(np.float32)),
+        lambda: steady.integers("positions", np.zeros(3, FLOAT), np.asarray),
+    ),
+    (
+        "positions in rows of several lengths",
+        lambda: steady.integers("positions", [[1], [1, 2]], np.asarray),
     ),
     ("the steps of no plan", lambda: given(range(3))),
     ("the steps of another order", lambda: given(PLAN.replace(order=ip.Weighted([1, 2])))),
