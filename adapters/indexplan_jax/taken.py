@@ -60,7 +60,7 @@ def _block_shuffle(order: BlockShuffle, epoch: Any, positions: Any) -> Any:
     start = first * U32(size) - up(short < first)
     num = (last - first) * U32(size) - up(is_inside)
     ends = (window * size, ((num_slots - 1) % window + 1) * size)  # of a full window, and the last
-    sizes = {full - lacks for full in ends for lacks in (0, missing)}
+    sizes = {full - lacks for full in ends for lacks in (0, missing) if full - lacks <= n}
     place = permuted_in_parts(v, num, sizes, key, positions - start)
     place += up(is_inside & (place >= (short + 1 - first) * U32(size) - U32(missing)))
     block = permuted(num_slots, words, place // U32(size) + first)

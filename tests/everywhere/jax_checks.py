@@ -64,7 +64,7 @@ def drawn_plan(draw: random.Random) -> ip.Plan:
     return ip.Plan(order, world_size=world_size, batch_size=batch_size, remainder=remainder)
 
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(5))
 def test_every_step_is_the_plans(number: int) -> None:
     """The first steps of an epoch, the last ones, and none past them; epoch and step are traced."""
     draw = random.Random(number)  # noqa: S311 (nothing secret)
@@ -86,6 +86,59 @@ def test_every_step_is_the_plans(number: int) -> None:
                 assert step_indices(plan, epoch, step).tolist() == found.tolist()
             else:
                 assert {NONE} == {*found.tolist()}
+
+
+SMALL = [
+    ip.Shuffle(53, 3),
+    ip.BlockShuffle(53, 5, 3, seed=3),
+    ip.LocalShuffle(53, 9, 3),
+    ip.Sequential(53),
+]
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "carry"])
+@pytest.mark.parametrize("order", SMALL, ids=lambda order: type(order).__name__)
+def test_all_steps_of_each_order_and_remainder(order: ip.Order, remainder: Any) -> None:
+    """All ranks of all steps of three epochs, and none past them, from one compilation."""
+    plan = ip.Plan(order, world_size=2, batch_size=4, remainder=remainder)
+    of_ranks = jax.vmap(partial(rank_indices, plan), in_axes=(None, None, 0))
+    of_steps = jax.vmap(of_ranks, in_axes=(None, 0, None))
+    of_epochs = jax.jit(jax.vmap(of_steps, in_axes=(0, None, None)))
+    epochs, steps = np.array([0, 5, 2**32 - 2], np.uint32), range(8)
+    found = of_epochs(epochs, jnp.arange(len(steps)), jnp.arange(2))
+    for epoch, of_epoch in zip(epochs.tolist(), found.tolist(), strict=True):
+        read = [
+            [plan.batch(epoch, step=step, rank=rank).tolist() for rank in range(2)]
+            for step in plan.steps(epoch)
+        ]
+        assert read == of_epoch[: len(read)]
+        assert {NONE} == {*np.ravel(of_epoch[len(read) :]).tolist()}
+
+
+def drawn_blocks(draw: random.Random) -> tuple[int, int, int]:
+    """Samples up to 2**31 - 1, a block of up to as many, and a window of up to all blocks."""
+    n = draw.choice([2**31 - 1, draw.randrange(1, 2 ** draw.randrange(1, 32))])
+    block = max(1, int(n ** draw.random()))
+    return n, block, draw.choice([1, 2, max(1, int((n / block) ** draw.random()))])
+
+
+BLOCKS = [(2**31 - 1, 2**31 - 2, 2**40), (2**31 - 1, 2**30, 1)]
+BLOCKS += [drawn_blocks(random.Random(number)) for number in range(3)]  # noqa: S311
+
+
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+def test_blocks(blocks: tuple[int, int, int]) -> None:
+    """Full windows, the last one, the short block, and ends of blocks that pass 2**31."""
+    n, block, window = blocks
+    order, draw = ip.BlockShuffle(n, block, window, seed=5), random.Random(0)  # noqa: S311
+    plan = ip.Plan(order, world_size=1, batch_size=min(n, 64), remainder="pad")
+    num = len(plan.steps(0))
+    places = [(0, 0), (2**32 - 1, num - 1)]
+    places += [(draw.randrange(2**32), draw.randrange(num)) for _ in range(14)]
+    epochs, steps = np.array(places, np.uint32).T
+    found = jax.jit(jax.vmap(partial(step_indices, plan)))(epochs, steps)
+    expected = [plan.batch(epoch, step=step, rank=0).tolist() for epoch, step in places]
+    assert expected == found.tolist()
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**31 - 1), st.integers(1, 2**31 - 1))
