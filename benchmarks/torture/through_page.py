@@ -71,25 +71,17 @@ def blocks(data: dict[str, Record]) -> list[Block]:
 
 
 def trainers(data: dict[str, Record]) -> list[Block]:
-    """Return the table of the page of trainers: what to write, and what resumes."""
+    """Return the table of the page of trainers."""
     cells = [
-        (
-            f"[{each.name}]({each.docs.removeprefix('trainers.md')})",
-            each.write,
-            each.resumes,
-            *_changed(record),
-        )
+        (f"[{each.name}]({each.docs.removeprefix('trainers.md')})", *_changed(record))
         for each, record in rows(data)
     ]
-    return tabular(f"under | write | resume, on which ranks | {CHANGED}", cells, "l")
+    return tabular(f"under | {CHANGED}", cells, "l")
 
 
 def in_short(data: dict[str, Record]) -> list[Block]:
     """Return the table of README."""
-    cells = [
-        (f"[{each.name}](docs/{each.docs.partition('#')[0]})", *_changed(record))
-        for each, record in rows(data)
-    ]
+    cells = [(f"[{each.name}](docs/{each.docs})", *_changed(record)) for each, record in rows(data)]
     return tabular(f"under | {CHANGED}", cells, "l")
 
 

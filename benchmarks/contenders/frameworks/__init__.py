@@ -19,10 +19,6 @@ class Framework(Contender):
 
     docs: str
     """The page that says how it reads a plan, in docs."""
-    write: str
-    """What its user writes."""
-    resumes: str
-    """By what a run with a plan resumes."""
     theirs: str
     """The loader of its own that is compared, in words."""
     alone: bool = field(default=False, kw_only=True)
@@ -36,8 +32,6 @@ FRAMEWORKS = (
         "plain_ddp",
         "torch",
         "trainers.md#plain-ddp",
-        "`PlanLoader(dataset, plan)`",
-        "`loader.state_dict()` in your checkpoint; any ranks, batch size and workers",
         "`DistributedSampler`, and skipping as many steps of the same global batch",
     ),
     Framework(
@@ -45,8 +39,6 @@ FRAMEWORKS = (
         "lightning_trainer",
         "lightning",
         "trainers.md#lightning-and-fabric",
-        "`PlanLoader(dataset, plan)`, inside hooks or outside",
-        "`ckpt_path`, inside an epoch and at its end; any ranks, batch size and workers",
         "`DataLoader(shuffle=True)`, to which it adds a DistributedSampler, and `ckpt_path`",
     ),
     Framework(
@@ -54,8 +46,6 @@ FRAMEWORKS = (
         "fabric",
         "lightning",
         "trainers.md#lightning-and-fabric",
-        "`fabric.setup_dataloaders(PlanLoader(dataset, plan))`",
-        "`loader.state_dict()` of your own loader; any ranks, batch size and workers",
         "`DataLoader(shuffle=True)`, to which it adds a DistributedSampler, and skipping as many "
         "steps of the same global batch",
     ),
@@ -64,9 +54,6 @@ FRAMEWORKS = (
         "hf_trainer",
         "transformers",
         "trainers.md#hf-trainer",
-        "`get_train_dataloader` that returns a `PlanLoader`, and "
-        "`trainer.add_callback(KeepState(trainer))` of `indexplan_torch.transformers`",
-        "its checkpoint's `trainer_state.json`; any ranks, batch size and accumulation",
         "its own loader, whose batches `resume_from_checkpoint` skips",
     ),
     Framework(
@@ -74,9 +61,6 @@ FRAMEWORKS = (
         "accelerate_loop",
         "accelerate",
         "trainers.md#accelerate",
-        "`prepare(accelerator, model, loader)` of `indexplan_torch.accelerate`, with a "
-        "`PlanLoader`",
-        "`accelerator.save_state` and `load_state`; any ranks, batch size and accumulation",
         "`DataLoader(shuffle=True)` in `accelerator.prepare`, and `skip_first_batches`",
     ),
     Framework(
@@ -84,8 +68,6 @@ FRAMEWORKS = (
         "composer_trainer",
         "mosaicml",
         "trainers.md#composer",
-        "`PlanLoader(dataset, plan)`, and `callbacks=[KeepState()]` of `indexplan_torch.composer`",
-        "its checkpoints; any ranks, batch size and workers",
         "`composer.utils.dist.get_sampler`, and `load_path`, which skips batches",
         alone=True,  # others import the torchvision that it needs, which is of another torch
         cure="what .ci/run installs in its stage of Composer",
@@ -95,8 +77,6 @@ FRAMEWORKS = (
         "torchdata_loader",
         "torchdata",
         "trainers.md#torchdata",
-        "`StatefulDataLoader(dataset, batch_sampler=PlanBatchSampler(plan))`",
-        "its state; any ranks and batch size, the same number of workers",
         "`StatefulDistributedSampler`; each rank loads the state with its number",
     ),
     Framework(
@@ -104,8 +84,6 @@ FRAMEWORKS = (
         "torchdata_nodes",
         "torchdata",
         "trainers.md#torchdata",
-        "`Loader(Mapper(SamplerWrapper(PlanBatchSampler(plan)), fetch))`",
-        "the state of its Loader; any ranks and batch size",
         "`StatefulDistributedSampler` and `Batcher`; each rank loads the state with its number",
     ),
     Framework(
@@ -113,8 +91,6 @@ FRAMEWORKS = (
         "ray_train",
         "ray",
         "trainers.md#ray-train",
-        "`prepare(PlanLoader(dataset, plan))` of `indexplan_torch.ray`",
-        "`loader.state_dict()` in its checkpoint; any ranks, batch size and workers",
         "`prepare_data_loader`, which adds a DistributedSampler, and skipping as many steps of the "
         "same global batch; its local mode under torchrun",
     ),
@@ -123,9 +99,6 @@ FRAMEWORKS = (
         "megatron",
         "megatron-core",
         "migrate/megatron.md",
-        "`datasets_provider((dataset, order))` of `indexplan_torch.megatron`, and "
-        "`--dataloader-type external`",
-        "its checkpoint's consumed samples; any ranks, micro-batch and ramp-up",
         "`--dataloader-type cyclic` with `--data-sharding`",
     ),
     Framework(
@@ -133,8 +106,6 @@ FRAMEWORKS = (
         "grain",
         "grain",
         "migrate/grain.md",
-        "`PlanIterDataset` of `indexplan_jax.grain`, or `PlanSampler` for its DataLoader",
-        "its iterators' states; any processes, workers and batch size",
         "a shuffled MapDataset, sliced for each process, and batched",
     ),
     Framework(
@@ -142,8 +113,6 @@ FRAMEWORKS = (
         "olmo_core",
         "ai2-olmo-core",
         "migrate/olmo-core.md",
-        "`PlanDataLoader(dataset, order, ...)` of `indexplan_torch.olmo`",
-        "its checkpoint's trainer state; any ranks, and any batch size before any step",
         "`NumpyFSLDataLoader`",
     ),
     Framework(
@@ -151,9 +120,6 @@ FRAMEWORKS = (
         "nemo_automodel",
         "nemo-automodel",
         "migrate/nemo.md",
-        "`_target_: indexplan_torch.nemo.PlanBatchSamplerConfig` in the YAML file, and a line of "
-        "the script",
-        "its checkpoint's loader state, equal on all ranks; the same number of workers",
         "its `StatefulDistributedSampler`",
     ),
     Framework(
@@ -161,8 +127,6 @@ FRAMEWORKS = (
         "trl",
         "trl",
         "migrate/trl-grpo.md",
-        "`trainer.add_callback(ReadPrompts(trainer, order))` of `indexplan_torch.trl`",
-        "its checkpoint's `trainer_state.json`; any ranks, inside a generation's steps too",
         "its `RepeatSampler`, in the second epoch",
     ),
     Framework(
@@ -170,9 +134,6 @@ FRAMEWORKS = (
         "torchtitan",
         "torchtitan",
         "migrate/torchtitan.md",
-        "`dataloader=PlanDataLoader.Config(dataset=..., order=...)` of "
-        "`indexplan_torch.torchtitan`",
-        "its DCP checkpoint, which holds one text for all ranks; any ranks and batch sizes",
         "`HuggingFaceTextDataLoader`",
     ),
 )
