@@ -22,7 +22,7 @@ from indexplan_torch.cuts import Cuts
 from indexplan_torch.items import Form
 from indexplan_torch.passes import Pass, Received, Start
 from indexplan_torch.ranks import discover
-from indexplan_torch.recording import Recorder, write_at_exit
+from indexplan_torch.recording import Recorder, refuse_unkept, write_at_exit
 from indexplan_torch.running import Given, Running, running
 from indexplan_torch.turns import Turn
 
@@ -50,6 +50,8 @@ class Feed:
         Whether passes may be left early.
     recorder : Recorder or None
         Writes the run's ledger.
+    leaves_ledger : bool
+        Whether the run goes on without the ledger that a state names.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Feed:
         self.current: Pass | None = None
         self.cuts = Cuts(flag("partial", partial))
         self.recorder: Recorder | None = None
+        self.leaves_ledger = False
         self._running: Running | None = None  # as it was last asked for
         self._compared = False
         if self.given.rank is not None or self.given.world_size is not None:
@@ -160,7 +163,10 @@ class Feed:
         self.turn.number = self.coming
 
     def keep_ledger(self, ledger: Any) -> None:
-        """Write a ledger, starting with the next pass."""
+        """Write a ledger, starting with the next pass; False leaves that of a state."""
+        if ledger is False:
+            self.leaves_ledger = True
+            return
         if self.cuts.partial:
             cure = "leave one of them out, as a ledger has every step of a pass"
             raise wrong("partial", "False with a ledger", True, cure)
@@ -416,8 +422,11 @@ class Feed:
         plan = self.given.plan.resume(cursor)
         dealt = self._dealt(plan, state["dealt"]) if "dealt" in state else 0
         if self.recorder is not None:
-            self.record()
+            if not self.recorder.followed:  # else what was read since is void
+                self.record()
             self.recorder.load(state.get("ledger"))
+        elif not self.leaves_ledger:
+            refuse_unkept(state.get("ledger"))
         self.start = Start.of(plan, saved_in, dealt)
         self.turn.load(self.start.number)
         self.current = None

@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 
 from indexplan import Cursor, IndexPlanError, Ledger, Plan
 from indexplan.errors import integer, path_text, wrong
+from indexplan.ledger import check_begins
 from indexplan.live import Standing
 from indexplan_torch.loader import PlanLoader
+from indexplan_torch.recording import Recorder, a_second, keep, other_keeper, refuse_unkept
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -57,8 +59,9 @@ class Live:
         This rank in its group, and how many ranks of the group read different samples.
     max_world : int, optional
         As for `indexplan.live.Standing`: the most groups, times inner_size.
-    ledger : str or path-like, optional
+    ledger : str, path-like or False, optional
         The file of an `indexplan.Ledger`, on storage that all groups share; `state_dict` writes it.
+        False goes on without the ledger of the run whose state is loaded.
 
     Raises
     ------
@@ -75,12 +78,13 @@ class Live:
         inner_rank: int = 0,
         inner_size: int = 1,
         max_world: int | None = None,
-        ledger: str | os.PathLike[str] | None = None,
+        ledger: str | os.PathLike[str] | Literal[False] | None = None,
     ) -> None:
         cure = "pass how many ranks of a group read different samples, and which one this is"
         self._inner_size = integer("inner_size", inner_size, 1, 2**31, cure)
         self._inner_rank = integer("inner_rank", inner_rank, 0, self._inner_size, cure)
-        where = None if ledger is None else path_text("ledger", ledger, WHERE)
+        self._leaves_ledger = ledger is False
+        where = path_text("ledger", ledger, WHERE) if ledger not in (None, False) else None
         self.ledger = None if where is None else Path(where).absolute()
         self._plan, self._max_world = plan, max_world
         self.standing = Standing(plan, max_world=max_world)
@@ -112,12 +116,17 @@ class Live:
 
         Raises
         ------
+        IndexPlanError
+            If another loader of this process keeps the ledger.
         PlanFileError
             If the ledger cannot be written, or another group writes it at the same time.
         """
         digest = None
         if self.ledger is not None and self._inner_rank == 0:
+            if isinstance(other_keeper(self.ledger, self), Recorder):
+                raise a_second(self.ledger)
             digest = self.standing.record(Ledger(self.ledger))
+            keep(self.ledger, self)
         return {"cursor": self.cursor.to_dict(), "ledger": digest}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -128,12 +137,21 @@ class Live:
         Raises
         ------
         IndexPlanError
-            If it is something else than what `state_dict` returned, or of another plan.
+            If it is something else than what `state_dict` returned, or of another plan; if it is
+            that of a run with a ledger, and this has none; or it is not, and the ledger holds steps
+            and begins elsewhere.
         """
         if not isinstance(state, dict) or set(state) != {"cursor", "ledger"}:
             raise wrong("a live run's state", "a dict of a cursor and a ledger's hash", state, LOAD)
-        cursor, plan = Cursor.from_dict(state["cursor"]), self._plan
-        self.standing = Standing(plan, cursor, hash=state["ledger"], max_world=self._max_world)
+        cursor, plan, digest = Cursor.from_dict(state["cursor"]), self._plan, state["ledger"]
+        standing = Standing(plan, cursor, hash=digest, max_world=self._max_world)
+        if self._leaves_ledger:
+            standing = Standing(plan, cursor, max_world=self._max_world)
+        elif self.ledger is None:
+            refuse_unkept(digest)
+        elif digest is None and self._inner_rank == 0:
+            check_begins(plan.resume(cursor), Ledger(self.ledger).tail, self.ledger)
+        self.standing = standing
 
     def begin(self, *, units: bool = False) -> Any:
         """Return the samples to begin with, as `Standing.deal` does; after `start_quorum`."""
@@ -257,7 +275,7 @@ class LiveLoader:
         inner_rank: int = 0,
         inner_size: int = 1,
         max_world: int | None = None,
-        ledger: str | os.PathLike[str] | None = None,
+        ledger: str | os.PathLike[str] | Literal[False] | None = None,
         **options: Unpack[Options],
     ) -> None:
         if num_epochs is not None:

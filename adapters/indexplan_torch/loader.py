@@ -67,12 +67,14 @@ class PlanLoader(DataLoader[Any]):
         the running one.
     rank, world_size, mesh, nested, item, as_array, keep_bins, partial, compare, again
         As for `PlanBatchSampler`.
-    ledger : str, path-like or Ledger, optional
+    ledger : str, path-like, Ledger or False, optional
         The file in which the run records what it has read, or a `Ledger`, which can also check
         the dataset's identity. The first rank writes it: when a state is saved, at the end of a
         pass, and when the loop or the process ends. A state holds the hash of the ledger's last
         line. A run that loads the state continues from that line, and what was recorded after it
-        becomes void. With a ledger, each pass must be read once and in sequence.
+        becomes void. With a ledger, each pass must be read once and in sequence, and no other
+        loader of the process may keep the same ledger. Without one, the state of a run that keeps
+        one is refused; False goes on from it, and leaves the ledger for good.
     **options
         Options of DataLoader: num_workers, collate_fn, persistent_workers and so on. The default
         `worker_init_fn` gives every rank and worker its own random stream.
@@ -133,7 +135,7 @@ class PlanLoader(DataLoader[Any]):
         partial: bool = False,
         compare: bool = True,
         again: int = 1,
-        ledger: str | os.PathLike[str] | Ledger | None = None,
+        ledger: str | os.PathLike[str] | Ledger | Literal[False] | None = None,
         batch_sampler: Any = None,
         **options: Unpack[Options],
     ) -> None:

@@ -8,24 +8,27 @@ next line itself, and therefore its hash, which states keep.
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import zlib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 import torch.distributed
 from torch.utils.data import get_worker_info
 
 from indexplan import IndexPlanError, Ledger, PlanFileError
 from indexplan.errors import path_text, wrong
-from indexplan.ledger import Tail
+from indexplan.ledger import Tail, check_begins
 from indexplan_torch.versions import private
 
 if TYPE_CHECKING:
     from indexplan import Plan
 
+ONE_LOADER = "must be kept by one loader, the one that reads the training's data"
 IN_SEQUENCE = "read each pass once and in sequence, or load a state to go back"
 
 
@@ -50,6 +53,7 @@ class Recorder:
         self._tail: Tail | None = None  # where the ledger ends, as far as this rank knows
         self._plan: Plan | None = None  # as the run continues it
         self._loaded: str | None = None  # the hash in the state that was loaded last
+        self._unmarked = False  # whether that has none
         self._begins = True  # at the next pass, because the run starts or a state was loaded
         self._pid = 0  # of the process that has begun
         self._last: Any = None  # the step that was written last
@@ -72,7 +76,7 @@ class Recorder:
         if saved is not None and not (isinstance(saved, str) and len(saved) == 64):
             cure = "pass what state_dict returned"
             raise wrong("a state's ledger", "the hash of a line", saved, cure)
-        self._loaded, self._begins = saved, True
+        self._loaded, self._unmarked, self._begins = saved, saved is None, True
 
     def begin(self, plan: Plan, rank: int, together: tuple[int, ...]) -> None:
         """Begin a pass where a plan starts, before any of it is read.
@@ -102,6 +106,8 @@ class Recorder:
         if self._begins:
             self._tail = self._begun(plan, rank, together)
             self._plan, self._pid, self._begins, self._last = plan, os.getpid(), False, None
+        if self.followed:
+            raise self._followed()
         if not self._known().stands(plan):
             raise IndexPlanError(
                 "a pass",
@@ -141,10 +147,29 @@ class Recorder:
         return Ledger(self.path, data=self._data) if self._given is None else self._given
 
     def _written(self, plan: Plan) -> Tail:
+        keeper = other_keeper(self.path, self)
+        if keeper is not None and self._loaded is None:
+            raise a_second(self.path)
         ledger = self._open()
+        if self._unmarked:
+            check_begins(plan, ledger.tail, self.path)
         ledger.begin(plan, self._loaded)
+        keep(self.path, self)
         self._ledger = ledger
         return ledger.tail
+
+    @property
+    def followed(self) -> bool:
+        """Whether another loader of this process has loaded a state of the run since."""
+        return self._ledger is not None and other_keeper(self.path, self) is not None
+
+    def _followed(self) -> IndexPlanError:
+        return IndexPlanError(
+            f"{self.path}",
+            ONE_LOADER,
+            "batches of an earlier one, whose run another loader has continued from a state",
+            "read the loader that has loaded the state",
+        )
 
     def record(self, where: tuple[int, int], step: int) -> None:
         """Write what the run has read up to a step of a pass; a forked process writes nothing.
@@ -158,6 +183,10 @@ class Recorder:
             return
         assert self._plan is not None  # noqa: S101 (a pass has begun)
         cursor = self._plan.cursor(*where, step=step)
+        if self.followed:
+            if self._known().stands(self._plan_at(cursor)):
+                return
+            raise self._followed()
         if self._ledger is None:
             self._tail = self._known().record(self._plan, cursor, {})[1]
         else:
@@ -203,6 +232,49 @@ def _shown(place: Any) -> str:
     return "epoch {}, sub-epoch {}, step {}, position {}".format(*parts)
 
 
+# what keeps a ledger in a process, by the process and the file
+_KEEPERS: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
+
+
+def keep(path: Path, keeper: Any) -> None:
+    """Note what keeps a ledger in this process, for as long as it is there."""
+    _KEEPERS[_key(path)] = keeper
+
+
+def other_keeper(path: Path, keeper: Any) -> Any:
+    """Return what keeps a ledger in this process, if it is something else and still there."""
+    if _KEEPERS.get(_key(path), keeper) is not keeper:
+        gc.collect()  # it may be left in a cycle
+    found = _KEEPERS.get(_key(path))
+    return None if found is keeper else found
+
+
+def _key(path: Path) -> tuple[int, str]:
+    return os.getpid(), os.path.realpath(path)
+
+
+def a_second(path: Path) -> IndexPlanError:
+    """Return the error of a loader whose ledger another one keeps."""
+    return IndexPlanError(
+        f"{path}",
+        ONE_LOADER,
+        "a second one, while the first is still there",
+        "leave ledger= out of the loader for validation; to go on with the run, load the state of "
+        "the first, or delete it",
+    )
+
+
+def refuse_unkept(saved: Any) -> None:
+    """Refuse a state of a run with a ledger for a loader without one, unless that is meant."""
+    if saved is not None:
+        raise IndexPlanError(
+            "ledger",
+            "must be passed to the loader, as the state is that of a run which keeps one",
+            "none",
+            "pass ledger=, where the run's file is, or ledger=False to go on without it for good",
+        )
+
+
 _FEEDS: WeakSet[Any] = WeakSet()  # whose loops may end with the process
 
 
@@ -213,5 +285,6 @@ def write_at_exit(feed: Any) -> None:
 
 @atexit.register
 def _write_all() -> None:
-    for feed in list(_FEEDS):
-        feed.record()
+    with ExitStack() as stack:  # which calls all of them, whatever some raise
+        for feed in list(_FEEDS):
+            stack.callback(feed.record)

@@ -245,7 +245,7 @@ class History:
         """Return the end of the ledger that these lines make."""
         plans = {each.fingerprint: number for number, each in self.plans.items()}
         named = self.plans[self.last].line.plan if self.last else None
-        return Tail(digest, num_lines, self.step, self.place, plans, named, self.last)
+        return Tail(digest, num_lines, self.step, self.place, plans, named, self.last, self.begun)
 
 
 def history_of(lines: Iterable[Line], columns: Columns, where: Callable[[int], str]) -> History:

@@ -28,7 +28,7 @@ from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History, Segment, history_of, resumed, same_until
 from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_note
 from indexplan.ledger.shown import stretches_shown
-from indexplan.ledger.tail import Tail, place_of
+from indexplan.ledger.tail import Tail, check_begins, place_of
 from indexplan.ledger.verifying import verified
 from indexplan.ledger.walking import parts, steps_to
 from indexplan.orders.base import Int64
@@ -219,8 +219,8 @@ class Ledger(Answer):
         Raises
         ------
         IndexPlanError
-            As `record` does; if no line has this hash, or, without one, the run never stood where
-            the plan starts.
+            As `record` does; if no line has this hash, or, without one, the ledger holds steps and
+            begins elsewhere than the plan.
         PlanFileError
             As `record` does.
         """
@@ -231,8 +231,8 @@ class Ledger(Answer):
         elif self.tail.place is None:
             before = []
         else:
-            stands = self.tail.stands(plan)
-            before = self._history.before(self.step if stands else self._step_at(place))
+            check_begins(plan, self.tail, self.path)
+            before = []
         read: list[tuple[Plan, Cursor]] = []
         then = list(before)
         for world_size, cursor in worlds:

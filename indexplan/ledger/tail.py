@@ -38,6 +38,8 @@ class Tail:
         one; None before the run has begun.
     line : int
         Its line; 0 before the run has begun.
+    begun : Resume or None
+        Where the first step of all starts, void or not; None before the run has begun.
     """
 
     hash: str = FIRST
@@ -47,6 +49,7 @@ class Tail:
     plans: Mapping[str, int] = field(default_factory=dict)
     named: Mapping[str, Any] | None = None
     line: int = 0
+    begun: Resume | None = None
 
     def name(
         self, plan: Plan, data: dict[str, Any] | None = None, *, again: bool = False
@@ -81,13 +84,21 @@ class Tail:
 
     def stands(self, plan: Plan) -> bool:
         """Return whether the run stands where a plan starts: no step of the plan lies between."""
+        return self._same_step(plan, self.place)
+
+    def begins(self, plan: Plan) -> bool:
+        """Return whether the ledger is empty, or its first step starts where a plan does."""
+        return self._same_step(plan, self.begun)
+
+    def _same_step(self, plan: Plan, stands: Resume | None) -> bool:
+        """Return whether no step of a plan lies between a place (or none) and its start."""
         place = Resume(*place_of(plan.start))
-        if self.place in (None, place):
+        if stands is None or stands == place:
             return True
         own: dict[str, Any] = {"order": plan.order.to_dict(), "sub_epochs": plan.sub_epochs}
         try:
-            plan.resume(Cursor(**self.place._asdict(), **own))
-            found = [next(parts(layout_of(plan), at, 1)) for at in (self.place, place)]
+            plan.resume(Cursor(**stands._asdict(), **own))
+            found = [next(parts(layout_of(plan), at, 1)) for at in (stands, place)]
         except (IndexPlanError, StopIteration):  # of another order, or without another step
             return False
         one, other = ((*each.where, each.steps.interval(each.first)) for each in found)
@@ -127,8 +138,9 @@ class Tail:
         number = after.plans[fingerprint]
         line = RunLine(number, self.step, steps, start, stop, note)
         step = self.step + steps
-        after = replace(after.past([line]), step=step, place=stop, named=named, line=number)
-        return [*lines, line], after
+        begun = self.begun or start
+        after = replace(after.past([line]), step=step, place=stop, begun=begun)
+        return [*lines, line], replace(after, named=named, line=number)
 
     def past(self, lines: list[Line]) -> Tail:
         """Return the tail after some more lines, of which it takes only the hash."""
@@ -139,18 +151,45 @@ class Tail:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tail as JSON types, to tell other ranks."""
-        return {**vars(self), "place": self.place and list(self.place)}
+        places = {name: at and list(at) for name, at in self._places().items()}
+        return {**vars(self), **places}
+
+    def _places(self) -> dict[str, Resume | None]:
+        return {"place": self.place, "begun": self.begun}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Tail:
         """Return the tail that `to_dict` described."""
-        place = data["place"]
-        return cls(**{**data, "place": None if place is None else Resume(*place)})
+        places = {name: data[name] and Resume(*data[name]) for name in ("place", "begun")}
+        return cls(**{**data, **places})
 
 
 def place_of(cursor: Cursor) -> tuple[int, int, int, int]:
     """Return a cursor's place."""
     return cursor.epoch, cursor.sub_epoch, cursor.step, cursor.position
+
+
+def check_begins(plan: Plan, tail: Tail, path: object) -> None:
+    """Raise unless a run can go on with a plan from a state that names no line of its ledger.
+
+    It can if the ledger is empty, or begins where the state stands, so that nothing in it counts
+    then. Anywhere else, the steps before the state may be others than the run has read, as it has
+    read some of them without the ledger.
+
+    Raises
+    ------
+    IndexPlanError
+        With what to do instead.
+    """
+    if not tail.begins(plan):
+        raise IndexPlanError(
+            f"{path}",
+            "must be empty, or begin where the state stands, as a state without a ledger's hash "
+            "doesn't say which of its steps were read",
+            f"a ledger that begins at {tuple(tail.begun or ())}, and a state at "
+            f"{place_of(plan.start)}",
+            "load a state that was saved with this ledger, or start a new file",
+        )
 
 
 def _named(plan: Plan) -> tuple[dict[str, Any], str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan_torch import PlanLoader
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from tests.support.ledger_histories import Leg, Listed, act
 
 PLAN = ip.Plan(ip.Shuffle(53, seed=3), batch_size=3)
@@ -128,6 +130,154 @@ def test_a_state_from_before_the_ledger_begins_it(tmp_path: Path) -> None:
     assert ledger.verify().ok
 
 
+BY_ONE = PLAN.replace(batch_size=1)
+
+
+def read(loader: PlanLoader, steps: int) -> list[list[int]]:
+    """Read some batches, and leave the loop."""
+    return [batch.tolist() for _, batch in zip(range(steps), loader, strict=False)]
+
+
+def saved_after(steps: int, plan: ip.Plan, state: Any = None, **options: Any) -> Any:
+    """Continue from a state, or start, read some steps, and return the state after them."""
+    loader = PlanLoader(range(53), plan, **options)
+    if state is not None:
+        loader.load_state_dict(state)
+    read(loader, steps)
+    return loader.state_dict()
+
+
+def check_steps(path: Path, batches: list[list[int]]) -> ip.Ledger:
+    """Check that these are all steps that a ledger counts; return it."""
+    ledger = ip.Ledger(path)
+    assert batches == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
+    assert ledger.verify().ok
+    return ledger
+
+
+def test_a_state_of_a_ledger_is_not_read_on_without_it(tmp_path: Path) -> None:
+    """Neither by a loader nor by a sampler: what they read would be missing from the ledger."""
+    path = tmp_path / "run.ledger"
+    loader = PlanLoader(range(53), PLAN, ledger=path)
+    first = read(loader, 5)
+    state = loader.state_dict()
+    padded = BY_ONE.replace(remainder="pad")
+    for reader in (PlanLoader(range(53), BY_ONE), PlanBatchSampler(BY_ONE), PlanSampler(padded)):
+        with pytest.raises(ip.IndexPlanError, match="ledger must be passed to the loader, as the"):
+            reader.load_state_dict(state)
+        assert 0 == reader.feed.cursor().position
+    resumed = PlanLoader(range(53), BY_ONE, ledger=path)
+    resumed.load_state_dict(state)
+    check_steps(path, first + [batch.tolist() for batch in resumed])
+
+
+def test_a_run_that_leaves_its_ledger_does_not_come_back(tmp_path: Path) -> None:
+    """At places where the ledger stood as well, it had read other steps; a new file takes it."""
+    path, new = tmp_path / "run.ledger", tmp_path / "new.ledger"
+    loader = PlanLoader(range(53), PLAN, ledger=path)
+    read(loader, 5)
+    state = loader.state_dict()
+    loader.load_state_dict(state)
+    read(loader, 5)  # which are void for a run that loads the state
+    before = path.read_bytes()
+    for steps in (6, 15, 17):  # to a step's end, to the ledger's, and past it
+        left = saved_after(steps, BY_ONE, state, ledger=False)
+        assert "ledger" not in left
+        assert "ledger" not in saved_after(2, PLAN, left)
+        del loader
+        loader = PlanLoader(range(53), PLAN, ledger=path)
+        loader.load_state_dict(left)
+        with pytest.raises(ip.IndexPlanError, match="must be empty, or begin where the state"):
+            read(loader, 1)
+        assert before == path.read_bytes()
+    loader = PlanLoader(range(53), PLAN, ledger=new)
+    loader.load_state_dict(left)
+    account = check_steps(new, [batch.tolist() for batch in loader]).account(0)
+    assert (15 + 17, 53 - 15 - 17) == (account.num_finished, account.num_read)
+
+
+def test_a_first_state_is_loaded_again(tmp_path: Path) -> None:
+    """Where the ledger begins nothing in it counts, so a state without a hash is no guess there."""
+    path = tmp_path / "run.ledger"
+    state = saved_after(4, PLAN)
+    for plan in (PLAN, BY_ONE, PLAN.replace(batch_size=7)):
+        loader = PlanLoader(range(53), plan, ledger=path)
+        loader.load_state_dict(state)
+        got = read(loader, 3)
+        del loader
+        check_steps(path, got)
+    before = path.read_bytes()
+    for steps in (3, 5):
+        with pytest.raises(ip.IndexPlanError, match="must be empty, or begin where the state"):
+            saved_after(1, PLAN, saved_after(steps, PLAN), ledger=path)
+    assert before == path.read_bytes()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_loader_for_validation_does_not_keep_the_ledger(shared: bool, tmp_path: Path) -> None:
+    """A second loader that begins is refused before it makes the steps of the first one void."""
+    path = tmp_path / "run.ledger"
+    (tmp_path / "link").symlink_to(tmp_path)
+    given = [ip.Ledger(path)] * 2 if shared else [path, tmp_path / "link" / "run.ledger"]
+    loader, validation = (PlanLoader(range(53), PLAN, ledger=each) for each in given)
+    first = read(loader, 18)
+    before = path.read_bytes()
+    with pytest.raises(ip.IndexPlanError, match="leave ledger= out of the loader for validation"):
+        next(iter(validation))
+    assert before == path.read_bytes()
+    check_steps(path, first + read(loader, 18))
+    del loader
+    check_steps(path, read(validation, 2))  # it is the only one now
+
+
+def test_a_loader_that_loads_a_state_follows_the_first(tmp_path: Path) -> None:
+    """It continues the run in the same process, and the first reads no more of it."""
+    path = tmp_path / "run.ledger"
+    loader = PlanLoader(range(53), PLAN, ledger=path)
+    batches = iter(loader)
+    got = [next(batches).tolist() for _ in range(5)]
+    resumed = PlanLoader(range(53), BY_ONE, ledger=path)
+    resumed.load_state_dict(loader.state_dict())
+    more = iter(resumed)
+    got += [next(more).tolist() for _ in range(4)]
+    loader.state_dict()  # of where it stood, which is recorded
+    next(batches)
+    before = path.read_bytes()
+    loader.set_epoch(0)
+    for call in (loader.state_dict, batches.close, lambda: read(loader, 1)):
+        with pytest.raises(ip.IndexPlanError, match="whose run another loader has continued"):
+            call()
+    assert before == path.read_bytes()
+    got += [batch.tolist() for batch in more]
+    check_steps(path, got)
+    loader.load_state_dict(resumed.state_dict())
+    check_steps(path, got + read(loader, 2))
+
+
+AT_EXIT = """
+import sys
+import indexplan as ip
+from indexplan_torch import PlanLoader
+plan = ip.Plan(ip.Shuffle(53, seed=3), batch_size=3)
+loops = [iter(PlanLoader(range(53), plan, ledger=path)) for path in sys.argv[1:]]
+for loop in loops:
+    next(loop)
+for path in sys.argv[2:4]:
+    with open(path, "ab") as other:
+        other.write(b"{}\\n")
+"""
+
+
+def test_all_loops_are_recorded_when_the_process_ends(tmp_path: Path) -> None:
+    """Two whose ledgers cannot be written are named, and the others have theirs."""
+    paths = [str(tmp_path / f"{name}.ledger") for name in "abcd"]
+    command = [sys.executable, "-c", AT_EXIT, *paths]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    for path in paths[1:3]:
+        assert f"{path} must have one writer at a time" in done.stderr
+    assert [1, 1] == [ip.Ledger(path).step for path in (paths[0], paths[3])]
+
+
 def test_a_run_goes_on_by_the_number_of_its_epoch(tmp_path: Path) -> None:
     """A script that saves no state, but the epoch, goes on with it, and steps past it are void."""
     path = tmp_path / "run.ledger"
@@ -135,6 +285,7 @@ def test_a_run_goes_on_by_the_number_of_its_epoch(tmp_path: Path) -> None:
     list(loader)
     for _ in zip(range(3), loader, strict=False):
         pass
+    del loader
     again = PlanLoader(range(53), PLAN, ledger=path)
     again.set_epoch(1)
     list(again)

@@ -145,6 +145,70 @@ def test_the_ledger_is_written_at_checkpoints(tmp_path: Path) -> None:
                 live.load_state_dict(state)  # type: ignore[arg-type]
 
 
+def read(loader: LiveLoader, manager: Any, steps: int) -> list[list[int]]:
+    """Read and commit some steps."""
+    got, optimizer = [], optimizer_of(manager)
+    for batch in loader:
+        optimizer.zero_grad()
+        optimizer.step()
+        got.append(batch.tolist())
+        if len(got) == steps:
+            break
+    return got
+
+
+def test_a_ledger_is_left_for_good_or_not_at_all(tmp_path: Path) -> None:
+    """What was read without it is taken for nothing that it says."""
+    path = tmp_path / "run.ledger"
+    with alone() as manager:
+        loader = LiveLoader(DATASET, PLAN, manager, ledger=path)
+        first = read(loader, manager, 4)
+        kept = loader.state_dict()
+        read(loader, manager, 4)
+        loader.state_dict()
+        del loader
+    before = path.read_bytes()
+    with alone() as manager:
+        loader = LiveLoader(DATASET, PLAN, manager)
+        with pytest.raises(ip.IndexPlanError, match="ledger must be passed to the loader, as the"):
+            loader.load_state_dict(kept)
+    with alone() as manager:
+        loader = LiveLoader(DATASET, PLAN, manager, ledger=False)
+        loader.load_state_dict(kept)
+        read(loader, manager, 2)
+        left = loader.state_dict()
+    assert left["ledger"] is None
+    with alone() as manager:
+        loader = LiveLoader(DATASET, PLAN, manager, ledger=path)
+        with pytest.raises(ip.IndexPlanError, match="must be empty, or begin where the state"):
+            loader.load_state_dict(left)
+        assert before == path.read_bytes()
+        loader.load_state_dict(kept)
+        rest = read(loader, manager, 3)
+        loader.state_dict()
+        ledger = ip.Ledger(path)
+        assert first + rest == [ledger.batch(step, rank=0).tolist() for step in range(7)]
+        validation = PlanLoader(DATASET, PLAN, ledger=path)
+        with pytest.raises(ip.IndexPlanError, match="must be kept by one loader"):
+            next(iter(validation))
+        assert ledger.hash == ip.Ledger(path).hash
+        del validation, loader
+    with alone() as manager:
+        loader = LiveLoader(DATASET, PLAN, manager, ledger=tmp_path / "new.ledger")
+        loader.load_state_dict(left)
+        rest = read(loader, manager, 2)
+        loader.state_dict()
+        ledger = ip.Ledger(tmp_path / "new.ledger")
+        assert rest == [ledger.batch(step, rank=0).tolist() for step in range(2)]
+    other = tmp_path / "other.ledger"
+    with alone() as manager:
+        training = PlanLoader(DATASET, PLAN, ledger=other)
+        next(iter(training))
+        second = LiveLoader(DATASET, PLAN, manager, ledger=other)
+        with pytest.raises(ip.IndexPlanError, match="must be kept by one loader"):
+            second.state_dict()
+
+
 @pytest.mark.parametrize("use_async_quorum", [False, True])
 def test_a_loop_of_its_own(use_async_quorum: bool) -> None:
     """Live draws each step once while nothing changes (L6), bins as well, and groups of ranks."""

@@ -121,6 +121,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
                 "Live.load_state_dict",
                 'raise wrong("a live run\'s state", "a dict of a cursor and a ',
             ),
+            ("Live.state_dict", "raise a_second(self.ledger)"),
         ]
     },
     **{

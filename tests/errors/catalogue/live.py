@@ -41,6 +41,15 @@ def deal_later() -> None:
         made.commit()
 
 
+def begun_elsewhere() -> None:
+    """Record, in the ledger of a run, one that starts later and names no line."""
+    made, ledger = ip.live.Standing(LIVE), ip.Ledger("run.ledger")
+    made.deal(1, 0)
+    made.commit()
+    made.record(ledger)
+    ip.live.Standing(LIVE, made.cursor).record(ledger)
+
+
 CASES: list[Case] = [
     ("a live plan that is none", lambda: ip.live.Standing(3)),  # type: ignore[arg-type]
     ("a live plan with the batch size of a rank", lambda: ip.live.Standing(OPEN)),
@@ -64,6 +73,7 @@ CASES: list[Case] = [
         "the padding of a rank that is not there",
         lambda: ip.live.Standing(LIVE).num_valid(world_size=2, rank=2),
     ),
+    ("a standing without a hash, past its ledger's beginning", begun_elsewhere),
     ("a standing of another version", lambda: standing(version=2)),
     ("a standing of another plan", lambda: standing(plan="0" * 64)),
     ("a standing whose place is no four numbers", lambda: standing(place=[0, 1])),

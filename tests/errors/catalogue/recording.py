@@ -76,6 +76,56 @@ def by_another_loader() -> None:
     first(DataLoader(range(10), batch_sampler=kept().batch_sampler))
 
 
+def without_it(**options: Any) -> None:
+    """Load the state of a run with a ledger in a loader that keeps none."""
+    made = kept()
+    first(made)
+    loader(**options).load_state_dict(made.state_dict())
+
+
+def without_a_hash() -> None:
+    """Load a state that was read on without the ledger."""
+    made = kept()
+    first(made)
+    left = loader(ledger=False)
+    left.load_state_dict(made.state_dict())
+    next(iter(left))
+    made.load_state_dict(left.state_dict())
+    first(made)
+
+
+def for_validation() -> None:
+    """Read a second loader with the ledger of the first."""
+    training = kept()
+    first(training)
+    first(kept())
+
+
+def continued() -> Any:
+    """Have another loader continue the run of one that is in a pass; return them, and the pass."""
+    made, resumed = kept(), kept()
+    batches = iter(made)
+    next(batches)
+    resumed.load_state_dict(made.state_dict())
+    first(resumed)
+    return made, resumed, batches
+
+
+def begun_by_the_first() -> None:
+    """Begin a pass of a loader whose run another one has continued."""
+    made, _resumed, batches = continued()
+    batches.close()
+    made.set_epoch(0)
+    first(made)
+
+
+def saved_by_the_first() -> None:
+    """Save a state of a loader whose run another one has continued."""
+    made, _resumed, batches = continued()
+    next(batches)
+    made.state_dict()
+
+
 CASES: list[Case] = [
     ("a ledger that is no path", lambda: loader(ledger=7)),
     ("a ledger of passes that are left", lambda: kept(partial=True)),
@@ -85,6 +135,11 @@ CASES: list[Case] = [
         lambda: kept().load_state_dict({**loader().state_dict(), "ledger": 7}),
     ),
     ("a state of another ledger", of_another_run),
+    ("a state of a run with a ledger, without one", without_it),
+    ("a state without a hash for a ledger that holds steps", without_a_hash),
+    ("a second loader with the ledger of the first", for_validation),
+    ("a pass of a loader whose run another has continued", begun_by_the_first),
+    ("a state of a loader whose run another has continued", saved_by_the_first),
     ("a pass read twice, with a ledger", twice),
     ("a state of a pass out of sequence", past_the_end),
     ("a start where the run never stood", never_there),
