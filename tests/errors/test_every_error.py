@@ -8,9 +8,12 @@ the catalogue, fails.
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
 from collections.abc import Iterator
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from traceback import walk_tb
 from typing import NamedTuple
@@ -18,7 +21,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.errors.catalogue import CASES, NOT_PROVOKED
-from tests.errors.provoking import commanded, provoked, typed, written
+from tests.errors.provoking import Outcome, commanded, provoked, typed, written
 
 ROOT = Path(__file__).parents[2]
 OTHERS = {"AttributeError", "IndexError", "StopIteration", "ArgumentError"}  # Python's, argparse's
@@ -34,19 +37,28 @@ def check_form(message: str) -> None:
     assert not re.search(r"(?<![\w,.:/*-])1 (?!as|is|takes|class\b)[a-z-]+s\b", message)  # 1 ranks
 
 
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder in which the workers of one run tell which lines their errors reached."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "reached"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_error(name: str) -> None:
+def test_error(name: str, places: Path) -> None:
     """An error says what is wrong and what to do, in one line, and nothing else is said."""
-    done = provoked(name)
+    done = done_by(name, places)
     assert written().get(name) == done.wording(), AGAIN
     assert ("", "", []) == (done.out, done.err, done.warned)
     check_form(str(done.error))
 
 
 @pytest.mark.parametrize("name", typed())
-def test_command(name: str) -> None:
+def test_command(name: str, places: Path) -> None:
     """A command that fails says why in one line on stderr, and exits with 1 or 2."""
-    done = commanded(name)
+    done = done_by(name, places)
     assert written().get(name) == done.wording(), AGAIN
     assert done.code in {1, 2}
     assert ("", []) == (done.out, done.warned)
@@ -127,10 +139,29 @@ def reached(error: BaseException | None) -> Iterator[tuple[str, int]]:
     yield from reached(error.__context__)
 
 
-def test_every_raise_is_in_the_catalogue() -> None:
+def told(name: str, folder: Path) -> Path:
+    """Return the file that tells which lines an error reached."""
+    return folder / sha256(name.encode()).hexdigest()
+
+
+def done_by(name: str, folder: Path) -> Outcome:
+    """Provoke an error or run a command, and tell the other workers which lines it reached."""
+    done = provoked(name) if name in CASES else commanded(name)
+    file = told(name, folder)
+    scratch = file.with_suffix(f".{os.getpid()}")
+    scratch.write_text(json.dumps([*reached(done.error)]))
+    scratch.replace(file)
+    return done
+
+
+def test_every_raise_is_in_the_catalogue(places: Path) -> None:
     """Each place that makes an error is reached by the catalogue, or listed with why it cannot."""
-    outcomes = [*map(provoked, CASES), *map(commanded, typed())]
-    lines = {place for done in outcomes for place in reached(done.error)}
+    lines = set()
+    for name in (*CASES, *typed()):
+        file = told(name, places)
+        if not file.exists():  # no worker has provoked it yet
+            done_by(name, places)
+        lines |= {(path, line) for path, line in json.loads(file.read_text())}
     found = {  # one and the same words in a function are one error
         site[:3]
         for site in sites()
