@@ -2,14 +2,17 @@
 
 `python -m benchmarks.measure.on_device` prints, for each order, how many of its values differ (0),
 and nanoseconds an index: as `OnDevice` computes them, compiled, and on the host with the copy to
-the device. Pass another device, such as `cpu` or `mps`, as its argument.
+the device. Then it reads epochs through `OnDevice`, and prints how many values are not those of
+`plan.batch` (0); on a GPU it fails where the host waits for the device, as torch's
+`set_sync_debug_mode` tells. Pass another device, such as `cpu` or `mps`, as its argument.
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 
 import numpy as np
@@ -17,7 +20,7 @@ import torch
 
 import indexplan as ip
 from indexplan_torch.device_orders import STRETCHES
-from indexplan_torch.on_device import AHEAD, compiled
+from indexplan_torch.on_device import AHEAD, OnDevice, compiled
 
 TIMES = 7
 ORDERS = (
@@ -27,6 +30,39 @@ ORDERS = (
     ip.LocalShuffle(10**9, window=2**20, seed=1),
     ip.BlockShuffle(10**9, block_size=4096, window=256, seed=1),
 )
+
+READ = ip.Shuffle(2**20, seed=1)  # through OnDevice
+
+
+@contextmanager
+def without_waiting(device: torch.device) -> Iterator[None]:
+    """On a GPU, fail where the host waits for it."""
+    if device.type == "cuda":
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        if device.type == "cuda":
+            torch.cuda.set_sync_debug_mode("default")
+
+
+def read_row(device: torch.device, *, is_compiled: bool) -> str:
+    """Read two epochs, the second one without waiting, and compare both."""
+    plan = ip.Plan(READ, world_size=1, batch_size=1000, remainder="spread")
+    loader = OnDevice(plan, torch.arange(READ.num_samples, device=device), compiled=is_compiled)
+    first = [*loader]  # compiles
+    begin = perf_counter()
+    with without_waiting(device):
+        second = [*loader]
+    second[-1].cpu()
+    took = (perf_counter() - begin) / READ.num_samples * 1e9
+    expected = [[*plan.batches(epoch, rank=0)] for epoch in range(2)]
+    differ = sum(
+        int(np.sum(np.concatenate(epoch) != torch.cat(found).cpu().numpy()))
+        for epoch, found in zip(expected, (first, second), strict=True)
+    )
+    name = f"OnDevice(compiled={is_compiled}) of {READ!r}"
+    return f"{name:66} {differ:6} {took:8.2f}"
 
 
 def nanoseconds(work: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, float]:
@@ -63,6 +99,9 @@ def main() -> None:
     print(f"{'order':66} differ    eager  compiled  host and copy")
     for order in ORDERS:
         print(row(order, device), flush=True)
+    print(f"{'epochs of batches':66} differ  a sample")
+    for is_compiled in (False, True):
+        print(read_row(device, is_compiled=is_compiled), flush=True)
 
 
 if __name__ == "__main__":
