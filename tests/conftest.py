@@ -39,7 +39,9 @@ settings.load_profile("indexplan")
 def pytest_configure() -> None:
     """Compile a part of the kernels in each worker of pytest-xdist, as tests need all of them.
 
-    Else workers that begin at the same time with a cold cache compile the same kernels.
+    Else workers that begin at the same time with a cold cache compile the same kernels. Of each two
+    workers, one begins at the first kernel and one at the last: they meet where both are done, and
+    neither waits in a test for what the other compiles.
     """
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
@@ -47,6 +49,8 @@ def pytest_configure() -> None:
 
     for module in iter_modules(kernels.__path__):
         getattr(kernels, module.name)  # makes its kernels known
-    part = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
-    for kernel in kernels.compiling.KERNELS[part :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
+    pair, last = divmod(int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw")), 2)
+    pairs = (int(os.environ["PYTEST_XDIST_WORKER_COUNT"]) + 1) // 2
+    found = kernels.compiling.KERNELS[pair::pairs]
+    for kernel in reversed(found) if last else found:
         kernel.compile()
