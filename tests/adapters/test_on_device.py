@@ -147,16 +147,6 @@ def test_torch_compile_breaks_no_graph(order: Any) -> None:
     assert len(kinds) >= len(graphs) > 0
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")  # inductor calls it
-def test_compiled() -> None:
-    """A loader whose arithmetic is one kernel reads the same."""
-    plan = ip.Plan(ip.Shuffle(2**20, seed=5), batch_size=300_000)
-    loader = OnDevice(plan, torch.arange(2**20), compiled=True)
-    for epoch in range(2):
-        expected = plan.replace(world_size=1).batches(epoch, rank=0)
-        assert [batch.tolist() for batch in expected] == [batch.tolist() for batch in loader]
-
-
 @st.composite
 def small_orders(draw: st.DrawFn) -> ip.Order:
     """Draw one of the orders, of a few samples."""

@@ -1,4 +1,4 @@
-"""OnDevice under trainers, which take it for the PlanLoader that it is."""
+"""OnDevice under trainers, which take it for the PlanLoader that it is; and compiled, slowly."""
 
 from pathlib import Path
 from typing import Any
@@ -111,3 +111,13 @@ def test_hf_trainer(tmp_path: Path) -> None:
         trainer.train(resume_from_checkpoint=resume)
         seen.append(trainer.model.seen)
     assert [of_plan(4), of_plan(4)[9:]] == seen
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")  # inductor calls it
+def test_compiled() -> None:
+    """A loader whose arithmetic is one kernel reads the same."""
+    plan = ip.Plan(ip.Shuffle(2**20, seed=5), batch_size=300_000)
+    loader = OnDevice(plan, torch.arange(2**20), compiled=True)
+    for epoch in range(2):
+        expected = plan.replace(world_size=1).batches(epoch, rank=0)
+        assert [batch.tolist() for batch in expected] == [batch.tolist() for batch in loader]
