@@ -202,13 +202,13 @@ class _Walk:
         plans = [
             history.plans[each.plan] for history, each in zip(self.histories, pair, strict=True)
         ]
-        data = [
-            _data_of(history, each.plan) for history, each in zip(self.histories, pair, strict=True)
-        ]
-        if None not in data and data[0] != data[1]:
+        a, b = (
+            _data_of(*each) for each in zip(self.histories, (one.plan, other.plan), strict=True)
+        )
+        if a and b and a != b:
             self.steps_from = self.compared
             self.ranks_from = self.compared if self.ranks_from is None else self.ranks_from
-            self.why = dict(_apart(*data, "dataset"))
+            self.why = dict(_apart(a, b, "dataset"))
             return
         if plans[0].fingerprint == plans[1].fingerprint and one.start == other.start:
             self.compared += num  # as an unchanged plan goes on with its steps wherever it was cut
