@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -87,3 +88,49 @@ def test_a_killed_writer(tmp_path: Path) -> None:
     """Whenever the process that writes is killed, the ledger fits the last checkpoint."""
     steps, _ = kills.run(tmp_path, 20, seed=1)
     assert steps
+
+
+def append(ledger: ip.Ledger, begin: int, told: int) -> None:
+    """Add a line for each of 50 steps, from when a pipe is closed on; tell how many, and why."""
+    os.read(begin, 1)
+    plan, error = ip.Plan(ip.Shuffle(200), world_size=1, batch_size=2), ""
+    for step in range(1, 51):
+        try:
+            ledger.record(plan, plan.cursor(0, step=step))
+        except ip.PlanFileError as raised:
+            error, step = str(raised), step - 1  # noqa: PLW2901 (which was not written)
+            break
+    os.write(told, f"{step} {error}".encode())
+
+
+def test_two_processes_that_append_at_once(tmp_path: Path) -> None:
+    """One of them has the file, the other is told so, and has written nothing."""
+    for number in range(20):
+        path = tmp_path / f"{number}.ledger"
+        ledger = ip.Ledger(path)  # read before either of them writes
+        begin, start = os.pipe()
+        pipes, children = [os.pipe() for _ in range(2)], list[int]()
+        for _, told in pipes:
+            child = os.fork()
+            if not child:
+                try:
+                    os.close(start)
+                    append(ledger, begin, told)
+                finally:
+                    os._exit(0)
+            children.append(child)
+        for each in (begin, start, *(told for _, told in pipes)):
+            os.close(each)
+        for child in children:
+            os.waitpid(child, 0)
+        counts = []
+        for hear, _ in pipes:
+            count, _, error = os.read(hear, 10_000).decode().partition(" ")
+            os.close(hear)
+            counts.append(int(count))
+            assert (counts[-1] == 50) == (not error)
+            assert not error or error.startswith(f"{path} must have one writer at a time; got ")
+        ledger = ip.Ledger(path)
+        assert sorted(counts) == [0, ledger.step]
+        assert ledger.step > 0
+        assert ledger.verify().ok
