@@ -33,9 +33,7 @@ TICKS = 6  # at most this many intervals between the ticks of an axis
 STEPS = (1, 2, 2.5, 5, 10)  # intervals are one of these, times a power of ten
 
 
-def new_figure(
-    width: float, height: float, own: Figure | SubFigure | None = None
-) -> Figure | SubFigure:
+def new_figure(width: float, height: float, own: Any = None) -> Figure | SubFigure:
     """Return an empty figure of that many inches, which never opens a window, or the user's own.
 
     Raises

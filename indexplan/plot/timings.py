@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from indexplan.plot.style import BLUE, GREY, LIGHT, ORANGE, SMALL, heading, new_figure, panels
+from indexplan.plot.style import (
+    BLUE,
+    GREY,
+    LIGHT,
+    ORANGE,
+    SMALL,
+    heading,
+    new_figure,
+    panels,
+    root_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +57,7 @@ def timings(title: str, seconds: Mapping[str, float], notes: Mapping[str, str]) 
     axes.set_xlabel("seconds")
     axes.grid(visible=True, axis="x", color=LIGHT, linewidth=0.6)
     heading(figure, title, "The shorter the bar the faster; the axis is logarithmic.")
-    return figure
+    return root_of(figure)
 
 
 def _label(seconds: float) -> str:
