@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from indexplan_torch import OnDevice, PlanLoader
-from indexplan_torch.live import Live, LiveLoader
+from indexplan_torch.live import Live, LiveLoader, LiveOptions
 
 plan: ip.Plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=(5, 3), sub_epochs=4)
 scheduled = ip.Plan(
@@ -108,5 +108,9 @@ rows_on_device: PlanLoader = OnDevice(plan, {"x": torch.zeros(1000)}, compiled=T
 pair_on_device: OnDevice = OnDevice(plan, (torch.zeros(1000), torch.zeros(1000)), rank=0)
 same_loader: PlanLoader = PlanLoader(range(9), plan, collate_fn=lambda rows: rows, pin_memory=True)
 live_loader: LiveLoader = LiveLoader(range(1000), plan, object(), num_epochs=3, num_workers=2)
+live_options: LiveOptions = {"as_array": True, "pin_memory": True}
+live_arrays: LiveLoader = LiveLoader(range(1000), plan, object(), **live_options)
+live_weight: float = live_loader.world_size / live_loader.step_size * live_loader.num_valid
+live_loader.load_state_dict({}, other_plan=True)
 live_state: dict[str, object] = live_loader.state_dict()
 begun: object = Live(plan, object(), inner_rank=1, inner_size=4).begin()

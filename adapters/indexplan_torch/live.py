@@ -6,7 +6,7 @@ torchft is not imported: a manager brings all that is needed of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -16,15 +16,16 @@ from indexplan import Cursor, IndexPlanError, Ledger, Plan
 from indexplan.errors import integer, path_text, wrong
 from indexplan.ledger import check_begins
 from indexplan.live import Standing
-from indexplan_torch.loader import PlanLoader
+from indexplan_torch.arguments import flag
+from indexplan_torch.items import Item
+from indexplan_torch.loader import Options, PlanLoader
 from indexplan_torch.recording import Recorder, a_second, keep, other_keeper, refuse_unkept
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from indexplan_torch.loader import Options
-
 LOAD = "load what state_dict returned"
+FIELDS = {"cursor", "ledger", "plan", "step"}  # of a state; older ones lack the last two
 WHERE = "pass where the file is, or shall be"
 KEY = "indexplan"  # of the state that a manager sends to a group that joins
 
@@ -34,6 +35,35 @@ class World(NamedTuple):
 
     world_size: int
     rank: int
+
+
+class LiveOptions(Options, total=False):
+    """What a `LiveLoader` passes on: the form of batches, and DataLoader's options."""
+
+    nested: bool
+    item: Item | None
+    as_array: bool
+    keep_bins: bool
+
+
+ALLOWED = frozenset(LiveOptions.__optional_keys__)
+
+
+class Expected(NamedTuple):
+    """At which of torchft's steps a run may be that has missed none, and why."""
+
+    steps: tuple[int, ...]
+    why: str
+    cure: str
+
+
+HEAR = "call live.commit(manager.should_commit()) once for each step, or use a LiveLoader"
+AT_START = Expected(
+    (0, 1),
+    "where a run starts whose state was not loaded",
+    "load the state that was saved with the manager's, or pass plan.resume(cursor)",
+)
+SAVED = "load the loader's state and the manager's, both of one checkpoint"
 
 
 class Live:
@@ -46,6 +76,9 @@ class Live:
     2. `begin()`: the samples for the groups of the last step, because the quorum may still be open
     3. `settled()`: None if they are right, else the samples to read instead
     4. `commit(manager.should_commit())`
+
+    A step that the manager counts and that `commit` wasn't told of would be read twice, or lost:
+    `settled` refuses the next one, by `manager.current_step()`.
 
     The first `begin` runs torchft's first step without data: only one group's gradients would count
     in it, because that group sends its weights to all others.
@@ -91,7 +124,10 @@ class Live:
         self._manager = manager
         self._start, self._should_commit = manager.start_quorum, manager.should_commit
         self._known: World | None = None  # of the last quorum that this rank has heard of
-        self._settled = False
+        self._settled: tuple[int, int] | None = None  # torchft's step, and who reads it
+        anew = plan.replace(world_size=None)
+        self._fingerprint = anew.fingerprint
+        self._expected = AT_START if plan.start == anew.start else None  # None: wherever it is
         self.num_loads = 0  # how often this rank was given its state
         manager.register_state_dict_fn(KEY, self._load, self._state)
 
@@ -107,6 +143,20 @@ class Live:
     def _load(self, text: str) -> None:
         self.standing.load_json(text)
         self.num_loads += 1
+        self._hear()
+
+    def _hear(self) -> None:
+        """Expect that torchft's next step is the one that it is at now."""
+        step = self._manager.current_step()
+        self._expected = Expected((step,), "as this rank heard of no later step that counts", HEAR)
+
+    def _check_heard(self) -> None:
+        """Refuse a step if torchft has counted others that this rank has not heard of."""
+        expected, step = self._expected, self._manager.current_step()
+        if expected is not None and step not in expected.steps:
+            steps = " or ".join(map(str, expected.steps))
+            what, rule = "manager.current_step()", f"{steps}, {expected.why}"
+            raise wrong(what, rule, step, expected.cure)
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the run stands, for a checkpoint; write the ledger up to there.
@@ -127,12 +177,21 @@ class Live:
                 raise a_second(self.ledger)
             digest = self.standing.record(Ledger(self.ledger))
             keep(self.ledger, self)
-        return {"cursor": self.cursor.to_dict(), "ledger": digest}
+        place = {"cursor": self.cursor.to_dict(), "ledger": digest}
+        return {**place, "plan": self._fingerprint, "step": self._manager.current_step()}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any], *, other_plan: bool = False) -> None:
         """Start where a checkpoint was saved: in every group that starts with it, before the loop.
 
-        A group that joins a run is given its place by the others, with the weights.
+        A group that joins a run is given its place by the others, with the weights. Load the
+        manager's state as well, of the same checkpoint.
+
+        Parameters
+        ----------
+        state : dict
+        other_plan : bool, default False
+            Whether the state may be of another plan, such as one with another global_batch_size,
+            whose order this plan continues.
 
         Raises
         ------
@@ -141,8 +200,15 @@ class Live:
             that of a run with a ledger, and this has none; or it is not, and the ledger holds steps
             and begins elsewhere.
         """
-        if not isinstance(state, dict) or set(state) != {"cursor", "ledger"}:
+        if not isinstance(state, dict) or not {"cursor", "ledger"} <= set(state) <= FIELDS:
             raise wrong("a live run's state", "a dict of a cursor and a ledger's hash", state, LOAD)
+        other_plan = flag("other_plan", other_plan)
+        saved, step = state.get("plan", self._fingerprint), state.get("step")
+        if saved != self._fingerprint and not other_plan:
+            cure = "make the same plan, or pass other_plan=True to change it from here on"
+            raise wrong("a live run's state", f"of the plan {self._fingerprint}", saved, cure)
+        if step is not None:
+            step = integer("a live run's step", step, 0, 2**63, LOAD)
         cursor, plan, digest = Cursor.from_dict(state["cursor"]), self._plan, state["ledger"]
         standing = Standing(plan, cursor, hash=digest, max_world=self._max_world)
         if self._leaves_ledger:
@@ -152,10 +218,12 @@ class Live:
         elif digest is None and self._inner_rank == 0:
             check_begins(plan.resume(cursor), Ledger(self.ledger).tail, self.ledger)
         self.standing = standing
+        why = "of the state that was loaded, or 0 in a run that counts anew"
+        self._expected = None if step is None else Expected((step, 0), why, SAVED)
 
     def begin(self, *, units: bool = False) -> Any:
         """Return the samples to begin with, as `Standing.deal` does; after `start_quorum`."""
-        self._units, self._settled = units, False
+        self._units, self._settled = units, None
         if self._manager.current_step() == 0:
             self._run_first_step()
         return self._draw(self.world() if self._known is None else self._known)
@@ -164,9 +232,17 @@ class Live:
         """Return None if the samples of `begin` are those to read, else those to read instead.
 
         It waits for the quorum. Run the forward pass again with what it returns.
+
+        Raises
+        ------
+        IndexPlanError
+            If torchft has counted a step that `commit` wasn't told of, or its count is not the one
+            of the state that was loaded. A group without a share in the step isn't asked.
         """
         world = self.world()
-        self._settled = True
+        if self._manager.is_participating():
+            self._check_heard()
+        self._settled = self._manager.current_step(), world.world_size
         return None if self.standing.holds(*world) else self._draw(world)
 
     def commit(self, committed: bool) -> None:
@@ -175,18 +251,27 @@ class Live:
         Raises
         ------
         IndexPlanError
-            If the step counts, and its samples may be those for another quorum.
+            If the step counts, and its samples may be those for another quorum; or if the manager
+            says otherwise.
         """
-        if committed and not self._settled:
+        settled, self._settled = self._settled, None
+        if settled is None:
+            if not committed:
+                return
             raise IndexPlanError(
                 "commit",
                 "must come once for each step, after begin and settled",
                 "a step that counts without them",
                 "call live.settled(), and run the forward pass again with what it returns",
             )
-        self._settled = False
+        (before, world_size), step = settled, self._manager.current_step()
+        if step - before != int(committed):
+            rule = "must be told what manager.should_commit() returned in this step"
+            got = f"{committed}, and torchft went from step {before} to {step}"
+            raise IndexPlanError("commit", rule, got, HEAR)
         if committed:
-            self.standing.commit()
+            self.standing.commit(world_size)
+            self._hear()
 
     def world(self) -> World:
         """Wait for the quorum, and return for whom this rank reads.
@@ -217,6 +302,7 @@ class Live:
             nothing = torch.zeros(1, device=_device())
             manager.allreduce(nothing).wait()  # else the first group goes on before all have read
             self._should_commit()
+            self._hear()  # before a quorum in which this group may be given another state
             self._start()
             manager.wait_quorum()
 
@@ -238,14 +324,31 @@ def _device() -> torch.device:
     return torch.accelerator.current_accelerator() or torch.device("cpu")
 
 
+class Received(NamedTuple):
+    """What a loop is told of its last batch."""
+
+    world_size: int
+    step_size: int
+    num_valid: int
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that a loader of a world that changes cannot have."""
+    for name in options.keys() - ALLOWED:
+        rule = "left out of a LiveLoader, whose ranks are the manager's and whose steps the plan's"
+        raise wrong(name, rule, options[name], f"use only {', '.join(sorted(ALLOWED))}")
+
+
 class LiveLoader:
     """A loader for torchft's training loop that loses no sample when groups come and go.
 
     Each batch is one step: the loader starts its quorum, waits for it, and yields what this rank
     reads in it. So when `zero_grad` of torchft's optimizer calls `start_quorum`, it is started
     already. From `should_commit`, which `step` calls, the loader learns whether the step counts; if
-    not, the same samples come again. Workers fetch ahead for the groups of the last step, and what
-    they have fetched is thrown away when the groups change.
+    not, the same samples come again. You may leave a loop with `break`, before or after the step of
+    its last batch; the next loop continues from there. Workers fetch ahead for the groups of the
+    last step, and what they have fetched is thrown away when the groups change, and when a step
+    fails.
 
     Parameters
     ----------
@@ -257,12 +360,13 @@ class LiveLoader:
         Stop before this epoch of the run, counted over all groups and restarts. By default the
         loader never ends, and the loop looks at `manager.current_step()`.
     **options
-        Those of `PlanLoader` and DataLoader: num_workers, collate_fn, item, nested and so on.
+        The form of batches, as for `PlanLoader`: nested, item, as_array and keep_bins; and options
+        of DataLoader: num_workers, collate_fn and so on.
 
     Raises
     ------
     IndexPlanError
-        As `Live` and `PlanLoader` do; if num_epochs is below 1.
+        As `Live` and `PlanLoader` do; if num_epochs is below 1, or an option is none of these.
     """
 
     def __init__(
@@ -276,8 +380,9 @@ class LiveLoader:
         inner_size: int = 1,
         max_world: int | None = None,
         ledger: str | os.PathLike[str] | Literal[False] | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[LiveOptions],
     ) -> None:
+        _check_options(options)
         if num_epochs is not None:
             cure = "count from the start of the run, or leave it out to read without end"
             num_epochs = integer("num_epochs", num_epochs, 1, 2**32 + 1, cure)
@@ -294,7 +399,9 @@ class LiveLoader:
         self._plan = plan
         self._loader(World(1, 0))  # refuses at once what it would refuse in the first step
         self._start, self._should_commit = manager.start_quorum, manager.should_commit
-        self._running = self._decided = False
+        self._running: object | None = None  # the iteration that runs, if one does
+        self._open = False  # whether a step's quorum is known, and not yet whether it counts
+        self._received: Received | None = None
         self._batches: Iterator[Any] | None = None
         self._for: tuple[World, int] | None = None  # what workers fetch ahead for
         manager.start_quorum, manager.should_commit = self._quorum_started, self._deciding
@@ -306,9 +413,10 @@ class LiveLoader:
         """As `Live.state_dict`."""
         return self._live.state_dict()
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any], *, other_plan: bool = False) -> None:
         """As `Live.load_state_dict`."""
-        self._live.load_state_dict(state)
+        self._live.load_state_dict(state, other_plan=other_plan)
+        self._open = False  # a batch that was read before belongs to no step of this run
         self._drop()
 
     def _loader(self, world: World) -> PlanLoader:
@@ -320,14 +428,14 @@ class LiveLoader:
 
     def _quorum_started(self, *arguments: Any, **options: Any) -> None:
         """Start a quorum, unless the loader has: what the manager's `start_quorum` is now."""
-        if not self._running:
+        if self._running is None and not self._open:
             self._start(*arguments, **options)
 
     def _deciding(self, *arguments: Any, **options: Any) -> bool:
         """Hear whether the step counts: what the manager's `should_commit` is now."""
         committed: bool = self._should_commit(*arguments, **options)
-        if self._running and not self._decided:
-            self._decided = True
+        if self._open:
+            self._open = False
             if not committed:
                 self._drop()  # the same samples come next, and not those that workers fetch
             self._live.commit(committed)
@@ -343,21 +451,27 @@ class LiveLoader:
         Raises
         ------
         IndexPlanError
-            If the loop asks for the next batch without `should_commit`.
+            If the loop asks for the next batch without `should_commit`, or as `Live.settled` does.
         """
-        live, self._running = self._live, True
+        live, mine = self._live, object()
+        self._running = mine
+        self._drop()
         try:
             while self.num_epochs is None or live.epoch < self.num_epochs:
-                self._decided = False
-                self._start()
+                if not self._open:  # else a loop was left at this step
+                    self._start()
                 live.begin()
                 live.settled()
-                world = live.world()
+                self._open = True
+                world, standing = live.world(), live.standing
+                of_this_rank = standing.num_valid(*world)
                 if self._batches is None or self._for != (world, live.num_loads):
                     self._batches = _endless(self._loader(world))
                     self._for = world, live.num_loads
-                yield next(self._batches)
-                if not self._decided:
+                batch = next(self._batches)
+                self._received = Received(world.world_size, standing.step_size, of_this_rank)
+                yield batch
+                if self._open:
                     raise IndexPlanError(
                         "a batch of a LiveLoader",
                         "must be followed by manager.should_commit(), or optimizer.step()",
@@ -365,8 +479,40 @@ class LiveLoader:
                         "wrap the optimizer in torchft.Optimizer, and step after each batch",
                     )
         finally:
-            self._running = False
-            self._drop()
+            if self._running is mine:  # else a later loop reads
+                self._running = None
+                self._drop()
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks read the step of the batch that was received last."""
+        return self._last("world_size").world_size
+
+    @property
+    def step_size(self) -> int:
+        """How many units all ranks together read in the step received last, without padding.
+
+        Use it to weight losses: if each rank's loss is `world_size / step_size` times the sum over
+        its units, then torchft's mean over ranks is the mean over the step's units, also where the
+        groups have unequal shares.
+
+        Raises
+        ------
+        IndexPlanError
+            Before the loop has received a batch.
+        """
+        return self._last("step_size").step_size
+
+    @property
+    def num_valid(self) -> int:
+        """How many units of the batch received last are not padding, which comes last in it."""
+        return self._last("num_valid").num_valid
+
+    def _last(self, name: str) -> Received:
+        if self._received is None:
+            rule, got = "must be asked for inside the loop, after a batch", "none before it"
+            raise IndexPlanError(name, rule, got, "use a Live's standing for loops of your own")
+        return self._received
 
     @property
     def epoch(self) -> int:

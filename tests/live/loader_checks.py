@@ -231,6 +231,202 @@ def test_a_loop_of_its_own(use_async_quorum: bool) -> None:
         assert 1 + len(alone_plan.steps(0)) == manager.current_step()
 
 
+def steps_of(loader: LiveLoader, manager: Any, stop: int) -> Iterator[list[int]]:
+    """Yield what so many steps read, each through the next loop over the loader."""
+    for _ in range(stop):
+        batch = next(iter(loader))
+        manager.start_quorum()
+        assert manager.should_commit()
+        yield batch.tolist()
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_loop_may_be_left_before_its_step(num_workers: int) -> None:
+    """What is stepped on after `break`, or read by `next(iter(loader))`, counts, once."""
+    expected = [batch.tolist() for batch in PlanLoader(DATASET, PLAN)]
+    got = list[list[int]]()
+    with alone() as manager:
+        loader = LiveLoader(DATASET, PLAN, manager, num_epochs=1, num_workers=num_workers)
+        optimizer = optimizer_of(manager)
+        started = counted_calls(manager)
+        got += steps_of(loader, manager, 2)
+        for _ in range(2):
+            for batch in loader:
+                optimizer.zero_grad()
+                got.append(batch.tolist())
+                if len(got) == 5:
+                    break
+                optimizer.step()
+                optimizer.zero_grad()  # which starts no quorum: the loader does
+            if len(got) == 5:
+                optimizer.step()
+        assert [] == [*loader]
+    assert expected == got
+    assert 1 + len(expected) == manager.current_step()
+    assert 1 + len(expected) == len(started)
+
+
+def counted_calls(manager: Any) -> list[None]:
+    """Return a list that grows with each quorum that torchft is asked for."""
+    calls = list[None]()
+    ask = manager._async_quorum
+
+    def asked(*arguments: Any, **options: Any) -> None:
+        calls.append(None)
+        ask(*arguments, **options)
+
+    manager._async_quorum = asked
+    return calls
+
+
+def test_a_look_at_a_batch_costs_nothing() -> None:
+    """It comes again, and so does its quorum, with an older loop that is still there."""
+    expected = [batch.tolist() for batch in PlanLoader(DATASET, PLAN)]
+    with alone() as manager:
+        loader = LiveLoader(DATASET, PLAN, manager, num_epochs=1)
+        started = counted_calls(manager)
+        older, later = iter(loader), iter(loader)
+        looked = [next(older).tolist(), next(later).tolist(), next(iter(loader)).tolist()]
+        assert [expected[0]] * 3 == looked
+        assert 2 == len(started)  # torchft's first step, and this one
+        assert manager.should_commit()
+        got = [expected[0]]
+        for batches in (older, later, loader):
+            for batch in batches:
+                got.append(batch.tolist())
+                assert manager.should_commit()
+                if len(got) % 3 == 0:
+                    break
+    assert expected[: len(got)] == got
+    assert len(got) == len(expected)
+
+
+@pytest.mark.parametrize("use_async_quorum", [False, True])
+def test_a_step_that_live_does_not_hear_of_is_refused(use_async_quorum: bool) -> None:
+    """It counts for torchft, and the next step would read its samples again."""
+    said = r"manager.current_step\(\) must be 1, as this rank heard of no later step .* got 2; call"
+    with alone(use_async_quorum=use_async_quorum) as manager:
+        live = Live(PLAN, manager)
+        for step in range(2):
+            manager.start_quorum()
+            live.begin()
+            if step:
+                with pytest.raises(ip.IndexPlanError, match=said):
+                    live.settled()
+            else:
+                live.settled()
+            manager.should_commit()
+    with alone(use_async_quorum=use_async_quorum) as manager:
+        loader = LiveLoader(DATASET, PLAN, manager)
+        batches = iter(loader)
+        next(batches)
+        assert manager.should_commit()
+        manager.start_quorum()  # which the loader does, and no step is open
+        assert manager.should_commit()
+        with pytest.raises(ip.IndexPlanError, match=r"must be 2, as .* got 3; call"):
+            next(batches)
+
+
+def test_what_commit_is_told_must_be_so() -> None:
+    """A step that failed and is said to count would be lost; one that counts would come again."""
+    for fails in (True, False):
+        with alone() as manager:
+            live = Live(PLAN, manager)
+            manager.start_quorum()
+            live.begin()
+            live.settled()
+            if fails:
+                manager.report_error(RuntimeError("a peer was lost"))
+            assert fails != manager.should_commit()
+            said = f"commit must be told what .*; got {fails}, and torchft went from step 1 to"
+            with pytest.raises(ip.IndexPlanError, match=said):
+                live.commit(fails)
+
+
+def test_steps_that_fail_are_no_steps_that_were_missed() -> None:
+    """Neither a failed step, nor a draw without settled, nor one that raises, is refused."""
+    with alone() as manager:
+        live = Live(PLAN, manager)
+        for number in range(12):
+            manager.start_quorum()
+            batch = live.begin()
+            if number % 3 == 1:
+                manager.report_error(RuntimeError("a peer was lost"))
+            if number % 6 != 1:  # else it fails before that
+                assert live.settled() is None
+            live.commit(manager.should_commit())
+            assert len(batch)
+        assert 9 == manager.current_step()
+        cursor = live.cursor
+    assert 8 == cursor.step
+
+
+def test_states_of_other_steps_and_plans() -> None:
+    """The state and the manager's must be of one checkpoint, or the manager counts anew."""
+    saved: dict[str, Any] = {}
+    with alone() as manager:
+        loader = LiveLoader(DATASET, PLAN, manager)
+        for number, _ in enumerate(loader, 1):
+            manager.should_commit()
+            if number == 4:
+                break
+        saved = loader.state_dict()
+    assert 5 == saved["step"]
+
+    def first(state: Any, step: int, plan: ip.Plan = PLAN, **options: Any) -> int:
+        """Return at which step the first batch is read, with the manager's step."""
+        with alone() as manager:
+            loader = LiveLoader(DATASET, plan, manager)
+            manager.load_state_dict({"step": step, "batches_committed": step})
+            if state is not None:
+                loader.load_state_dict(state, **options)
+            next(iter(loader))
+            return loader.cursor.step
+
+    for step in (0, 5):
+        assert 4 == first(saved, step)
+    assert [0, 0] == [first(None, step) for step in (0, 1)]
+    with pytest.raises(ip.IndexPlanError, match=r"must be 5 or 0, of the state .* got 6; load"):
+        first(saved, 6)
+    with pytest.raises(ip.IndexPlanError, match=r"must be 0 or 1, where a run .* got 5; load the"):
+        first(None, 5)
+    older = {name: saved[name] for name in ("cursor", "ledger")}
+    assert 4 == first(older, 77)
+    assert 4 == first(None, 77, PLAN.resume(ip.Cursor.from_dict(saved["cursor"])))
+    other = PLAN.replace(global_batch_size=6)
+    with pytest.raises(ip.IndexPlanError, match=r"live run's state must be of the plan .*other_pl"):
+        first(saved, 5, other)
+    assert 4 == first(saved, 5, other, other_plan=True)
+    assert 4 == first(older, 5, other)
+    with pytest.raises(ip.IndexPlanError, match="other_plan must be True or False"):
+        first(saved, 5, other_plan="no")
+    with pytest.raises(ip.IndexPlanError, match="a live run's step must be an integer"):
+        first({**saved, "step": "5"}, 5)
+
+
+def test_a_loop_can_weight_what_it_reads() -> None:
+    """Sums of gradients times `world_size / step_size`, over three ranks, are the step's mean."""
+    plan = PLAN.replace(remainder="pad")
+    column = torch.randn(101, dtype=torch.float64)
+    whole = PLAN.replace(world_size=1, remainder="pad")
+    units = [whole.units(0, step=step, rank=0) for step in whole.steps(0)]
+    expected = [float(column[each.samples[: each.num_valid]].mean()) for each in units]
+    shares = list[list[float]]()
+    for rank in range(5):
+        with alone() as manager:
+            loader = LiveLoader(DATASET, plan, manager, inner_rank=rank, inner_size=5, num_epochs=1)
+            for name in ("world_size", "step_size", "num_valid"):
+                with pytest.raises(ip.IndexPlanError, match=f"{name} must be asked for inside"):
+                    getattr(loader, name)
+            shares.append([])
+            for batch in loader:
+                assert 5 == loader.world_size
+                losses = column[batch[: loader.num_valid]]
+                shares[-1].append(float(losses.sum() * loader.world_size / loader.step_size))
+                assert manager.should_commit()
+    assert torch.tensor(shares).mean(0).tolist() == pytest.approx(expected)
+
+
 def test_what_would_go_wrong_is_refused() -> None:
     """A step that counts unseen, a loop that never steps, and what cannot be right at the start."""
     with alone() as manager:
@@ -251,7 +447,15 @@ def test_what_would_go_wrong_is_refused() -> None:
         ({"inner_rank": 1}, "inner_rank must be the integer 0"),
         ({"max_world": 12}, "max_world must be a number of ranks"),
         ({"num_epochs": 0}, "num_epochs must be an integer from 1"),
-        ({"shuffle": True}, "shuffle must be left out"),
+        ({"shuffle": True}, "shuffle must be left out of a LiveLoader"),
+        ({"again": 2}, "again must be left out of a LiveLoader, whose ranks are the manager's and"),
+        ({"rank": 0}, "rank must be left out"),
+        ({"world_size": 2}, "world_size must be left out"),
+        ({"mesh": None}, "mesh must be left out"),
+        ({"partial": True}, "partial must be left out"),
+        ({"compare": False}, "compare must be left out"),
+        ({"batch_sampler": None}, "batch_sampler must be left out"),
+        ({"batch_size": 3}, "batch_size must be left out"),
     ]
     for options, said in wrong:
         with alone() as manager, pytest.raises(ip.IndexPlanError, match=said):
