@@ -95,7 +95,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "tests/together/test_sharded_replaced.py::test_rewritten_file",
         "tests/together/test_sharded_replaced.py::test_short_answers",
     ),
-    "A store that sends other samples": (f"{HERE}::test_a_store_that_lies_is_believed",),
+    "A store that sends different samples": (f"{HERE}::test_a_store_that_lies_is_believed",),
     "**Columns and chunks are mapped**": (
         "tests/orders/test_edited_columns.py::test_cut_short",
         f"{HERE}::test_a_mapped_file_that_is_cut_off",

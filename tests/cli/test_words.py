@@ -46,7 +46,7 @@ ALSO = [
     ["ledger", "run.ledger", "at", "99", "--rank=0"],
     ["ledger", "run.ledger", "reads", "99"],
     ["ledger", "run.ledger", "account", "--epoch=9"],
-    ["ledger", "run.ledger", "verify", "--dataset=."],
+    ["ledger", "run.ledger", "verify", "--dataset=nowhere"],
     ["ledger", "run.ledger", "diff", "a.plan"],
     ["shards", "."],
     ["build", "a.plan", "--num-samples=10", "--batch-size=3"],
