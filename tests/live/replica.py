@@ -1,6 +1,11 @@
-"""Loops of a torchft group that read a plan: one with a loader, and one of its own."""
+"""Loops of a torchft group that read a plan: one with a loader, and one of its own.
+
+All groups share a ledger, which the first one of a quorum writes.
+"""
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import torch
 
@@ -9,6 +14,8 @@ from benchmarks.torture.group import Group
 from indexplan_torch.live import Live, LiveLoader
 
 BATCH = 60
+LEDGER = "run.ledger"
+SAVED_EVERY = 7  # steps
 
 
 def plan_of(group: Group) -> ip.Plan:
@@ -18,13 +25,24 @@ def plan_of(group: Group) -> ip.Plan:
 
 def through_loader(group: Group) -> None:
     """Train as torchft's train_ddp does."""
-    for _ in group.train(LiveLoader(torch.arange(group.samples), plan_of(group), group.manager)):
-        pass
+    loader = LiveLoader(
+        torch.arange(group.samples), plan_of(group), group.manager, ledger=group.folder / LEDGER
+    )
+    for _ in group.train(loader):
+        save(group, loader)
+
+
+def save(group: Group, live: Live | LiveLoader) -> None:
+    """Save a checkpoint, if it is time, in the first group; of two quorums, both may try."""
+    manager = group.manager
+    if manager.current_step() % SAVED_EVERY == 0 and manager.participating_rank() == 0:
+        with suppress(ip.PlanFileError):  # the other quorum has written meanwhile
+            live.state_dict()
 
 
 def by_hand(group: Group) -> None:
     """Train in a loop of its own, which draws before it knows the quorum."""
-    live = Live(plan_of(group), group.manager)
+    live = Live(plan_of(group), group.manager, ledger=group.folder / LEDGER)
     while True:
         group.optimizer.zero_grad()
         rows = torch.from_numpy(live.begin())
@@ -38,3 +56,4 @@ def by_hand(group: Group) -> None:
             group.optimizer.optim.step()
             group.counts()
         live.commit(committed)
+        save(group, live)
