@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-PAGES = ("index", "tutorials/first-run", "idea", "benchmarks", "reference/plan", "command-line")
+PAGES = (
+    "index",
+    "tutorials/first-run",
+    "idea",
+    "see-it",
+    "benchmarks",
+    "reference/plan",
+    "command-line",
+)
 
 
 def watched(page: Page) -> tuple[Page, list[str]]:

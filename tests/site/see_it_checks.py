@@ -315,6 +315,54 @@ def test_the_table_of_the_readme(look: Page, served: str) -> None:
     expect(row).to_have_text([str(each) for each in order.take(0, 0, 48)])
 
 
+def test_by_the_keyboard(browser: Browser, served: str) -> None:
+    """Tab reaches each control in the order seen, and keys, digits and Enter change it."""
+    page, wrong = watched(browser.new_page())
+    page.goto(f"{served}see-it.html")
+    state = {"n": 19, "ranks": 3, "batch": 2, "subEpochs": 2, "remainder": "pad", "epoch": 4}
+    state |= {"seed": 7, "stop": 3, "then": 2}
+    page.locator("[name=n]").focus()
+    focused = page.locator(":focus")
+    for name, value in state.items():
+        if name == "remainder":
+            expect(focused).to_have_class(re.compile("remainder"))
+            page.keyboard.press("p")
+            expect(focused).to_have_value("pad")
+        else:
+            expect(focused).to_have_attribute("name", name)
+            page.keyboard.press("Control+A")
+            page.keyboard.type(str(value))
+            page.keyboard.press("Enter")
+            page.keyboard.press("Tab")
+            expect(focused).to_have_attribute("type", "range")
+            expect(focused).to_have_value(str(value))
+            page.keyboard.press("ArrowLeft")
+            page.keyboard.press("ArrowRight")
+            expect(focused).to_have_value(str(value))
+        page.keyboard.press("Tab")
+    expect(focused).to_have_class(
+        re.compile("seen-scroll")
+    )  # by arrows to the columns that don't fit
+    assert expected(state) == shown(page.evaluate(SET, [{}])[0])
+    page.locator("[name=epoch]").fill(str(2**32 - 1))
+    page.keyboard.press("Enter")
+    expect(page.locator("[name=epoch]")).to_have_value(str(LAST_EPOCH))
+    page.close()
+    assert not wrong
+
+
+def test_the_last_epoch(browser: Browser, served: str) -> None:
+    """Not even the largest step of one sample reads an epoch that no order has."""
+    page, wrong = watched(browser.new_page())
+    page.goto(f"{served}see-it.html")
+    state = {"n": 1, "ranks": 64, "batch": 64, "subEpochs": 1, "remainder": "carry"}
+    state |= {"epoch": 2**32 - 1, "seed": 3, "then": 64, "stop": 0}
+    (table,) = page.evaluate(SET, [state])
+    assert expected({**state, "epoch": LAST_EPOCH}) == shown(table)
+    page.close()
+    assert not wrong
+
+
 SHARES_UNDER_NODE = """
 import { readFileSync } from "node:fs"
 import { cursorAfter, shareOf, stepsOf, unitAt } from "./docs/site/partition_v1.mjs"
@@ -331,15 +379,25 @@ console.log(JSON.stringify(found))
 
 
 def test_large_partitions_under_node() -> None:
-    """Shares and cursors of runs of up to 9e15 samples are the package's."""
+    """Shares and cursors of runs of up to 9e15 samples are the package's, resumed ones too."""
     random_ = random.Random(30)  # noqa: S311 (only for states)
-    asked, right = [], []
+    asked, right, num_resumed = [], [], 0
     while len(asked) < STATES:
         n, ranks = int(2 ** random_.uniform(4, 52.9)), random_.randint(1, 64)
         parts, batch = random_.randint(1, 12), random_.randint(1, 64)
         kinds: Any = {"remainder": random_.choice(REMAINDERS), "sub_epochs": parts}
         epoch, part = random_.randint(0, 2**32 - 9), random_.randint(0, parts - 1)
         plan = ip.Plan(ip.Sequential(n), world_size=ranks, batch_size=batch, **kinds)
+        resume = None
+        if len(asked) % 2 and (steps := plan.steps(epoch, part)):
+            at = plan.cursor(epoch, part, step=random_.choice(steps))
+            resume = {"epoch": at.epoch, "subEpoch": at.sub_epoch}
+            resume |= {"step": at.step, "position": at.position}
+            ranks = random_.randint(1, 64)
+            plan = plan.replace(world_size=ranks).resume(at)
+            epoch += random_.choice([0, 0, 1, random_.randint(0, 2**32 - 9 - epoch)])
+            first = part if epoch == at.epoch else 0
+            part = random_.choice([first, random_.randint(first, parts - 1)])
         steps = plan.steps(epoch, part)
         if not steps:
             continue
@@ -347,9 +405,11 @@ def test_large_partitions_under_node() -> None:
             random_.choice([steps[-1], random_.choice(steps)]),
             random_.randint(0, ranks - 1),
         )
-        run = {"n": n, "ranks": ranks, "batch": batch, "subEpochs": parts, "resume": None}
+        run = {"n": n, "ranks": ranks, "batch": batch, "subEpochs": parts, "resume": resume}
         asked.append([{**run, "remainder": plan.remainder}, epoch, part, step, rank])
         read = plan.batch(epoch, part, step=step, rank=rank).tolist()
         cursor = plan.cursor(epoch, part, step=step)
+        num_resumed += resume is not None
         right.append([steps.stop, read, [cursor.epoch, cursor.sub_epoch, step, cursor.position]])
     assert right == under_node(SHARES_UNDER_NODE, asked)
+    assert num_resumed > STATES // 3
