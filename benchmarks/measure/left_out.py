@@ -53,8 +53,8 @@ def main() -> None:
     said.append(f"the find of all of them: {1e3 * timed(lambda: shuffle.find(2, samples)):.0f} ms")
     firsts = [timed(lambda e=e: without.batch(e, step=5, rank=0)) for e in range(3, 8)]  # type: ignore[misc]
     said.append(f"what an epoch needs first: {1e3 * float(np.median(firsts)):.0f} ms")
-    said.append(f"a batch of {BATCH}: {1e6 * batches(plan, 3):.1f} us")
-    said.append(f"a batch of {BATCH} without them: {1e6 * batches(without, 3):.1f} us")
+    said.append(f"a batch of {BATCH} of the plan before: {1e6 * batches(plan, 3):.1f} us")
+    said.append(f"a batch of {BATCH} of the plan after: {1e6 * batches(without, 3):.1f} us")
     sys.stdout.write("\n".join(said) + "\n")
 
 
