@@ -1,5 +1,6 @@
 """What the tests of the adapters in one process share: a plan, a dataset, a rank's loader."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from torch.utils.data import Dataset
@@ -41,3 +42,19 @@ def loader_of(plan: ip.Plan, dataset: Any = None, **options: Any) -> PlanLoader:
     """Return rank 1's loader, which leaves samples as they are."""
     dataset = Identity(plan.order.num_samples) if dataset is None else dataset
     return PlanLoader(dataset, plan, **{"collate_fn": as_they_are, **ME, **options})
+
+
+def refused(loader: Iterable[Any], kind: type[Exception] = ip.IndexPlanError) -> Any:
+    """Read a loader, and return the error of this kind that it ends with.
+
+    Its traceback and its cause's are dropped: they hold this frame, or one of torch's, and those
+    the errors. Where the garbage collector frees such a circle, torch's workers don't hear that
+    they may end, and each is awaited for 5 s.
+    """
+    try:
+        list(loader)
+    except kind as error:
+        if error.__cause__ is not None:
+            error.__cause__.with_traceback(None)
+        return error.with_traceback(None)
+    raise AssertionError("it was read")

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 import indexplan as ip
 from indexplan_fetch import ShardFile
 from indexplan_torch import Bins, PlanBatchSampler, PlanLoader, ShardedDataset
-from tests.adapters.small import Identity
+from tests.adapters.small import Identity, refused
 from tests.support.bins import Bins as BinsOf
 
 PLAN = ip.Plan(ip.Sequential(12), world_size=1, batch_size=2)
@@ -24,19 +24,6 @@ class Lost(Identity):
 
     def __getitem__(self, index: Any) -> Any:
         raise ip.PlanFileError(f"file {index}", "must be there", "none", "restore it")
-
-
-def refused(loader: Any) -> ip.IndexPlanError:
-    """Read a loader, and return the error that it ends with.
-
-    Its traceback is dropped: it holds this frame, and that the error. Where the garbage collector
-    frees such a circle, torch's workers don't hear that they may end, and each is awaited for 5 s.
-    """
-    try:
-        list(loader)
-    except ip.IndexPlanError as error:
-        return error.with_traceback(None)
-    raise AssertionError("it was read")
 
 
 @WORKERS
