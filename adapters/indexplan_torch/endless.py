@@ -5,15 +5,20 @@ That count is a place in a plan, so nothing else has to be kept.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import os
+from collections.abc import Generator, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import finalize
 
-from indexplan import IndexPlanError, Order, Plan
+import torch.distributed
+
+from indexplan import IndexPlanError, Ledger, Order, Plan
 from indexplan.errors import as_integer, integer, shown, wrong
-from indexplan_torch.arguments import count, refuse_ledger
+from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader
-from indexplan_torch.ranks import given
+from indexplan_torch.ranks import given, process_group_runs
+from indexplan_torch.recording import Recorder, refuse_unkept
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -45,6 +50,15 @@ class PlanIterator:
         The data-parallel rank and how many there are: of `mpu.get_data_parallel_rank()` and
         `mpu.get_data_parallel_world_size()`. Ranks that differ only in tensor, context or pipeline
         parallelism have the same.
+    ledger : str, path-like, Ledger or False, optional
+        The file in which the run records what it has read, as for `PlanLoader`: when a state is
+        saved, and when the iterator or the process ends. A run that starts with `consumed_samples`
+        and loads no state continues where the ledger stood at that count, and what was recorded
+        after it becomes void. False leaves the ledger of a state for good.
+    ledger_ranks : sequence of int, optional
+        The ranks of the process group that read the run and save its states; the first of them
+        writes the ledger. Others pass ledger=False. If left out, all of the process group, which
+        are then as many as world_size.
     **options
         Options of DataLoader: num_workers, pin_memory, collate_fn and so on. With workers,
         `persistent_workers` is True unless you set it.
@@ -59,7 +73,8 @@ class PlanIterator:
     Raises
     ------
     IndexPlanError
-        If a size, a count or the rank is out of range, or an option belongs to the plan.
+        If a size, a count or the rank is out of range, or an option belongs to the plan. At the
+        first `next`, if the run can't continue in the ledger.
 
     Notes
     -----
@@ -94,9 +109,10 @@ class PlanIterator:
         consumed_samples: int,
         rank: int,
         world_size: int,
+        ledger: str | os.PathLike[str] | Ledger | Literal[False] | None = None,
+        ledger_ranks: Iterable[int] | None = None,
         **options: Unpack[Options],
     ) -> None:
-        refuse_ledger(options)
         cure = "pass Megatron's micro_batch_size"
         size = integer("micro_batch_size", micro_batch_size, 1, 2**62, cure)
         self._rank, ranks = given(rank, world_size)
@@ -105,16 +121,26 @@ class PlanIterator:
             self._options.setdefault("persistent_workers", True)
         self.plan = Plan(order, world_size=ranks, batch_size=size, remainder="carry")
         self._step = ranks * size
+        self._leaves_ledger = ledger is False
+        self._recorder: _CountRecorder | None = None
+        if ledger is not None and ledger is not False:
+            self._recorder = _CountRecorder(ledger, self.plan, ledger_ranks)
+            finalize(self, self._recorder.record_consumed)  # at the latest when the process ends
         self._read_from(self.plan, count("consumed_samples", consumed_samples))
 
     def _read_from(self, plan: Plan, consumed: int, *, compare: bool = True) -> None:
         """Read on where so many samples are consumed."""
         rest = plan.resume(plan.cursor_at(consumed))
         ours: dict[str, Any] = {"rank": self._rank, "world_size": plan.world_size}
-        self._batches = _endless(
-            PlanLoader(self._dataset, rest, compare=compare, **ours, **self._options)
-        )
+        loader = PlanLoader(self._dataset, rest, compare=compare, **ours, **self._options)
+        loader.feed.recorder = self._recorder
+        self._batches = _endless(loader)
+        self._count(consumed)
+
+    def _count(self, consumed: int) -> None:
         self.consumed_samples = consumed
+        if self._recorder is not None:
+            self._recorder.consumed = consumed
 
     def __repr__(self) -> str:
         who = f"rank {self._rank} of {self.plan.world_size}"
@@ -131,7 +157,7 @@ class PlanIterator:
             # other ranks may read on without an error, so nobody is there to compare plans with
             self._read_from(self.plan, self.consumed_samples, compare=False)
             raise
-        self.consumed_samples += self._step
+        self._count(self.consumed_samples + self._step)
         return batch
 
     def close(self) -> None:
@@ -143,13 +169,20 @@ class PlanIterator:
         """Return where the run stands, equal on all ranks; Megatron's `--dataloader-save` asks it.
 
         A checkpoint of Megatron's holds `consumed_samples` already; this one has the order too, so
-        that `load_state` can compare it.
+        that `load_state` can compare it. With a ledger, what was read is written to it, and the
+        state has the hash of its last line.
         """
-        return {
+        state = {
             "version": STATE_VERSION,
             "consumed_samples": self.consumed_samples,
             "order": self.plan.order.to_dict(),
         }
+        if self._recorder is not None:
+            self._recorder.record_consumed()
+            self._recorder.check_at(self.plan.cursor_at(self.consumed_samples))
+            if self._recorder.hash is not None:
+                state["ledger"] = self._recorder.hash
+        return state
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue where a run stood, on any number of ranks and with any micro-batch size.
@@ -157,9 +190,11 @@ class PlanIterator:
         Raises
         ------
         IndexPlanError
-            If it is not a state, or one of another order, which this one does not continue.
+            If it is not a state, or one of another order, which this one does not continue; or if
+            it is that of a run with a ledger, and this one has none.
         """
-        if not isinstance(state, dict) or {*state} != {"version", "consumed_samples", "order"}:
+        named = {"version", "consumed_samples", "order"}
+        if not isinstance(state, dict) or {*state} - {"ledger"} != named:
             got = f"a dict of {shown(list(state))}" if isinstance(state, dict) else shown(state)
             cure = "pass what save_state returned"
             raise IndexPlanError("state", "must be a PlanIterator's", got, cure)
@@ -168,7 +203,74 @@ class PlanIterator:
             raise wrong("state", f"of version {STATE_VERSION}", state["version"], cure)
         consumed = count("a state's consumed_samples", state["consumed_samples"])
         self.plan.resume(replace(self.plan.cursor_at(consumed), order=state["order"]))
+        if self._recorder is not None:
+            if not self._recorder.followed:  # else what was read since is void
+                self._recorder.record_consumed()
+            self._recorder.load(state.get("ledger"))
+        elif not self._leaves_ledger:
+            refuse_unkept(state.get("ledger"))
         self._read_from(self.plan, consumed)
+
+
+class _CountRecorder(Recorder):
+    """Records a run by its count of samples, through all the loaders that read it.
+
+    Only what all ranks do at once is recorded, so that they compute the same lines: the loader of a
+    rank whose dataset fails ends alone.
+    """
+
+    def __init__(self, ledger: Any, counted: Plan, ranks: Iterable[int] | None) -> None:
+        super().__init__(ledger)
+        self.consumed = 0
+        self._counted = counted
+        self._ranks = None if ranks is None else _ranks_of(ranks)
+
+    def begin(self, plan: Plan, rank: int, together: tuple[int, ...]) -> None:  # noqa: ARG002
+        """Begin the run with the first pass of its first loader."""
+        if self.begins or self.followed:
+            super().begin(plan, rank, self._together())
+
+    def record(self, where: tuple[int, int], step: int) -> None:
+        """Do nothing where a loader ends."""
+
+    def record_consumed(self) -> None:
+        """Write what the run has read so far."""
+        self.record_to(self._counted.cursor_at(self.consumed))
+
+    def _together(self) -> tuple[int, ...]:
+        """Return the ranks of the process group that keep the ledger; () if there is none."""
+        if not process_group_runs():
+            return ()
+        me, num = torch.distributed.get_rank(), torch.distributed.get_world_size()
+        world_size = self._counted.world_size or 1
+        if self._ranks is None and num != world_size:
+            raise IndexPlanError(
+                "ledger_ranks",
+                "must be passed where ranks of the process group read the same, as one of them "
+                "writes the ledger",
+                f"none, with {num} in the process group and world_size={world_size}",
+                "pass the ranks whose states are saved, and ledger=False on the others",
+            )
+        ranks = tuple(range(num)) if self._ranks is None else self._ranks
+        if me not in ranks or len(ranks) % world_size:
+            raise IndexPlanError(
+                "ledger_ranks",
+                f"must have rank {me}, which keeps the ledger, and {world_size} ranks or a "
+                "multiple, the world_size",
+                shown(ranks),
+                "pass the ranks whose states are saved, and ledger=False on the others",
+            )
+        return ranks if len(ranks) > 1 else ()
+
+
+def _ranks_of(ranks: Any) -> tuple[int, ...]:
+    """Check which ranks of the process group keep a ledger, and return them in sequence."""
+    found = [as_integer(each) for each in ranks] if isinstance(ranks, Iterable) else []
+    numbers = sorted({each for each in found if each is not None and each >= 0})
+    if not found or len(numbers) != len(found):
+        cure = "pass what torch.distributed.get_process_group_ranks(group) returns"
+        raise wrong("ledger_ranks", "ranks of the process group, each once", ranks, cure)
+    return tuple(numbers)
 
 
 def _endless(loader: PlanLoader) -> Generator[Any, None, None]:

@@ -26,7 +26,7 @@ from indexplan.ledger import Tail, check_begins
 from indexplan_torch.versions import private
 
 if TYPE_CHECKING:
-    from indexplan import Plan
+    from indexplan import Cursor, Plan
 
 ONE_LOADER = "must be kept by one loader, the one that reads the training's data"
 IN_SEQUENCE = "read each pass once and in sequence, or load a state to go back"
@@ -65,6 +65,11 @@ class Recorder:
         return self
 
     @property
+    def begins(self) -> bool:
+        """Whether the run begins with the next pass, as it starts or a state was loaded."""
+        return self._begins
+
+    @property
     def hash(self) -> str | None:
         """The hash that a state keeps; None before the run has begun."""
         if self._begins or self._tail is None:
@@ -97,12 +102,7 @@ class Recorder:
             On all ranks, if that is not where the run stands.
         """
         if get_worker_info() is not None or self._pid not in (0, os.getpid()):
-            raise IndexPlanError(
-                "a loader with a ledger",
-                "must be read in the process that began to read it, which writes it",
-                "another one",
-                "make the loader in the process that reads it",
-            )
+            raise _of_another_process()
         if self._begins:
             self._tail = self._begun(plan, rank, together)
             self._plan, self._pid, self._begins, self._last = plan, os.getpid(), False, None
@@ -179,10 +179,17 @@ class Recorder:
         PlanFileError
             If the file cannot be written, or another process has written to it.
         """
-        if self._begins or self._pid != os.getpid() or self._last == (where, step):
+        if self._idle or self._last == (where, step):
             return
         assert self._plan is not None  # noqa: S101 (a pass has begun)
-        cursor = self._plan.cursor(*where, step=step)
+        self.record_to(self._plan.cursor(*where, step=step))
+        self._last = where, step
+
+    def record_to(self, cursor: Cursor) -> None:
+        """Write what the run has read up to a cursor of its plan; see `record`."""
+        if self._idle:
+            return
+        assert self._plan is not None  # noqa: S101 (a pass has begun)
         if self.followed:
             if self._known().stands(self._plan_at(cursor)):
                 return
@@ -192,10 +199,16 @@ class Recorder:
         else:
             self._ledger.record(self._plan, cursor)
             self._tail = self._ledger.tail
-        self._last = where, step
 
-    def check_at(self, cursor: Any) -> None:
+    @property
+    def _idle(self) -> bool:
+        """Whether nothing is read by this process: no pass has begun, or it is a fork."""
+        return self._begins or self._pid != os.getpid()
+
+    def check_at(self, cursor: Cursor) -> None:
         """Raise unless a cursor that is being saved is where the ledger ends."""
+        if not self._begins and self._idle:
+            raise _of_another_process()
         if not self._begins and not self._known().stands(self._plan_at(cursor)):
             raise IndexPlanError(
                 "a state",
@@ -208,6 +221,15 @@ class Recorder:
     def _plan_at(self, cursor: Any) -> Plan:
         assert self._plan is not None  # noqa: S101 (a pass has begun)
         return self._plan.replace(world_size=self._plan.world_size).resume(cursor)
+
+
+def _of_another_process() -> IndexPlanError:
+    return IndexPlanError(
+        "a loader with a ledger",
+        "must be read in the process that began to read it, which writes it",
+        "another one",
+        "make the loader in the process that reads it",
+    )
 
 
 def _heard(store: Any, key: str, writer: int) -> Tail:

@@ -7,6 +7,8 @@ import sys
 from typing import Any
 from unittest.mock import patch
 
+import torch.distributed as dist
+
 import indexplan as ip
 from indexplan_torch.megatron import PlanIterator, datasets_provider
 from tests.errors.catalogue.made import Case
@@ -20,6 +22,16 @@ def iterator(micro_batch_size: int = 2, **options: Any) -> PlanIterator:
     """Return the only rank's iterator."""
     given: dict[str, Any] = {"micro_batch_size": micro_batch_size, "consumed_samples": 0}
     return PlanIterator(range(10), ORDER, rank=0, world_size=1, **given, **options)
+
+
+def in_a_group(**options: Any) -> None:
+    """Read an iterator that keeps a ledger, in a process group of one rank."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    given: dict[str, Any] = {"micro_batch_size": 2, "consumed_samples": 0, "world_size": 2}
+    try:
+        next(PlanIterator(range(10), ORDER, rank=0, ledger="run.ledger", **given, **options))
+    finally:
+        dist.destroy_process_group()
 
 
 def provided(*others: Any, **args: Any) -> None:
@@ -41,7 +53,9 @@ def other_version() -> None:
 
 CASES: list[Case] = [
     ("a micro-batch of nothing", lambda: iterator(0)),
-    ("an iterator that keeps a ledger", lambda: iterator(ledger="run.ledger")),
+    ("a ledger of ranks that are no list", lambda: iterator(ledger="a", ledger_ranks=7)),
+    ("a ledger in a group of other ranks", in_a_group),
+    ("a ledger that this rank does not keep", lambda: in_a_group(ledger_ranks=[1, 2])),
     ("a state of something else", lambda: iterator().load_state({"model": 1})),
     ("a state of another version", other_version),
     ("a provider of a dataset without an order", lambda: datasets_provider(range(10))),  # type: ignore[arg-type]
