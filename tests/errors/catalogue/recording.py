@@ -123,7 +123,10 @@ def saved_by_the_first() -> None:
     """Save a state of a loader whose run another one has continued."""
     made, _resumed, batches = continued()
     next(batches)
-    made.state_dict()
+    try:
+        made.state_dict()
+    finally:
+        made.feed.forget()  # or the process's end would come upon the error once more
 
 
 CASES: list[Case] = [
