@@ -150,6 +150,9 @@ class Recorder:
         keeper = other_keeper(self.path, self)
         if keeper is not None and self._loaded is None:
             raise a_second(self.path)
+        for feed in list(_FEEDS):  # its loop may be left open, and what it has read comes first
+            if feed.recorder is keeper is not None:
+                feed.record()
         ledger = self._open()
         if self._unmarked:
             check_begins(plan, ledger.tail, self.path)

@@ -254,6 +254,30 @@ def test_a_loader_that_loads_a_state_follows_the_first(tmp_path: Path) -> None:
     check_steps(path, got + read(loader, 2))
 
 
+LEFT_OPEN = """
+import sys
+import indexplan as ip
+from indexplan_torch import PlanLoader
+plan = ip.Plan(ip.Shuffle(53, seed=3), batch_size=3)
+first, resumed = (PlanLoader(range(53), plan, ledger=sys.argv[1]) for _ in range(2))
+loop = iter(first)
+for step in range(5):
+    next(loop)
+    if step == 1:
+        state = first.state_dict()
+resumed.load_state_dict(state)
+next(iter(resumed))
+"""
+
+
+def test_what_a_loop_has_read_is_recorded_before_another_continues(tmp_path: Path) -> None:
+    """Though the loop is left open, as an interrupted trainer's; nothing is said at the end."""
+    command = [sys.executable, "-c", LEFT_OPEN, str(tmp_path / "run.ledger")]
+    assert "" == subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    account = ip.Ledger(tmp_path / "run.ledger").account()
+    assert (3, 3) == (account.num_steps, account.num_void_steps)
+
+
 AT_EXIT = """
 import sys
 import indexplan as ip
