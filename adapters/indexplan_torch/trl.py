@@ -45,6 +45,9 @@ class ReadPrompts(KeepState):
         A trainer with a map-style `train_dataset`. ReadPrompts extends its methods.
     order : Order
         The sequence in which each epoch reads the prompts, with as many samples as the dataset.
+    ledger : str, path-like, Ledger or False, optional
+        As for `PlanLoader`: where the run records which prompts its steps have read. A step of the
+        ledger is a global batch.
 
     Raises
     ------
@@ -62,7 +65,7 @@ class ReadPrompts(KeepState):
         trainer.train(resume_from_checkpoint=checkpoint)
     """
 
-    def __init__(self, trainer: Any, order: Order | Any) -> None:
+    def __init__(self, trainer: Any, order: Order | Any, *, ledger: Any = None) -> None:
         if not isinstance(order, Order):
             cure = "pass such as indexplan.Shuffle(len(dataset))"
             raise wrong("order", "an order of prompts", order, cure)
@@ -78,7 +81,7 @@ class ReadPrompts(KeepState):
         super().__init__(trainer)
         kind = type(trainer)
         trainer.__class__ = type(kind.__name__, (_Prompts, kind), {"__module__": kind.__module__})
-        trainer._plan_order = order  # noqa: SLF001 (our own)
+        trainer._plan_order, trainer._plan_ledger = order, ledger  # noqa: SLF001 (our own)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Let TRL generate when the loader yields a new global batch; it counts from the resume.
@@ -97,6 +100,7 @@ class _Prompts:
     num_generations: int
     num_iterations: int
     _plan_order: Order
+    _plan_ledger: Any
 
     def get_train_dataloader(self) -> PlanLoader:
         """Return a loader of the plan, over what TRL makes of the dataset, with its options."""
@@ -108,4 +112,4 @@ class _Prompts:
         )
         options: Any = {name: getattr(theirs, name) for name in _KEPT_FROM_THEIRS}
         again = self.num_iterations * self.args.steps_per_generation
-        return PlanLoader(theirs.dataset, plan, again=again, **options)
+        return PlanLoader(theirs.dataset, plan, again=again, ledger=self._plan_ledger, **options)

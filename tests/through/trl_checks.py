@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 os.environ.update(HF_HUB_OFFLINE="1")  # before transformers is imported, here and in ranks
@@ -63,7 +64,13 @@ def tokenizer_of(words: list[str]) -> tuple[Any, Any]:
 
 
 def trained(
-    folder: str, saved: int | None = None, *, kind: str = "grpo", planned: bool = True, **given: Any
+    folder: str,
+    saved: int | None = None,
+    *,
+    kind: str = "grpo",
+    planned: bool = True,
+    ledger: str | bool | None = None,
+    **given: Any,
 ) -> dict[str, Any]:
     """Train from prompts; tell the prompts of each step, and of each generation before which."""
     base, config = KINDS[kind]
@@ -99,7 +106,7 @@ def trained(
         processing_class=tokenizer,
     )
     if planned:
-        trainer.add_callback(ReadPrompts(trainer, ORDER))
+        trainer.add_callback(ReadPrompts(trainer, ORDER, ledger=ledger))
     trainer.train(resume_from_checkpoint=saved and f"{folder}/checkpoint-{saved}")
     ended = [trainer.state.global_step, trainer.state.max_steps, trainer.state.epoch]
     return {"dealt": dealt, "generated": generated, "ended": ended}
@@ -192,6 +199,49 @@ def test_it_resumes_inside_every_turn(whole: list[Any], folder: str, name: str) 
         assert deals[6:end] == together(ranks, "rloo")
         # 3 of the 12 steps of the first epoch are an update; the loop had fetched them together
         assert deals[9:end] == together(ranks, "accumulated")
+
+
+def keeping(folder: str) -> dict[str, Any]:
+    """Train with a ledger on two ranks, past a checkpoint that lies inside the second turn."""
+    saved = {"save_strategy": "steps", "save_steps": 5, "max_steps": 9}
+    return trained(folder, ledger=f"{folder}/run.ledger", **ON_TWO, **saved)
+
+
+def keeping_on(folder: str) -> list[Any]:
+    """Resume from that checkpoint without a ledger, then for good, and then with it, to the end."""
+    _, one = ON_OTHERS["one"]
+    with pytest.raises(ip.IndexPlanError) as refused:
+        trained(folder, 5, **one)
+    before = Path(folder, "run.ledger").read_bytes()
+    left = trained(folder, 5, ledger=False, max_steps=6, **one)
+    assert before == Path(folder, "run.ledger").read_bytes()
+    resumed = trained(folder, 5, ledger=f"{folder}/run.ledger", **one)
+    return [str(refused.value), left["dealt"], resumed["dealt"]]
+
+
+def test_a_ledger_has_each_global_batch_once(tmp_path: Any) -> None:
+    """After all steps that train on it; what was read past the checkpoint is void."""
+    ranks = run_ranks(f"{__name__}:keeping", 2, str(tmp_path), **ON_CPU)
+    kept = ip.Ledger(tmp_path / "run.ledger")
+    assert (2, 0) == (kept.step, kept.account().num_void_steps)
+    ((refused, left, resumed),) = run_ranks(f"{__name__}:keeping_on", 1, str(tmp_path), **ON_CPU)
+    assert refused.startswith("ledger must be passed to the loader, as the state is that of a run ")
+    deals = [batch for batch in global_batches() for _ in range(TURN)]
+    steps = [sum(step, []) for step in zip(*(rank["dealt"] for rank in ranks), strict=True)]
+    assert (deals[:9], deals[5:6], deals[5:]) == (steps, left, resumed)
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    assert ledger.verify().ok
+    read = [
+        [
+            prompt
+            for rank in range(ledger.at(step).plan.world_size or 0)
+            for prompt in ledger.batch(step, rank).tolist()
+        ]
+        for step in range(ledger.step)
+    ]
+    assert global_batches() == read
+    assert 1 == ledger.account().num_void_steps
+    assert [2, 1] == [ledger.at(step).plan.world_size for step in (0, 1)]
 
 
 def their_own(folder: str) -> list[Any]:
