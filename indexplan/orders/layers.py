@@ -102,9 +102,9 @@ class Layer(Order):
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         """Write the samples at some runs of positions to `out`, as `Order.fill` does."""
-        done = 0
-        for inner, lows, highs in self.inside(epoch, starts, stops):
-            until = done + int((highs - lows).sum())
+        runs, done = list(self.inside(epoch, starts, stops)), 0
+        for inner, lows, highs in runs:
+            until = len(out) if len(runs) == 1 else done + int((highs - lows).sum())
             self.order.fill(inner, lows, highs, out[done:until])
             done = until
         if self._renames:
