@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,20 +24,6 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise wrong(name, "True or False", value, "pass one of the two")
     return bool(value)
-
-
-def refuse_ledger(options: Mapping[str, Any]) -> None:
-    """Refuse a ledger for a loader whose framework's checkpoints ask for no state of it.
-
-    After a kill, steps up to the checkpoint could be missing from it, and nobody would know.
-    """
-    if options.get("ledger") is not None:
-        raise wrong(
-            "ledger",
-            "left out, as this loader is not asked for a state at a checkpoint",
-            options["ledger"],
-            "record there where the run stands: ip.Ledger(path).record(plan, cursor)",
-        )
 
 
 def check_by_index(dataset: Any) -> None:

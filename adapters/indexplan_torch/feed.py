@@ -163,14 +163,17 @@ class Feed:
         self.turn.number = self.coming
 
     def keep_ledger(self, ledger: Any) -> None:
-        """Write a ledger, starting with the next pass; False leaves that of a state."""
+        """Write a ledger, starting with the next pass; False leaves that of a state.
+
+        A Recorder is that of a loader that makes a new feed for each plan of its run.
+        """
         if ledger is False:
             self.leaves_ledger = True
             return
         if self.cuts.partial:
             cure = "leave one of them out, as a ledger has every step of a pass"
             raise wrong("partial", "False with a ledger", True, cure)
-        self.recorder = Recorder(ledger)
+        self.recorder = ledger if isinstance(ledger, Recorder) else Recorder(ledger)
         write_at_exit(self)
 
     def pin(self) -> Feed:

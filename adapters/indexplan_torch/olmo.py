@@ -9,16 +9,20 @@ import torch
 from olmo_core.data.collator import DataCollator
 from olmo_core.data.data_loader import TextDataLoaderBase
 
-from indexplan import Cursor, IndexPlanError, Order, Plan
+from indexplan import Cursor, IndexPlanError, Ledger, Order, Plan
 from indexplan.errors import as_integer, counted, integer, shown, wrong
-from indexplan_torch.arguments import count, refuse_ledger
+from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader
-from indexplan_torch.ranks import discover
+from indexplan_torch.ranks import discover, process_group_runs
+from indexplan_torch.recording import Recorder, refuse_unkept
 
 if TYPE_CHECKING:
+    import os
     from pathlib import Path
 
     from typing_extensions import Unpack
+
+    from indexplan_torch.feed import Feed
 
 __all__ = ["PlanDataLoader"]
 
@@ -59,6 +63,16 @@ class _Place(NamedTuple):
         return self._replace(step=num + (self.step or 0))
 
 
+class _Recorder(Recorder):
+    """Records what all ranks of a trainer read, of which some may read the same."""
+
+    def begin(self, plan: Plan, rank: int, together: tuple[int, ...]) -> None:
+        """Begin a pass; ranks that differ in tensor parallelism, say, begin it too."""
+        if process_group_runs() and torch.distributed.get_world_size() > 1:
+            together = tuple(range(torch.distributed.get_world_size()))
+        super().begin(plan, rank, together)
+
+
 class PlanDataLoader(TextDataLoaderBase):
     """A data loader for OLMo-core's Trainer that reads an order on any number of ranks.
 
@@ -92,13 +106,18 @@ class PlanDataLoader(TextDataLoaderBase):
         first samples, dropped, or filled with samples of this epoch again.
     lengths : array_like of int, shape (num_samples,), optional
         Tokens of each sample. Pass them for `global_num_tokens_in_batch` if the collator pads.
+    ledger : str, path-like, Ledger or False, optional
+        As for `PlanLoader`: the file in which the run records what its steps have read. Mock
+        batches, and those that you read by number, are not recorded, and an epoch can't start over.
+        Pass it on all ranks of the process group; the first of them writes.
     **options
         Options of DataLoader: num_workers, pin_memory and so on.
 
     Raises
     ------
     IndexPlanError
-        If a size or the rank is out of range, or an option belongs to the plan.
+        If a size or the rank is out of range, or an option belongs to the plan. In the loop, if the
+        run can't continue in the ledger.
 
     Notes
     -----
@@ -125,6 +144,7 @@ class PlanDataLoader(TextDataLoaderBase):
         fs_local_rank: int | None = None,
         remainder: Literal["carry", "drop", "pad"] = "carry",
         lengths: Any = None,
+        ledger: str | os.PathLike[str] | Ledger | Literal[False] | None = None,
         **options: Unpack[Options],
     ) -> None:
         rank, ranks = discover(dp_rank, dp_world_size)
@@ -143,12 +163,15 @@ class PlanDataLoader(TextDataLoaderBase):
             dp_rank=rank,
             fs_local_rank=fs_local_rank,
         )
-        refuse_ledger(options)
         self.dataset, self.lengths, self._options = dataset, lengths, options
         plan = Plan(order, world_size=ranks, global_batch_size=units, remainder=remainder)
         self._place = _Place.of(_with_steps(plan), 0)
         self._received: _Place | None = None
-        self._reading(plan.start, **options)  # refuses a dataset or an option at once
+        self._feed: Feed | None = None  # of what the loop reads, with a ledger
+        self._leaves_ledger = ledger is False
+        self._recorder = None if ledger in (None, False) else _Recorder(ledger)
+        # refuses a dataset or an option at once
+        self._reading(plan.start, ledger=self._recorder, **options)
 
     def _units(self, tokens: int) -> int:
         """Return the number of units in a global batch, or refuse its size."""
@@ -189,6 +212,10 @@ class PlanDataLoader(TextDataLoaderBase):
         units, (plan, epoch, _) = self._units(tokens), self._place
         if units != plan.global_batch_size:
             rest = _with_steps(plan.replace(global_batch_size=units)).resume(self._place.cursor)
+            self._record()
+            self._leave()
+            if self._recorder is not None:
+                self._recorder.change()
             self._place = _Place.of(rest, epoch)
             self._global_batch_size = units * self.sequence_length
             self.batches_processed = self.tokens_processed // self._global_batch_size
@@ -259,8 +286,13 @@ class PlanDataLoader(TextDataLoaderBase):
     def _iter_batches(self) -> Iterator[dict[str, Any]]:
         """Yield this rank's remaining batches of the epoch, even if their size is changed."""
         while self._place.steps_left:
+            self._record()  # what a loop that was left open has read
+            self._leave()
             place = self._place
-            batches = iter(self._reading(place.cursor, **self._options))
+            loader = self._reading(place.cursor, ledger=self._recorder, **self._options)
+            if self._recorder is not None:
+                self._feed = loader.feed
+            batches = iter(loader)
             for batch in batches:
                 self._received, self._place = place, place.after(1)
                 yield batch
@@ -308,15 +340,39 @@ class PlanDataLoader(TextDataLoaderBase):
 
     # --- the trainer's checkpoint
 
+    def _record(self) -> None:
+        """Record what the loop has received, if there is a ledger."""
+        if self._feed is not None:
+            self._feed.record()
+
+    def _leave(self) -> None:
+        """Record no more of what the loop reads now, as another comes."""
+        if self._feed is not None:
+            self._feed.forget()
+            self._feed = None
+
     def state_dict(self) -> dict[str, Any]:
-        """Return where the run stands, equal on all ranks; the trainer's checkpoint keeps it."""
-        return {
+        """Return where the run stands, equal on all ranks; the trainer's checkpoint keeps it.
+
+        Raises
+        ------
+        IndexPlanError
+            If the ledger's run stands elsewhere, as an epoch was left before its end.
+        """
+        cursor = self._place.cursor
+        state = {
             "version": STATE_VERSION,
-            "cursor": self._place.cursor.to_dict(),
+            "cursor": cursor.to_dict(),
             "epoch": self._place.epoch + 1,
             "tokens_processed": self.tokens_processed,
             "dataset_fingerprint": self._fingerprint,
         }
+        if self._recorder is not None:
+            self._record()
+            self._recorder.check_at(cursor)
+            if self._recorder.hash is not None:
+                state["ledger"] = self._recorder.hash
+        return state
 
     @property
     def _fingerprint(self) -> Any:
@@ -329,10 +385,11 @@ class PlanDataLoader(TextDataLoaderBase):
         Raises
         ------
         IndexPlanError
-            If it is not a state, or belongs to another order or dataset.
+            If it is not a state, or belongs to another order or dataset; or to a run with a ledger,
+            if there is none.
         """
         fields = {"version", "cursor", "epoch", "tokens_processed", "dataset_fingerprint"}
-        if not isinstance(state_dict, dict) or {*state_dict} != fields:
+        if not isinstance(state_dict, dict) or {*state_dict} - {"ledger"} != fields:
             is_dict = isinstance(state_dict, dict)
             got = f"a dict of {shown(list(state_dict))}" if is_dict else shown(state_dict)
             cure = "finish the run with the loader that it began with, or start another run"
@@ -347,6 +404,14 @@ class PlanDataLoader(TextDataLoaderBase):
         tokens = count("a state's tokens_processed", state_dict["tokens_processed"])
         epoch = self._number(state_dict["epoch"])
         rest = self._place.plan.resume(Cursor.from_dict(state_dict["cursor"]))
+        digest = state_dict.get("ledger")
+        if self._recorder is not None:
+            if not self._recorder.followed:  # else what was read since is void
+                self._record()
+            self._recorder.load(digest)
+        elif not self._leaves_ledger:
+            refuse_unkept(digest)
+        self._leave()
         self._place = _Place.of(rest, epoch)
         self._epoch, self._received = epoch + 1, None
         self.tokens_processed = tokens

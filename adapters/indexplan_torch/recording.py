@@ -83,6 +83,11 @@ class Recorder:
             raise wrong("a state's ledger", "the hash of a line", saved, cure)
         self._loaded, self._unmarked, self._begins = saved, saved is None, True
 
+    def change(self) -> None:
+        """Continue where the run stands, with another plan at the next pass."""
+        if not self._begins:
+            self.load(self.hash)
+
     def begin(self, plan: Plan, rank: int, together: tuple[int, ...]) -> None:
         """Begin a pass where a plan starts, before any of it is read.
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import count, islice, takewhile
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 import indexplan as ip
 from benchmarks.measure.fresh import run_fresh
 from benchmarks.torture.through import Leg, Steps, in_processes
+from tests.trainers.ranks import run_ranks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of OLMo-core, about what is not installed
@@ -80,21 +81,30 @@ def fit(leg: Leg, callbacks: Callable[[], dict[str, Callback]]) -> Steps:
 
 
 def loader_of_ranks(leg: Leg, work_dir: Path) -> PlanDataLoader:
-    """Return a loader that finds the ranks of the process group."""
+    """Return a loader that finds the ranks of the process group, and keeps a ledger."""
     ranks: dict[str, Any] = {"dp_world_size": None, "dp_rank": None}
+    assert leg.save is not None
+    ranks["ledger"] = leg.save.parent / "run.ledger"
     order = ip.Shuffle(leg.samples, seed=1)
     size = leg.global_batch * LENGTH
     return loader(order, global_batch_size=size, work_dir=work_dir, **ranks)
 
 
-def legs(folder: str, jobs: list[tuple[int, int]], samples: int, callbacks: str) -> list[list[int]]:
-    """Train jobs of (ranks, steps) one after another; return the samples of each optimizer step."""
+def legs(folder: str, jobs: list[list[int]], samples: int, callbacks: str) -> list[list[int]]:
+    """Train jobs of (ranks, steps) one after another; return the samples of each optimizer step.
+
+    A third number is that of the job from whose checkpoint one goes on, in place of the last.
+    """
     ip.Plan(ORDER, world_size=1, batch_size=2).batch(0, step=0, rank=0)  # compiled before the forks
     train = partial(
         fit, callbacks={"none": dict, "sized": sized, "scheduled": scheduled}[callbacks]
     )
-    steps, checkpoint = [], None
-    for number, (world_size, num_steps) in enumerate(jobs):
+    steps: list[list[int]] = []
+    checkpoint = None
+    for number, (world_size, num_steps, *loads) in enumerate(jobs):
+        for load in loads:
+            checkpoint = Path(folder, f"checkpoint-{load}")
+            steps = steps[: sum(job[1] for job in jobs[: load + 1])]
         save = Path(folder, f"checkpoint-{number}")
         made = [
             Leg(rank, world_size, num_steps, checkpoint, save, samples, 12)
@@ -108,13 +118,27 @@ def legs(folder: str, jobs: list[tuple[int, int]], samples: int, callbacks: str)
 
 
 def trained_in_legs(
-    folder: Path, jobs: list[tuple[int, int]], samples: int = 50, callbacks: str = "none"
+    folder: Path, jobs: list[tuple[int, ...]], samples: int = 50, callbacks: str = "none"
 ) -> list[list[int]]:
-    """Return what `legs` does in a fresh process, from which ranks may be forked."""
+    """Return what `legs` does in a fresh process, from which ranks may be forked.
+
+    What the trainer has read is what the ledger tells.
+    """
     job = "tests.through.olmo_checks.legs"
     steps: list[list[int]] = run_fresh(
         job, str(folder), jobs, samples, callbacks, seconds=900, OMP_NUM_THREADS="1"
     )
+    ledger = ip.Ledger(folder / "run.ledger")
+    assert ledger.verify().ok
+    told = [
+        [
+            sample
+            for rank in range(ledger.at(step).plan.world_size or 0)
+            for sample in ledger.batch(step, rank).tolist()
+        ]
+        for step in range(ledger.step)
+    ]
+    assert steps == told
     return steps
 
 
@@ -129,8 +153,10 @@ def check(steps: list[list[int]], sizes: list[int], samples: int = 50) -> None:
 def test_the_trainer_resumes_at_every_kind_of_place(tmp_path: Path) -> None:
     """Before the first step, inside an epoch, after its last step, and in the one after."""
     # epochs of 50 samples in steps of 12: 5 steps, then 4
-    steps = trained_in_legs(tmp_path, [(4, 0), (3, 2), (2, 3), (4, 0), (3, 1), (1, 3), (2, 0)])
-    check(steps, [12] * 9)
+    returns = 3, 3, 1
+    jobs = [(4, 0), (3, 2), (2, 2), returns, (4, 0), (3, 1), (1, 3), (2, 0)]
+    check(trained_in_legs(tmp_path, jobs), [12] * 9)
+    assert 2 == ip.Ledger(tmp_path / "run.ledger").account().num_void_steps
 
 
 def sized() -> dict[str, Callback]:
@@ -162,17 +188,30 @@ def test_olmos_batch_size_scheduler(tmp_path: Path) -> None:
 
 @dataclass
 class History:
-    """Loops as the Trainer makes them, on ranks and with sizes that a random stream draws."""
+    """Loops as the Trainer makes them, on ranks and with sizes that a random stream draws.
+
+    With a ledger, they also return to earlier states, and the ledger tells what each step has read.
+    """
 
     random: Random
     order: ip.Order
     remainder: Any
+    ledger: Path | None = None
+    steps: list[list[list[int]]] = field(default_factory=list)  # that count, by rank
+    written: list[list[list[int]]] = field(default_factory=list)  # that the ledger counts
+    num_void: int = 0
+    least: int = 1  # the size of the smallest global batch that may come
+    saved: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def run(self) -> int:
+    def run(self) -> None:
         """Run a few jobs; raise where a step reads other than what comes next."""
-        self.epoch, self.position, self.read, state = 1, 0, 0, None
-        for _ in range(self.random.randint(1, 5)):
-            self.world_size = self.random.randint(1, 4)
+        self.epoch, self.position, state = 1, 0, None
+        num = self.random.randint(1, 5)
+        for job in range(num):
+            if self.ledger and self.saved:
+                state, self.epoch, self.position, self.least, steps = self.random.choice(self.saved)
+                self.steps = [*steps]
+            self.world_size = self.random.choice([num for num in range(1, 5) if self.sizes(num)])
             size = self.size() * LENGTH
             self.ranks = [
                 loader(
@@ -181,26 +220,52 @@ class History:
                     dp_world_size=self.world_size,
                     dp_rank=rank,
                     remainder=self.remainder,
+                    ledger=self.ledger,
                 )
                 for rank in range(self.world_size)
             ]
             for each in self.ranks if state else []:
                 each.load_state_dict(state)
-            self.steps = self.random.randint(0, 12)
+            self.left = self.random.randint(int(self.ledger is not None and job + 1 == num), 12)
             while self.fit_epoch():
                 pass
-            state, *others = [each.state_dict() for each in self.ranks]
-            assert all(state == other for other in others)
-        return self.read
+            state = self.save()
+        if self.ledger:
+            self.compare_ledger(ip.Ledger(self.ledger))
+
+    def save(self) -> Any:
+        """Return the state, equal on all ranks."""
+        state, *others = [each.state_dict() for each in self.ranks]
+        assert all(state == other for other in others)
+        self.saved.append((state, self.epoch, self.position, self.least, [*self.steps]))
+        return state
+
+    def compare_ledger(self, ledger: ip.Ledger) -> None:
+        """Compare each step of each rank with what the ledger tells."""
+        assert ledger.verify().ok, str(ledger.verify())
+        assert len(self.steps) == ledger.step
+        for step, ranks in enumerate(self.steps):
+            assert len(ranks) == ledger.at(step).plan.world_size
+            assert ranks == [ledger.batch(step, rank).tolist() for rank in range(len(ranks))]
+        # a state that counts again has void steps too
+        assert self.num_void <= ledger.account().num_void_steps
 
     def size(self) -> int:
-        """Draw a global batch, in samples; it fits into an epoch, so that "drop" has steps."""
-        most = self.order.num_samples // self.world_size
-        return self.world_size * self.random.randint(1, min(most, 9))
+        """Draw a global batch, in samples."""
+        size = self.random.choice(self.sizes(self.world_size))
+        if self.ledger and self.remainder == "drop":
+            self.least = size  # what larger batches drop at an epoch's end, smaller ones could read
+        return size
+
+    def sizes(self, world_size: int) -> list[int]:
+        """Return the global batches of some ranks; they fit into an epoch: "drop" has steps."""
+        most = self.order.num_samples // world_size
+        sizes = [world_size * each for each in range(1, min(most, 9) + 1)]
+        return [size for size in sizes if size >= self.least]
 
     def fit_epoch(self) -> bool:
         """Do what `Trainer._fit_epoch` does; return whether the job continues."""
-        if self.steps == 0:
+        if self.left == 0:
             return False
         for each in self.ranks:
             each.reshuffle(self.epoch)
@@ -218,9 +283,13 @@ class History:
                 assert [None] * len(batches) == batches
                 break
             self.compare([numbers(batch) for batch in batches if batch])
-            self.steps -= 1
-            if self.steps == 0:
+            self.left -= 1
+            if self.left == 0:
                 return False
+            if self.ledger and self.random.random() < 0.2:
+                self.save()
+            if self.ledger and self.random.random() < 0.1:
+                self.ranks[0].get_mock_batch()
         self.epoch += 1
         if self.remainder == "drop":
             self.position = 0
@@ -243,7 +312,15 @@ class History:
             expected = [int(self.order.take(epoch, at, at + 1)[0]) for epoch, at in places]
         assert expected == sum(ranks, [])
         self.position += size
-        self.read += size
+        if self.ledger and self.steps != self.written:  # a ledger returns where a pass begins
+            both = zip(self.steps, self.written, strict=False)
+            self.num_void += len(self.written) - sum(1 for _ in takewhile(_same, both))
+        self.steps.append(ranks)
+        self.written = [*self.steps]
+
+
+def _same(pair: tuple[Any, Any]) -> bool:
+    return bool(pair[0] == pair[1])
 
 
 @pytest.mark.parametrize("number", range(120))
@@ -252,6 +329,144 @@ def test_histories(number: int) -> None:
     random = Random(f"olmo {number}")  # noqa: S311 (for a history that comes again)
     order = ip.Shuffle(random.randint(4, 60), random.randrange(2**64))
     History(random, order, random.choice(["carry", "carry", "drop"])).run()
+
+
+@pytest.mark.parametrize("number", range(80))
+def test_histories_with_a_ledger(number: int, tmp_path: Path) -> None:
+    """It has each step that counts, with what each rank has read, and as many void ones."""
+    random = Random(f"olmo, with a ledger {number}")  # noqa: S311 (for a history that comes again)
+    order = ip.Shuffle(random.randint(4, 60), random.randrange(2**64))
+    remainder = random.choice(["carry", "carry", "drop"])
+    History(random, order, remainder, tmp_path / "run.ledger").run()
+
+
+# --- a ledger, where the loop is another than the Trainer's
+
+
+def read(ours: PlanDataLoader, num: int) -> list[list[int]]:
+    """Return the samples of some more steps of the epoch."""
+    return [numbers(batch) for batch in islice(ours, num)]
+
+
+def test_a_state_of_a_run_with_a_ledger_needs_it(tmp_path: Path) -> None:
+    """Or it is left for good; a state without one starts another ledger where it stands."""
+    path = tmp_path / "run.ledger"
+    ours = loader(ledger=path, global_batch_size=4 * LENGTH)
+    ours.reshuffle()
+    read(ours, 2)
+    state = ours.state_dict()
+    assert ip.Ledger(path).hash == state["ledger"]
+    without, left = (loader(global_batch_size=4 * LENGTH, ledger=each) for each in (None, False))
+    before = without.state_dict()
+    refuses(
+        "ledger must be passed to the loader, as the state is that of a run which keeps one; got "
+        "none; pass ledger=, where the run's file is, or ledger=False to go on without it for good",
+        lambda: without.load_state_dict(state),
+    )
+    assert before == without.state_dict()
+    left.load_state_dict(state)
+    left.reshuffle()
+    read(left, 1)
+    state = left.state_dict()
+    assert "ledger" not in state
+    ours.load_state_dict(state)
+    ours.reshuffle()
+    with pytest.raises(ip.IndexPlanError, match="load a state that was saved with this ledger"):
+        read(ours, 1)
+    new = loader(ledger=tmp_path / "new.ledger", global_batch_size=4 * LENGTH)
+    new.load_state_dict(state)
+    new.reshuffle()
+    batches = read(new, 2)
+    ledger = ip.Ledger(tmp_path / "new.ledger")
+    assert batches == [ledger.batch(step, 0).tolist() for step in range(2)]
+
+
+def test_an_epoch_starts_over_only_without_a_ledger(tmp_path: Path) -> None:
+    """Nor may it be left; the ledger keeps what was read, and the run goes on from a state."""
+    path = tmp_path / "run.ledger"
+    ours = loader(ledger=path, global_batch_size=12 * LENGTH)
+    ours.reshuffle()
+    steps = read(ours, 3)
+    state, before = ours.state_dict(), path.read_bytes()
+    for epoch, place in ((1, "epoch 0, sub-epoch 0, step 0, position 0"), (3, "epoch 2, ")):
+        ours.reset()
+        ours.reshuffle(epoch)
+        stands = "must begin where the run in .* stands, at epoch 0, sub-epoch 0, step 3, position"
+        with pytest.raises(ip.IndexPlanError, match=f"a pass {stands} 36; got {place}"):
+            read(ours, 1)
+        with pytest.raises(ip.IndexPlanError, match="a state must be saved where the run in"):
+            ours.state_dict()
+    assert before == path.read_bytes()
+    ours.load_state_dict(state)
+    ours.reshuffle()
+    steps += read(ours, 9)
+    ledger = ip.Ledger(path)
+    assert steps == [ledger.batch(step, 0).tolist() for step in range(5)]
+    assert 0 == ledger.account().num_void_steps
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_loops_that_are_left_open_are_recorded(num_workers: int, tmp_path: Path) -> None:
+    """By the next loop, by a size and by a state, once each, whatever workers have drawn."""
+    path = tmp_path / "run.ledger"
+    ours = loader(ledger=path, global_batch_size=4 * LENGTH, num_workers=num_workers)
+    ours.reshuffle()
+    loops, steps = [], []
+    for size in (4, 6, 6, 5):
+        ours.global_batch_size = size * LENGTH
+        loops.append(iter(ours))
+        steps += [numbers(next(loops[-1])) for _ in range(2)]
+    ours.state_dict()
+    steps.append(numbers(next(loops[-1])))
+    for loop in loops:
+        loop.close()
+    ledger = ip.Ledger(path)
+    assert steps == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
+    assert 3 == len({ledger.at(step).plan.global_batch_size for step in range(ledger.step)})
+
+
+def test_a_loop_that_another_has_followed_counts_no_more(tmp_path: Path) -> None:
+    """What it reads beside the other is not recorded, and no state is saved there."""
+    ours = loader(ledger=tmp_path / "run.ledger", global_batch_size=4 * LENGTH)
+    ours.reshuffle()
+    first = iter(ours)
+    next(first)
+    second = iter(ours)
+    next(second)
+    ours.state_dict()
+    for _ in range(3):
+        next(first)
+    first.close()
+    with pytest.raises(ip.IndexPlanError, match="a state must be saved where the run in"):
+        ours.state_dict()
+    assert 2 == ip.Ledger(tmp_path / "run.ledger").step
+
+
+def beside_each_other(folder: str) -> list[Any]:
+    """Read on four ranks, of which two each differ only in tensor parallelism."""
+    torch.distributed.init_process_group("gloo")
+    ours = loader(
+        dp_world_size=2,
+        dp_rank=torch.distributed.get_rank() // 2,
+        ledger=f"{folder}/run.ledger",
+    )
+    ours.reshuffle()
+    steps = read(ours, 1)
+    ours.global_batch_size = 10 * LENGTH
+    steps += read(ours, 1)
+    state = ours.state_dict()
+    torch.distributed.barrier()  # the store is rank 0's
+    return [state, steps]
+
+
+def test_ranks_that_read_the_same_are_recorded_once(tmp_path: Path) -> None:
+    """One of all writes, and all have the hash."""
+    told = run_ranks(f"{__name__}:beside_each_other", 4, str(tmp_path))
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    assert 2 == ledger.step
+    for rank, (state, steps) in enumerate(told):
+        assert ledger.hash == state["ledger"]
+        assert steps == [ledger.batch(step, rank // 2).tolist() for step in range(2)]
 
 
 # --- what else a loader has
