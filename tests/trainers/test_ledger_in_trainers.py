@@ -34,9 +34,9 @@ class Rows(torch.utils.data.Dataset[Any]):
         return {"x": torch.tensor([float(index)])}
 
 
-def loader(folder: Path, plan: ip.Plan) -> PlanLoader:
-    """Make the loader of a process."""
-    return PlanLoader(Rows(), plan, ledger=folder / "run.ledger")
+def loader(folder: Path, plan: ip.Plan, ledger: Any) -> PlanLoader:
+    """Make the loader of a process; None and False are passed as they are."""
+    return PlanLoader(Rows(), plan, ledger=ledger and folder / ledger)
 
 
 def samples(batch: dict[str, Any]) -> list[int]:
@@ -62,7 +62,11 @@ class Module(pl.LightningModule):
 
 
 def by_lightning(
-    folder: Path, plan: ip.Plan, checkpoint: str | None, stop: int | None
+    folder: Path,
+    plan: ip.Plan,
+    checkpoint: str | None,
+    stop: int | None,
+    ledger: Any = "run.ledger",
 ) -> list[list[int]]:
     """Train; checkpoints are written every 15 steps."""
     module = Module(stop)
@@ -79,7 +83,7 @@ def by_lightning(
     )
     path = folder / "kept-step=15.ckpt" if checkpoint else None
     try:
-        trainer.fit(module, loader(folder, plan), ckpt_path=path)
+        trainer.fit(module, loader(folder, plan, ledger), ckpt_path=path)
     except (KeyboardInterrupt, SystemExit):
         assert stop
     return module.read
@@ -103,13 +107,17 @@ class Model(PreTrainedModel):
 
 
 def by_hf_trainer(
-    folder: Path, plan: ip.Plan, checkpoint: str | None, stop: int | None
+    folder: Path,
+    plan: ip.Plan,
+    checkpoint: str | None,
+    stop: int | None,
+    ledger: Any = "run.ledger",
 ) -> list[list[int]]:
     """Train; checkpoints are written every 15 steps."""
 
     class Own(Trainer):
         def get_train_dataloader(self) -> Any:
-            return loader(folder, plan)
+            return loader(folder, plan, ledger)
 
     model = Model(stop)
     options: Any = {"save_steps": SAVED, "num_train_epochs": EPOCHS, "report_to": []}
@@ -127,11 +135,15 @@ def by_hf_trainer(
 
 
 def by_accelerate(
-    folder: Path, plan: ip.Plan, checkpoint: str | None, stop: int | None
+    folder: Path,
+    plan: ip.Plan,
+    checkpoint: str | None,
+    stop: int | None,
+    ledger: Any = "run.ledger",
 ) -> list[list[int]]:
     """Train; the loop saves after 15 steps."""
     accelerator = Accelerator(cpu=True)
-    prepared = prepare(accelerator, loader(folder, plan))
+    prepared = prepare(accelerator, loader(folder, plan, ledger))
     if checkpoint:
         accelerator.load_state(folder / "accelerate")
 
@@ -142,11 +154,15 @@ def by_accelerate(
 
 
 def by_fabric(
-    folder: Path, plan: ip.Plan, checkpoint: str | None, stop: int | None
+    folder: Path,
+    plan: ip.Plan,
+    checkpoint: str | None,
+    stop: int | None,
+    ledger: Any = "run.ledger",
 ) -> list[list[int]]:
     """Train; the loop saves after 15 steps."""
     fabric = Fabric(accelerator="cpu", devices=1)
-    ours = loader(folder, plan)
+    ours = loader(folder, plan, ledger)
     batches = fabric.setup_dataloaders(ours)
     if checkpoint:
         ours.load_state_dict(fabric.load(folder / "fabric.ckpt")["loader"])
@@ -201,3 +217,20 @@ def test_a_resumed_training_can_be_asked(train: Any, name: str, tmp_path: Path) 
         assert not {sample for batch in rest for sample in batch} & set(GONE)
     if name == "without steps":
         assert 10 == left_out
+
+
+@pytest.mark.parametrize("train", [by_lightning, by_hf_trainer, by_accelerate, by_fabric])
+def test_a_checkpoint_of_a_run_with_a_ledger_needs_it(train: Any, tmp_path: Path) -> None:
+    """The trainer passes the error on, reads nothing, and goes on where the ledger is left."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        train(tmp_path, PLAN, None, STOPPED)
+        before = (tmp_path / "run.ledger").read_bytes()
+        with pytest.raises(
+            ip.IndexPlanError, match="as the state is that of a run which keeps one"
+        ):
+            train(tmp_path, PLAN, "the first", 0, ledger=None)
+        rest = train(tmp_path, PLAN, "the first", None, ledger=False)
+    whole = [PLAN.replace(world_size=1).batch(1, step=step, rank=0) for step in range(4, 11)]
+    assert [batch.tolist() for batch in whole] == rest[:7]
+    assert before == (tmp_path / "run.ledger").read_bytes()
