@@ -66,6 +66,14 @@ def of_another_process() -> None:
         first(made)
 
 
+def saved_in_a_fork() -> None:
+    """Save a state in a process that has not begun."""
+    made = kept()
+    first(made)
+    with patch.object(os, "getpid", return_value=1):
+        made.state_dict()
+
+
 def again_and_again() -> None:
     """Read one pass in every epoch, as overfit_batches does."""
     kept().feed.pin()
@@ -148,6 +156,7 @@ CASES: list[Case] = [
     ("a start where the run never stood", never_there),
     ("a return to a line with a start elsewhere", elsewhere),
     ("a ledger of another process", of_another_process),
+    ("a state of another process", saved_in_a_fork),
     ("a ledger of another loader's batches", by_another_loader),
     ("a second rank before the first", lambda: first(kept(rank=1, world_size=2))),
 ]
