@@ -6,15 +6,17 @@ run has consumed. That count is a place in a plan, so nothing else has to be kep
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from indexplan import IndexPlanError, Order
+from indexplan import IndexPlanError, Ledger, Order
 from indexplan.errors import shown, wrong
 from indexplan_torch.endless import PlanIterator
 from indexplan_torch.loader import Options
+from indexplan_torch.megatron_ledgers import keeping, load_saved
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -53,6 +55,7 @@ def datasets_provider(
     test: Pair | None = None,
     *,
     args: Any = None,
+    ledger: str | os.PathLike[str] | Ledger | Literal[False] | None = None,
     **options: Unpack[Options],
 ) -> Callable[..., tuple[Any, ...]]:
     """Return what Megatron's `pretrain` takes as its provider of datasets, under external loaders.
@@ -74,8 +77,13 @@ def datasets_provider(
         With `micro_batch_size`, `consumed_train_samples`, `consumed_valid_samples` and
         `num_workers`; `eval_micro_batch_size` and `eval_global_batch_size` if evaluation has
         others; `global_batch_size` under `full_validation`; that, `iteration` and
-        `phase_transition_iterations` if there are phases. If left out, what
-        `megatron.training.get_args()` returns when Megatron calls the provider.
+        `phase_transition_iterations` if there are phases; `dataloader_save` and `iteration` with a
+        ledger. If left out, what `megatron.training.get_args()` returns when Megatron calls the
+        provider.
+    ledger : str, path-like, Ledger or False, optional
+        The file in which the training records what it has read, as for `PlanIterator`. It needs
+        `--dataloader-save`: Megatron's checkpoints then hold the ledger's hash, with which the
+        provider continues.
     **options
         DataLoader's own. num_workers is that of `args` unless it is given.
 
@@ -84,8 +92,9 @@ def datasets_provider(
     IndexPlanError
         If a pair is none. When Megatron calls it: if `--dataloader-type` is not external; if
         valid or test do not fit `--full-validation` and `--multiple-validation-sets`; if there are
-        phases and the global batch size has changed; or without args, if megatron.training cannot
-        be imported.
+        phases and the global batch size has changed; with a ledger, if there are phases or virtual
+        stages, or checkpoints do not save its hash; or without args, if megatron.training cannot be
+        imported.
     """
     _check_pairs("train", [train])
     _check_pairs("valid", valid if isinstance(valid, list) else [] if valid is None else [valid])
@@ -93,11 +102,12 @@ def datasets_provider(
 
     def provider(
         _: Any = None,
-        vp_stage: int | None = None,  # noqa: ARG001 (Megatron asks for a parameter of this name)
+        vp_stage: int | None = None,
     ) -> tuple[Any, ...]:
         asked = _args() if args is None else args
         _check_args(asked)
         _check_evaluated(asked, valid, test)
+        kept = keeping(ledger, asked, vp_stage)
         consumed_in_phase = _consumed_in_phase(asked)
         from megatron.core import parallel_state
 
@@ -107,8 +117,8 @@ def datasets_provider(
         size = asked.micro_batch_size
         evaluated = getattr(asked, "eval_micro_batch_size", None) or size
 
-        def read(pair: Pair | None, size: int, consumed: int) -> PlanIterator | None:
-            given = {"micro_batch_size": size, "consumed_samples": consumed, **ours}
+        def read(pair: Pair | None, size: int, consumed: int, **more: Any) -> PlanIterator | None:
+            given = {"micro_batch_size": size, "consumed_samples": consumed, **ours, **more}
             return None if pair is None else PlanIterator(*pair, **given)
 
         def read_whole(pair: Any) -> _Whole:
@@ -121,7 +131,10 @@ def datasets_provider(
             validating: Any = read(valid, evaluated, asked.consumed_valid_samples)  # type: ignore[arg-type]
         else:
             validating = [*map(read_whole, valid)] if isinstance(valid, list) else read_whole(valid)
-        return read(train, size, consumed_in_phase), validating, read(test, evaluated, 0)
+        training = read(train, size, consumed_in_phase, **kept)
+        if training is not None and kept["ledger"] is not False:
+            load_saved(training, ledger, asked)
+        return training, validating, read(test, evaluated, 0)
 
     provider.is_distributed = True  # type: ignore[attr-defined]  # Megatron reads it
     return provider

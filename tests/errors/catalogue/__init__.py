@@ -328,6 +328,13 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise PlanFileError(place.path, 'must be a Lance dataset', f",
     ): "takes pylance: tests/shards/library_checks.py",
     **{
+        ("adapters/indexplan_torch/megatron_ledgers.py", *where): _OF_MEGATRON
+        for where in [
+            ("load_saved", "raise wrong('consumed_train_samples', rule, consumed, cure)"),
+            ("_saved", "raise IndexPlanError(f'states of a loader in {folder}', 'mus"),
+        ]
+    },
+    **{
         ("adapters/indexplan_torch/megatron_samples.py", *where): _OF_MEGATRON
         for where in [
             ("Samples.__init__", "raise wrong('indexed', rule, each, cure)"),

@@ -39,6 +39,12 @@ def provided(*others: Any, **args: Any) -> None:
     datasets_provider(PAIR, *others, args=argparse.Namespace(**args))([10, 0, 0])
 
 
+def kept(vp_stage: int | None = None, **args: Any) -> None:
+    """Call the provider of a run with a ledger, for a virtual pipeline stage."""
+    provider = datasets_provider(PAIR, args=argparse.Namespace(**args), ledger="run.ledger")
+    provider([10, 0, 0], vp_stage=vp_stage)
+
+
 def without_megatron() -> None:
     """Ask for Megatron's arguments where nobody can import it."""
     with patch.dict(sys.modules, {"megatron.training": None}):
@@ -76,6 +82,12 @@ CASES: list[Case] = [
             global_batch_size=24,
             phase_transition_iterations=[2],
         ),
+    ),
+    ("a ledger whose hash Megatron does not save", kept),
+    ("a ledger of virtual stages", lambda: kept(0, dataloader_save="here")),
+    (
+        "a ledger of phases",
+        lambda: kept(dataloader_save="here", phase_transition_iterations=[2]),
     ),
     ("a provider without Megatron or its numbers", without_megatron),
 ]
