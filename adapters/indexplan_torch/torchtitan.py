@@ -117,7 +117,7 @@ class PlanDataLoader(BaseDataLoader):
 
         def to_dict(self) -> dict[str, Any]:
             """Return what torchtitan logs: of the dataset its type, as its content may be large."""
-            path = getattr(self.ledger, "path", self.ledger)
+            path: Any = getattr(self.ledger, "path", self.ledger)
             ledger = os.fspath(path) if isinstance(path, str | os.PathLike) else path
             named = replace(self, dataset=type(self.dataset).__name__, ledger=ledger)
             found: dict[str, Any] = BaseDataLoader.Config.to_dict(named)
