@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
-from indexplan import IndexPlanError, Plan
+from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import counted, shown
 from indexplan_torch import callers
 from indexplan_torch.drawn import (
@@ -251,6 +251,17 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
             feed = feed.pin()  # overfit_batches: the same batches in every epoch
         self.feed = feed
         self.sampler = PlanView(feed)
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the run stands, counted in batches that the loop received; equal on all ranks.
+
+        Raises
+        ------
+        IndexPlanError
+            If a loader has drawn batches ahead, and it's unknown how many.
+        """
+        return self.feed.cursor()
 
     @property
     def batch_size(self) -> int:  # type: ignore[override]

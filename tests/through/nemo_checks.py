@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 import indexplan as ip
 from benchmarks.measure.fresh import run_fresh
 from benchmarks.torture.through import Leg, in_processes
+from tests.support.ledger_histories import Listed
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of AutoModel, about what is not installed
@@ -95,12 +96,17 @@ def test_more_ranks_want_a_file_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(60))
-def test_histories(number: int) -> None:
-    """Each optimizer step reads the run's next places, whatever ranks, batches and stops."""
+def test_histories(number: int, tmp_path: Path) -> None:
+    """Each optimizer step reads the run's next places, whatever ranks, batches and stops.
+
+    A ledger is kept by hand, as its page says: it has each micro-batch once.
+    """
     random = Random(f"nemo {number}")  # noqa: S311 (for a history that comes again)
     order = ip.Shuffle(random.randint(5, 60), random.randrange(2**64))
-    places, files, scheduled = stream(order), [], None
+    checkpoints: list[Any] = [([], None, 0, None, [])]
     for _ in range(random.randint(1, 5)):
+        files, scheduled, place, kept, listed = random.choice(checkpoints[-3:])
+        places = islice(stream(order), place, None)
         world_size, batch_size = random.randint(1, 4), random.randint(1, 4)
         global_batch = world_size * batch_size * random.randint(1, 4)
         sizes = {"local_batch_size": batch_size, "dp_size": world_size}
@@ -114,22 +120,35 @@ def test_histories(number: int) -> None:
                 made.load_state_dict(files[rank % len(files)])
                 schedule.load_state_dict(scheduled)
             ranks.append(schedule)
+        ledger = ip.Ledger(tmp_path / "run.ledger")
+        plan = ip.Plan(order, world_size=world_size, batch_size=batch_size, remainder="carry")
+        if kept is None:
+            ledger.begin(plan)
+        else:
+            ledger.begin(plan.resume(kept[0]), kept[1])
         stop = ranks[0].step + random.randint(1, 9)
         loops = [trained_until(schedule, stop) for schedule in ranks]
         for steps in zip(*loops, strict=True):
-            read = sorted(sum(steps, []))
+            read = sorted(sum(sum(steps, []), []))
             assert len(read) <= global_batch
             assert sorted(next(places) for _ in read) == read
-            files = [schedule.dataloader.state_dict() for schedule in ranks]
-            scheduled = ranks[0].state_dict()
+            place += len(read)
+            listed = listed + [[*batches] for batches in zip(*steps, strict=True)]
+            if random.random() < 0.5 or ranks[0].step + 1 >= stop:
+                files = [schedule.dataloader.state_dict() for schedule in ranks]
+                cursor = ranks[0].dataloader.batch_sampler.cursor
+                ledger.record(plan, cursor)
+                kept = cursor, ledger.hash
+                checkpoints.append((files, ranks[0].state_dict(), place, kept, listed))
+        Listed(steps=checkpoints[-1][-1]).check(ip.Ledger(ledger.path), order.num_samples)
 
 
 def trained_until(schedule: StepScheduler, stop: int) -> Any:
-    """Yield the samples of each step, as the recipe's loop takes them."""
+    """Yield the micro-batches of each step, as the recipe's loop takes them."""
     for epoch in schedule.epochs:
         schedule.set_epoch(epoch)
         for batches in schedule:
-            yield [sample for batch in batches for sample in batch.tolist()]
+            yield [batch.tolist() for batch in batches]
             if schedule.step + 1 >= stop:
                 return
 
@@ -140,7 +159,8 @@ def test_workers_have_to_stay_as_many() -> None:
     first = loader(order, 0, 1, num_workers=1)
     batches = iter(first)
     read = [next(batches).tolist() for _ in range(3)]
-    state = first.state_dict()
+    state, cursor = first.state_dict(), first.batch_sampler.cursor
+    assert ip.Plan(order, world_size=1, batch_size=2).cursor(epoch=0, step=3) == cursor
     again = loader(order, 0, 1, num_workers=1)
     again.load_state_dict(state)
     read += [batch.tolist() for batch in again]
