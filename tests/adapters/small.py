@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from hypothesis import strategies as st
 from torch.utils.data import Dataset
 
 import indexplan as ip
@@ -58,3 +59,13 @@ def refused(loader: Iterable[Any], kind: type[Exception] = ip.IndexPlanError) ->
             error.__cause__.with_traceback(None)
         return error.with_traceback(None)
     raise AssertionError("it was read")
+
+
+def drawn_actions(draw: st.DrawFn, number: int) -> tuple[int | str, ...]:
+    """Draw what a numbered leg does; the states that it saves have its number in their names."""
+    actions: list[int | str] = []
+    for part in range(draw(st.integers(1, 3))):
+        actions += [draw(st.integers(1, 9)), f"{number}.{part}"]
+    if draw(st.booleans()):
+        actions.append(draw(st.integers(1, 9)))  # read, and not saved
+    return tuple(actions)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
+from tests.adapters.small import drawn_actions
 from tests.support.ledger_histories import Leg, Listed, act
 
 PLAN = ip.Plan(ip.Shuffle(53, seed=3), batch_size=3)
@@ -54,13 +55,9 @@ def histories(draw: st.DrawFn) -> tuple[ip.Plan, list[Leg]]:
     legs = []
     for number in range(draw(st.integers(1, 4))):
         load = draw(st.sampled_from(names)) if names else None
-        actions: list[int | str] = []
-        for part in range(draw(st.integers(1, 3))):
-            names.append(f"{number}.{part}")
-            actions += [draw(st.integers(1, 9)), names[-1]]
-        if draw(st.booleans()):
-            actions.append(draw(st.integers(1, 9)))  # read, and not saved
-        legs.append(Leg(draw(st.integers(1, 4)), load, tuple(actions)))
+        actions = drawn_actions(draw, number)
+        names += [each for each in actions if isinstance(each, str)]
+        legs.append(Leg(draw(st.integers(1, 4)), load, actions))
     return plan, legs
 
 

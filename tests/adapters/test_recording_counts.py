@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan_torch.megatron import PlanIterator
+from tests.adapters.small import drawn_actions
 from tests.support import ledger_histories
 from tests.support.ledger_histories import Listed
 
@@ -72,13 +73,9 @@ def histories(draw: st.DrawFn) -> tuple[ip.Order, list[Leg]]:
     legs = []
     for number in range(draw(st.integers(1, 4))):
         load = draw(st.sampled_from([*names, None])) if names else None
-        actions: list[int | str] = []
-        for part in range(draw(st.integers(1, 3))):
-            names.append(f"{number}.{part}")
-            actions += [draw(st.integers(1, 9)), names[-1]]
-        if draw(st.booleans()):
-            actions.append(draw(st.integers(1, 9)))  # read, and not saved
-        sizes = draw(st.integers(1, 4)), load, tuple(actions), draw(st.integers(1, 5))
+        actions = drawn_actions(draw, number)
+        names += [each for each in actions if isinstance(each, str)]
+        sizes = draw(st.integers(1, 4)), load, actions, draw(st.integers(1, 5))
         legs.append(Leg(*sizes, draw(st.booleans()), draw(st.booleans())))
     return order, legs
 
