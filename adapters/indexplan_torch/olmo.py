@@ -213,7 +213,6 @@ class PlanDataLoader(TextDataLoaderBase):
         if units != plan.global_batch_size:
             rest = _with_steps(plan.replace(global_batch_size=units)).resume(self._place.cursor)
             self._record()
-            self._leave()
             if self._recorder is not None:
                 self._recorder.change()
             self._place = _Place.of(rest, epoch)
@@ -411,7 +410,6 @@ class PlanDataLoader(TextDataLoaderBase):
             self._recorder.load(digest)
         elif not self._leaves_ledger:
             refuse_unkept(digest)
-        self._leave()
         self._place = _Place.of(rest, epoch)
         self._epoch, self._received = epoch + 1, None
         self.tokens_processed = tokens
