@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 import secrets
+import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -84,6 +85,7 @@ def run(
         most = max(2 * num_cores(), min(IN_FLIGHT, IN_FLIGHT_BYTES // len(packed)))
     waiting = iter(items)
     running: dict[Future[Result], Item] = {}
+    repeated: list[Item] = []
     try:
         while True:
             for item in islice(waiting, most - len(running)):
@@ -96,7 +98,12 @@ def run(
             if told is not None and isinstance(future, tuple):
                 told(*future)
                 continue
-            take(running.pop(future), future.result())
+            item = running.pop(future)
+            if item not in repeated and _is_mistaken(future):
+                repeated.append(item)
+                waiting = chain([item], waiting)
+                continue
+            take(item, future.result())
     except (BrokenExecutor, CancelledError) as error:
         got = f"{type(error).__name__} ({error})" if str(error) else type(error).__name__
         cure = "run the same build again, which goes on where this one stopped"
@@ -106,6 +113,19 @@ def run(
     finally:
         for future in running:
             future.cancel()
+
+
+def _is_mistaken(future: Future[Any]) -> bool:
+    """Return whether Dask's executor has taken a result for an error.
+
+    It does where the worker that holds a result dies while that is sent: Dask computes it again, so
+    the future is not finished at that moment, and the executor unpacks the result as an error.
+    """
+    error = None if future.cancelled() else future.exception()
+    if not isinstance(error, (AttributeError, TypeError, ValueError)):
+        return False
+    *_, (last, _) = traceback.walk_tb(error.__traceback__)  # a task's own error ends in the task
+    return bool(last.f_globals["__name__"] == "distributed.cfexecutor")
 
 
 def _submitted(executor: Executor, call: Callable[[Item], Result], item: Item) -> Future[Result]:
