@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,8 @@ from torch.utils.data import default_collate
 import indexplan as ip
 from indexplan_torch import Piece
 from indexplan_torch.megatron import PlanIterator, datasets_provider
-from tests.migrate.library_checks import finish, start
 from tests.support.megatron_histories import draw, run
-from tests.support.ports import free_port
+from tests.trainers.ranks import run_ranks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of Megatron, about what is not installed
@@ -373,46 +372,35 @@ def test_megatrons_own_ramp_up() -> None:
     assert len(read) > 500
 
 
-GROUPS = """
-import argparse, functools, json, sys, warnings
-warnings.simplefilter("ignore")
-import torch.distributed as dist
-rank, tp, pp, vp = map(int, sys.argv[2:])
-address = f"tcp://127.0.0.1:{sys.argv[1]}"
-dist.init_process_group("gloo", init_method=address, rank=rank, world_size=4)
-from megatron.core import parallel_state
-from megatron.core.rerun_state_machine import RerunDataIterator
-parallel_state.initialize_model_parallel(
-    tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp,
-    virtual_pipeline_model_parallel_size=vp or None,
-)
-import indexplan as ip
-from indexplan_torch.megatron import datasets_provider
-args = argparse.Namespace(
-    micro_batch_size=2, consumed_train_samples=12, consumed_valid_samples=4, num_workers=0,
-    dataloader_type="external",
-)
-provider = datasets_provider(
-    (range(60), ip.Shuffle(60, seed=1)), (range(20), ip.Sequential(20)), args=args
-)
-read = []
-for stage in range(vp or 1):
-    chosen = functools.partial(provider, vp_stage=stage) if vp else provider
-    train, valid, test = chosen([1000, 100, 100])
-    assert provider.is_distributed and test is None
-    read.append([[next(each).tolist() for _ in range(3)]
-                 for each in map(RerunDataIterator, (train, valid))])
-print(json.dumps([parallel_state.get_data_parallel_rank(), read]))
-dist.destroy_process_group()
-"""
+def provided_in_groups(tp: int, pp: int, vp: int) -> list[Any]:
+    """Return what a rank of Megatron's groups reads on each virtual stage, and which it is."""
+    torch.distributed.init_process_group("gloo")
+    parallel_state.initialize_model_parallel(
+        tensor_model_parallel_size=tp,
+        pipeline_model_parallel_size=pp,
+        virtual_pipeline_model_parallel_size=vp or None,
+    )
+    consumed = {"consumed_train_samples": 12, "consumed_valid_samples": 4}
+    args = argparse.Namespace(
+        micro_batch_size=2, num_workers=0, dataloader_type="external", **consumed
+    )
+    train, valid = (range(60), ip.Shuffle(60, seed=1)), (range(20), ip.Sequential(20))
+    provider = datasets_provider(train, valid, args=args)
+    read = []
+    for stage in range(vp or 1):
+        chosen = partial(provider, vp_stage=stage) if vp else provider
+        *both, test = chosen([1000, 100, 100])
+        assert provider.is_distributed
+        assert test is None
+        iterators = [RerunDataIterator(each) for each in both]
+        read.append([[next(each).tolist() for _ in range(3)] for each in iterators])
+    return [parallel_state.get_data_parallel_rank(), read]
 
 
 @pytest.mark.parametrize(("tp", "pp", "vp"), [(2, 1, 0), (1, 2, 2), (1, 1, 0)])
-def test_the_provider_in_megatrons_groups(tp: int, pp: int, vp: int, tmp_path: Path) -> None:
+def test_the_provider_in_megatrons_groups(tp: int, pp: int, vp: int) -> None:
     """Ranks of a tensor or pipeline group read the same, and each virtual stage all of it."""
-    port = free_port()
-    processes = [start(tmp_path, "-c", GROUPS, port, rank, tp, pp, vp) for rank in range(4)]
-    said = [json.loads(each.splitlines()[-1]) for each in finish(*processes)]
+    said = run_ranks(f"{__name__}:provided_in_groups", 4, tp, pp, vp)
     world_size = 4 // (tp * pp)
     order = ip.Shuffle(60, seed=1)
     rows = [order.take(0, 0, 60).tolist(), [*range(20)] * 2]

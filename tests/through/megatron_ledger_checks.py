@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+import atexit
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,62 +13,62 @@ import torch
 
 import indexplan as ip
 from indexplan_torch.megatron import datasets_provider
-from tests.migrate.library_checks import finish, start
 from tests.support.ledger_histories import Listed
-from tests.support.ports import free_port
+from tests.trainers.ranks import run_ranks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of Megatron, about what is not installed
     from megatron.core import parallel_state
+    from megatron.core.rerun_state_machine import RerunDataIterator
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Megatron's own, of what is not installed
 
+LEFT_OPEN: list[Any] = []  # so that no iterator ends with its function, before it is killed
 
-KEPT = """
-import argparse, json, os, sys, warnings
-from pathlib import Path
-warnings.simplefilter("ignore")
-import torch
-import torch.distributed as dist
-rank, world_size, tp, pp, iteration, steps, killed = map(int, sys.argv[2:9])
-address, folder = f"tcp://127.0.0.1:{sys.argv[1]}", sys.argv[9]
-dist.init_process_group("gloo", init_method=address, rank=rank, world_size=world_size)
-from megatron.core import parallel_state as groups
-from megatron.core.rerun_state_machine import RerunDataIterator
-groups.initialize_model_parallel(
-    tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp, create_gloo_process_groups=True
-)
-import indexplan as ip
-from indexplan_torch.megatron import datasets_provider
-args = argparse.Namespace(
-    micro_batch_size=2, consumed_train_samples=8 * iteration, consumed_valid_samples=0,
-    num_workers=0, dataloader_type="external", iteration=iteration, dataloader_save=folder,
-)
-pair = (range(60), ip.Shuffle(60, seed=1))
-train, *_ = datasets_provider(pair, args=args, ledger=f"{folder}/run.ledger")([0, 0, 0])
-train, read = RerunDataIterator(train), []
-dp, num = groups.get_data_parallel_rank(), groups.get_data_parallel_world_size()
-asked = groups.get_tensor_model_parallel_rank() == 0  # for batches: others get them from it
-first = asked and groups.is_pipeline_first_stage()
 
-def iterate():
-    if asked:
-        read.extend(next(train).tolist() for _ in range(8 // (2 * num)))
-
-for _ in range(steps):
-    iterate()
-if first:  # what Megatron's maybe_save_dataloader_state does
-    place = Path(folder, f"iter_{iteration + steps:07d}", "mp_rank_00" + "_000" * (pp > 1))
-    place.mkdir(parents=True, exist_ok=True)
-    state = {"dataloader_state_dict": train.iterable.save_state()}
-    torch.save(state, place / f"train_dataloader_dprank{dp:03d}.pt")
-iterate()
-print(json.dumps([first, dp, read]), flush=True)
-dist.barrier()
-if killed:
-    os._exit(0)
-dist.destroy_process_group()
-"""
+def kept_in_groups(
+    tp: int, pp: int, iteration: int, steps: int, killed: bool, folder: str
+) -> list[Any]:
+    """Train a rank from an iteration on, save, and read a step more; return what it has read."""
+    torch.distributed.init_process_group("gloo")
+    parallel_state.initialize_model_parallel(
+        tensor_model_parallel_size=tp,
+        pipeline_model_parallel_size=pp,
+        create_gloo_process_groups=True,
+    )
+    consumed = {"consumed_train_samples": 8 * iteration, "consumed_valid_samples": 0}
+    args = argparse.Namespace(
+        micro_batch_size=2,
+        num_workers=0,
+        dataloader_type="external",
+        iteration=iteration,
+        dataloader_save=folder,
+        **consumed,
+    )
+    pair, ledger = (range(60), ip.Shuffle(60, seed=1)), f"{folder}/run.ledger"
+    made, *_ = datasets_provider(pair, args=args, ledger=ledger)([0, 0, 0])
+    train, read = RerunDataIterator(made), []
+    dp, num = (
+        parallel_state.get_data_parallel_rank(),
+        parallel_state.get_data_parallel_world_size(),
+    )
+    # for batches: others get them from it
+    asked = parallel_state.get_tensor_model_parallel_rank() == 0
+    first = asked and parallel_state.is_pipeline_first_stage()
+    for step in range(steps + 1):
+        if first and step == steps:  # what Megatron's maybe_save_dataloader_state does
+            place = Path(folder, f"iter_{iteration + steps:07d}", "mp_rank_00" + "_000" * (pp > 1))
+            place.mkdir(parents=True, exist_ok=True)
+            state = {"dataloader_state_dict": train.iterable.save_state()}
+            torch.save(state, place / f"train_dataloader_dprank{dp:03d}.pt")
+        if asked:
+            read += [next(train).tolist() for _ in range(8 // (2 * num))]
+    torch.distributed.barrier()
+    LEFT_OPEN.append(train)
+    if not killed:  # what `run_ranks` leaves out, as it ends processes at once
+        torch.distributed.destroy_process_group()
+        atexit._run_exitfuncs()
+    return [first, dp, read]
 
 
 def test_the_ledger_in_megatrons_groups(tmp_path: Path) -> None:
@@ -80,12 +80,8 @@ def test_the_ledger_in_megatrons_groups(tmp_path: Path) -> None:
         (2, 1, 1, 2, 3, False),  # the steps up to iteration 4 are void
         (2, 2, 1, 4, 2, True),  # and count again
     ]:
-        port, given = free_port(), (iteration, steps, int(killed), tmp_path)
-        ranks = [
-            start(tmp_path, "-c", KEPT, port, rank, processes, tp, pp, *given)
-            for rank in range(processes)
-        ]
-        told = [json.loads(each.splitlines()[-1]) for each in finish(*ranks)]
+        given = tp, pp, iteration, steps, killed, str(tmp_path)
+        told = run_ranks(f"{__name__}:kept_in_groups", processes, *given)
         reads = [read for _, read in sorted((dp, read) for first, dp, read in told if first)]
         assert all(read in ([], reads[dp]) for _, dp, read in told)
         read = saved[iteration] + [[*step] for step in zip(*reads, strict=True)]
