@@ -141,6 +141,34 @@ def test_a_cursor_of_an_earlier_order() -> None:
         PLAN.resume(both.cursor(1, step=4))
 
 
+@settings(deadline=None)
+@given(st.data())
+def test_a_run_continues_up_to_a_change_inside(data: st.DataObject) -> None:
+    """It does as long as nothing has been read of what the change moves, in whatever sequence."""
+    num, weights = 50, {"a": 3, "b": 2}
+    mixture = ip.Mixture({"a": ip.Shuffle(30, seed=1), "b": ip.Shuffle(20, seed=2)}, weights)
+    samples = data.draw(st.sets(st.integers(0, num - 1), max_size=20), label="samples")
+    start = data.draw(st.integers(0, num - 1), label="start")
+    stop = data.draw(st.integers(start + 1, num), label="stop")
+    later = num - stop >= stop - start and data.draw(st.booleans(), label="later")
+    place = data.draw(st.integers(0, num - 1), label="place")
+
+    def taken_out(inside: ip.Order) -> ip.Order:
+        if samples:
+            return ip.Without(inside, sorted(samples))
+        return ip.types.Skipped(inside, [(0, start, stop, "later" if later else "drop")])
+
+    if not samples and stop - start == num:
+        return
+    order = taken_out(mixture)
+    changed = taken_out(mixture.with_phase(place, {"a": 1, "b": 1}))
+    inner = mixture.take(0, 0, num).tolist()
+    read = [inner.index(sample) for sample in order.take(0, 0, order.num_units(0)).tolist()]
+    for position in range(len(read) + 1):
+        untouched = all(each < place for each in read[:position])
+        assert untouched == changed.continues(order.to_dict(), 0, position), position
+
+
 @pytest.mark.parametrize("then", ["drop", "later"])
 def test_a_skip_through_the_end_of_an_epoch(then: Any) -> None:
     """What is dropped may begin in one epoch and end in the next; nothing follows it for later."""
