@@ -22,8 +22,11 @@ from benchmarks.measure.fresh import run_fresh
 GLOBAL_BATCH = 24
 SAMPLES = {"finite": 1000, "endless": 1008}
 """Samples of the epoch; of loops without an end whole batches, as the next epoch is no loss."""
-LEGS = {"same": (4, 4, 4), "other": (4, 3, 2)}
-"""The ranks of a run's three legs: the same, to see what a resume alone does, and others."""
+LEGS = {"same": (4, 4, 4), "other": (4, 3, 2), "both": (3, 3, 2), "few": (2, 2, 2)}
+"""The ranks of a run's three legs: the same, to see what a resume alone does, and others.
+
+The last two are for tests, which have little time: a rank takes seconds to start.
+"""
 STEPS = (11, 9)
 """After which a run is stopped, once and once more; both inside the epoch."""
 PATIENCE = 300
@@ -135,8 +138,8 @@ def _rank(train: Callable[[Leg], Steps], leg: Leg, folder: Path) -> None:
         os._exit(1)
 
 
-def both(module: str, kinds: tuple[str, ...]) -> dict[str, Any]:
-    """Run ours with ranks that stay and that change, and a framework's own loader with some."""
+def both(module: str, theirs: tuple[str, ...], ours: tuple[str, ...]) -> dict[str, Any]:
+    """Run a framework's own loader, and ours, with legs of these kinds."""
     (framework,) = (each for each in FRAMEWORKS if each.module == module)
     record: dict[str, Any] = framework.standing()
     if not record["missing"]:
@@ -145,17 +148,19 @@ def both(module: str, kinds: tuple[str, ...]) -> dict[str, Any]:
         ip.Plan(ip.Shuffle(8), world_size=1, batch_size=2).batch(
             0, step=0, rank=0
         )  # compiled before the forks
-        for whose, asked in (("theirs", kinds), ("ours", tuple(KINDS))):
+        for whose, asked in (("theirs", theirs), ("ours", ours)):
             train = getattr(code, whose)
             record[whose] = {kind: run(train, kind, endless=code.ENDLESS) for kind in asked}
     return record
 
 
-def through(module: str, kinds: tuple[str, ...] = tuple(KINDS)) -> dict[str, Any]:
+def through(
+    module: str, theirs: tuple[str, ...] = tuple(KINDS), ours: tuple[str, ...] = tuple(KINDS)
+) -> dict[str, Any]:
     """Return `both` of a fresh process, from which ranks may be forked."""
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     job = "benchmarks.torture.through.both"
-    record: dict[str, Any] = run_fresh(job, module, kinds, seconds=12 * PATIENCE, **quiet)
+    record: dict[str, Any] = run_fresh(job, module, theirs, ours, seconds=12 * PATIENCE, **quiet)
     return record
 
 

@@ -1,4 +1,4 @@
-"""An epoch through Composer, on 4, then 3, then 2 ranks; run as its other checks are."""
+"""An epoch through Composer, on ranks that stay and that change; run as its other checks are."""
 
 from benchmarks.contenders.frameworks import FRAMEWORKS
 from tests.through.conformance_checks import check
