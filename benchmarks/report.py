@@ -53,6 +53,8 @@ PARTS = (*KEYS, *MODULES, "pytest")
 """The questions to the rivals, and the rest."""
 ONCE = ("quality", "loading", "shards")
 """Parts that no instruction set changes."""
+ONE_RUN = ("machine", "commit", "versions")
+"""What the parts of a page have in common."""
 
 
 class Page(NamedTuple):
@@ -154,22 +156,28 @@ def run_pytest(*, quick: bool) -> Data:
 
 def run(parts: list[str], data: Data, keep: Callable[[Data], object], *, quick: bool) -> Data:
     """Run some parts and return all that is known, as JSON types; `keep` it after each part."""
-    data = {**data, **surroundings(), "rivals": standing(RIVALS)}
+    data = {**data, "rivals": standing(RIVALS), "where": data.get("where", {})}
     here = [row["name"] for row in data["rivals"] if not row["missing"]]
-    asked = [key for key in KEYS if key in parts]
+    asked, of_run = [key for key in KEYS if key in parts], surroundings()
+
+    def done(*parts: str) -> None:
+        data["where"] = {**data["where"], **dict.fromkeys(parts, of_run)}
+        keep(data)
+
     if "pytest" in parts:  # first, as wrong outputs end the run
         data["pytest"] = run_pytest(quick=quick)
-        keep(data)
+        done("pytest")
     if quick:
         data["contest"] = contest.measure_quickly(asked, here)
+        done(*asked)
     for key in [] if quick else asked:
         known = data.get("contest", {})
         data["contest"] = {**known, key: contest.measure(key, here, known)}
-        keep(data)
+        done(key)
     for name, module in MODULES.items():
         if name in parts:
             data[name] = module.measure(quick=quick)
-            keep(data)
+            done(name)
     return json.loads(json.dumps(data))  # so that rendering sees what `--render` would
 
 
@@ -180,15 +188,20 @@ def write(data: Data, parts: list[str], folder: Path) -> list[losing.Loss]:
     for name, each in PAGES.items():
         if not known.issuperset(each.parts) or not set(parts) & set(each.parts):
             continue
-        found = each.found(data)
+        runs = [data["where"][part] for part in each.parts]
+        if any(run[key] != runs[0][key] for run in runs for key in ONE_RUN):
+            print(f"NOT WRITTEN, {name}: run {', '.join(each.parts)} again, as one run")
+            continue
+        of_page = {**data, **runs[0]}
+        found = each.found(of_page)
         losses, told = each.losses(found), judged(each.figures, found)
         no_matter = {"instructions": ""} if set(each.parts) <= set(ONCE) else {}
         run_of = {
-            **where(data),
+            **where(of_page),
             **no_matter,
             "command": f"{each.install}\npython -m benchmarks.report",
             "figures": told,
-            "blocks": [*(losing.section(losses) if losses else []), *each.blocks(data)],
+            "blocks": [*(losing.section(losses) if losses else []), *each.blocks(of_page)],
         }
         page.keep(name, each.title, each.words, run_of, folder)
         for figure in told:
