@@ -124,8 +124,9 @@ def _is_mistaken(future: Future[Any]) -> bool:
     error = None if future.cancelled() else future.exception()
     if not isinstance(error, (AttributeError, TypeError, ValueError)):
         return False
-    *_, (last, _) = traceback.walk_tb(error.__traceback__)  # a task's own error ends in the task
-    return bool(last.f_globals["__name__"] == "distributed.cfexecutor")
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    # a task's own error ends in the task, or has no frames
+    return bool(frames and frames[-1].f_globals["__name__"] == "distributed.cfexecutor")
 
 
 def _submitted(executor: Executor, call: Callable[[Item], Result], item: Item) -> Future[Result]:
