@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypedDict
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from indexplan import IndexPlanError, Order, Plan, Sequential
+from indexplan import IndexPlanError, Order, Plan
 from indexplan.errors import counted, shown, wrong
 from indexplan_torch.arguments import flag
 from indexplan_torch.device_orders import STRETCHES, Arithmetic, Stretch, computed
@@ -179,16 +179,17 @@ def _of_each(tensors: Any, function: Callable[[Tensor], Tensor]) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class _EpochOf(Order):
-    """Yields the epoch of each unit of a step, in place of its sample."""
+class _Asked(Order):
+    """Notes the runs that a plan asks for, in the order of reading, and writes no sample."""
 
     num_samples: int
+    runs: list[tuple[int, Int64, Int64]] = field(default_factory=list)
 
-    algorithm = "epoch of"
+    algorithm = "asked"
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:  # noqa: ARG002
-        """Write the epoch."""
-        out[:] = epoch
+        """Note the epoch, and the positions of its runs."""
+        self.runs.append((epoch, starts, stops))
 
 
 @dataclass(frozen=True)
@@ -200,22 +201,20 @@ class Computed(Form):
 
     def requests(self, plan: Plan, epoch: int, sub_epoch: int, rank: int) -> Iterator[Tensor]:
         """Yield the indices of each batch in the remaining steps."""
-        n, steps = plan.order.num_samples, plan.steps(epoch, sub_epoch)
-        positions_of, epoch_of = (
-            replace(plan, order=Sequential(n)),
-            replace(plan, order=_EpochOf(n)),
-        )
+        steps, asked = plan.steps(epoch, sub_epoch), _Asked(plan.order.num_samples)
+        asking = replace(plan, order=asked)
         at_once = max(1, AHEAD // (plan.account(epoch, sub_epoch).max_batch_size or 1))
         epochs = _Epochs(computed(plan.order), self.device, self.compiled)
         for start in steps[::at_once]:
-            stop = min(start + at_once, steps.stop)
-            some: _Some = {"rank": rank, "start_step": start, "stop_step": stop}
-            positions = positions_of.indices(epoch, sub_epoch, **some)
-            of_epochs = np.full_like(positions, epoch)
-            if stop == steps.stop and plan.remainder == "carry":  # only the last step crosses
-                of_epochs = epoch_of.indices(epoch, sub_epoch, **some)
+            some: _Some = {
+                "rank": rank,
+                "start_step": start,
+                "stop_step": min(start + at_once, steps.stop),
+            }
+            asked.runs.clear()
+            asking.indices(epoch, sub_epoch, **some)
             sizes = plan.batch_sizes(epoch, sub_epoch, **some)
-            yield from torch.split(epochs.take(of_epochs, positions), sizes.tolist())
+            yield from torch.split(epochs.take(asked.runs), sizes.tolist())
 
 
 class _Some(TypedDict):
@@ -241,17 +240,12 @@ class _Epochs:
             found.append((each, numbers))
         return found
 
-    def take(self, epochs: Int64, positions: Int64) -> Tensor:
-        """Return the samples at positions, each in its epoch."""
-        ends = np.flatnonzero((np.diff(positions) != 1) | (np.diff(epochs) != 0)) + 1
-        cuts = [0, *ends.tolist(), len(positions)]
-        runs = [
-            (int(epochs[low]), int(positions[low]), int(positions[high - 1]) + 1)
-            for low, high in pairwise(cuts)
-        ]
+    def take(self, runs: list[tuple[int, Int64, Int64]]) -> Tensor:
+        """Return the samples at runs of positions, each in its epoch."""
         parts = [
             (epoch, number, self._range(max(start, each.start), min(stop, each.stop)))
-            for epoch, start, stop in runs
+            for epoch, starts, stops in runs
+            for start, stop in _joined(starts, stops)
             for number, (each, _) in enumerate(self._stretches(epoch))
             if start < each.stop and each.start < stop
         ]
@@ -265,6 +259,17 @@ class _Epochs:
 
     def _range(self, start: int, stop: int) -> Tensor:
         return torch.arange(start, stop, device=self._device)
+
+
+def _joined(starts: Int64, stops: Int64) -> list[tuple[int, int]]:
+    """Return runs, those that follow each other as one: a launch for each costs more than lanes."""
+    joined: list[tuple[int, int]] = []
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        if joined and joined[-1][1] == start:
+            joined[-1] = joined[-1][0], stop
+        else:
+            joined.append((start, stop))
+    return joined
 
 
 @cache

@@ -3,7 +3,8 @@
 `python -m benchmarks.measure.on_device` prints, for each order, how many of its values differ (0),
 and nanoseconds an index: as `OnDevice` computes them, compiled, and on the host with the copy to
 the device. Then it reads epochs through `OnDevice`, and prints how many values are not those of
-`plan.batch` (0); on a GPU it fails where the host waits for the device, as torch's
+`plan.batch` (0), and microseconds a batch, beside those of a loop that copies each batch's indices
+from the host; on a GPU it fails where `OnDevice` lets the host wait for the device, as torch's
 `set_sync_debug_mode` tells. Pass another device, such as `cpu` or `mps`, as its argument.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from time import perf_counter
 
 import numpy as np
@@ -32,6 +33,11 @@ ORDERS = (
 )
 
 READ = ip.Shuffle(2**20, seed=1)  # through OnDevice
+PLANS = (
+    ip.Plan(READ, world_size=1, batch_size=256),
+    ip.Plan(READ, world_size=1, batch_size=8192),
+    ip.Plan(READ, world_size=64, batch_size=256),
+)
 
 
 @contextmanager
@@ -46,23 +52,34 @@ def without_waiting(device: torch.device) -> Iterator[None]:
             torch.cuda.set_sync_debug_mode("default")
 
 
-def read_row(device: torch.device, *, is_compiled: bool) -> str:
-    """Read two epochs, the second one without waiting, and compare both."""
-    plan = ip.Plan(READ, world_size=1, batch_size=1000, remainder="spread")
-    loader = OnDevice(plan, torch.arange(READ.num_samples, device=device), compiled=is_compiled)
-    first = [*loader]  # compiles
-    begin = perf_counter()
-    with without_waiting(device):
-        second = [*loader]
-    second[-1].cpu()
-    took = (perf_counter() - begin) / READ.num_samples * 1e9
-    expected = [[*plan.batches(epoch, rank=0)] for epoch in range(2)]
-    differ = sum(
-        int(np.sum(np.concatenate(epoch) != torch.cat(found).cpu().numpy()))
-        for epoch, found in zip(expected, (first, second), strict=True)
-    )
-    name = f"OnDevice(compiled={is_compiled}) of {READ!r}"
-    return f"{name:66} {differ:6} {took:8.2f}"
+def read_row(plan: ip.Plan, device: torch.device) -> str:
+    """Read two epochs of a rank in three ways, the second epochs with the clock running."""
+    rows = torch.arange(READ.num_samples, device=device)
+    rank, epochs = plan.world_size // 2, range(2)
+    expected = [np.concatenate([*plan.batches(epoch, rank=rank)]) for epoch in epochs]
+
+    def copied(epoch: int) -> Iterator[torch.Tensor]:
+        for batch in plan.batches(epoch, rank=rank):
+            yield rows[torch.from_numpy(batch).to(device)]
+
+    def loaded(*, is_compiled: bool) -> Callable[[int], Iterator[torch.Tensor]]:
+        ranks: dict[str, int] = {"rank": rank, "world_size": plan.world_size}
+        loader = OnDevice(plan, rows, compiled=is_compiled, **ranks)
+        return lambda _: iter(loader)
+
+    ways = loaded(is_compiled=False), loaded(is_compiled=True), copied
+    differ, took = 0, []
+    for way in ways:
+        first = [*way(0)]  # compiles
+        begin = perf_counter()
+        with nullcontext() if way is copied else without_waiting(device):
+            second = [*way(1)]
+        second[-1].cpu()
+        took.append((perf_counter() - begin) / len(second) * 1e6)
+        for found, epoch in zip((first, second), expected, strict=True):
+            differ += int(np.sum(torch.cat(found).cpu().numpy() != epoch))
+    name = f"batches of {plan.batch_size}, rank {rank} of {plan.world_size}"
+    return f"{name:66} {differ:6} {took[0]:8.1f} {took[1]:9.1f} {took[2]:14.1f}"
 
 
 def nanoseconds(work: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, float]:
@@ -99,9 +116,9 @@ def main() -> None:
     print(f"{'order':66} differ    eager  compiled  host and copy")
     for order in ORDERS:
         print(row(order, device), flush=True)
-    print(f"{'epochs of batches':66} differ  a sample")
-    for is_compiled in (False, True):
-        print(read_row(device, is_compiled=is_compiled), flush=True)
+    print(f"{'microseconds a batch of ' + repr(READ):66} differ    eager  compiled  host and copy")
+    for plan in PLANS:
+        print(read_row(plan, device), flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
-from indexplan_torch import OnDevice, PlanLoader
+from indexplan_torch import OnDevice, PlanLoader, on_device
 from indexplan_torch.device_orders import STRETCHES, Stretch
 from indexplan_torch.networks import num_rounds, num_walks, numbers_of, sides
 from tests.support import strategies
@@ -157,9 +157,16 @@ def small_orders(draw: st.DrawFn) -> ip.Order:
     return draw(st.sampled_from(kinds))
 
 
-@given(order=small_orders(), data=st.data())
-def test_reads_as_a_loader_does(order: ip.Order, data: st.DataObject) -> None:
+@given(order=small_orders(), ahead=st.integers(1, 50), data=st.data())
+def test_reads_as_a_loader_does(order: ip.Order, ahead: int, data: st.DataObject) -> None:
     """Under any plan, stopped anywhere, each goes on from the other's state."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(on_device, "AHEAD", ahead)
+        reads_as_a_loader_does(order, data)
+
+
+def reads_as_a_loader_does(order: ip.Order, data: st.DataObject) -> None:
+    """Compare some passes over parts of epochs, on worlds that change."""
     sub_epochs = data.draw(st.integers(1, 3))
     plan = ip.Plan(order, batch_size=data.draw(strategies.sizes(9)), sub_epochs=sub_epochs,
                    remainder=data.draw(strategies.remainders))  # fmt: skip
@@ -203,6 +210,18 @@ def test_many_steps_at_a_time() -> None:
     assert len(expected) == len(batches) > 12
     for each, batch in zip(expected, batches, strict=True):
         np.testing.assert_array_equal(each, batch)
+
+
+@pytest.mark.parametrize("n", range(2, 20))
+def test_steps_that_leave_their_epoch(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under "carry", with some ranks of the last step wholly in the next epoch, one step a time."""
+    monkeypatch.setattr(on_device, "AHEAD", 1)
+    plan = ip.Plan(ip.Shuffle(n, seed=1), world_size=3, batch_size=2, remainder="carry")
+    for rank in range(3):
+        loader = OnDevice(plan, torch.arange(n), rank=rank, world_size=3)
+        for epoch in range(3):
+            expected = [batch.tolist() for batch in plan.batches(epoch, rank=rank)]
+            assert expected == [batch.tolist() for batch in loader]
 
 
 def test_forms() -> None:
