@@ -41,7 +41,7 @@ def in_c(num_values: int) -> list[int]:
     differ = []
     with tempfile.TemporaryDirectory() as folder:
         for name, command in zip(c.NAMES, c.BUILDS, strict=True):
-            program = c.build(command, c.FOLDER / "answers.c", Path(folder, "answers"))
+            program = c.build(command, c.answers(command), Path(folder, "answers"))
             pairs = zip(c.indices(program, known), CASES, strict=True)
             other = sum(indices.tolist() != case.indices for indices, case in pairs)
             differ.append(report(name, other, len(known), c.differences(program, runs), num_values))

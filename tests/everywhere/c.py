@@ -28,9 +28,17 @@ COMPILERS = [
     ["clang++", "-x", "c++", "-std=c++11", "-O2", *WARNINGS],
     ["nvcc", "-x", "cu", "-O2", "-Werror", "all-warnings"],  # what runs on the host
 ]
+ON_GPU = ["nvcc", "-O2", "-Werror", "all-warnings"]
 NEEDED = {"gcc", "g++", "clang", "clang++"}  # CI installs them; nvcc is taken where it is
 BUILDS = [each for each in COMPILERS if each[0] in NEEDED or shutil.which(each[0])]
+if shutil.which("nvcc") and shutil.which("nvidia-smi"):
+    BUILDS += [ON_GPU]
 NAMES = [" ".join(each for each in build if each not in WARNINGS) for build in BUILDS]
+
+
+def answers(command: list[str]) -> Path:
+    """Return the source of the program that answers, by a GPU or by the host."""
+    return FOLDER / ("answers.cu" if command == ON_GPU else "answers.c")
 
 
 def build(command: list[str], source: Path, program: Path, include: str | None = None) -> Path:
@@ -47,7 +55,7 @@ def build(command: list[str], source: Path, program: Path, include: str | None =
 
 
 def indices(program: Path, runs: Sequence[Run]) -> list[NDArray[np.int64]]:
-    """Return the indices of runs, by the program of answers.c."""
+    """Return the indices of runs, by a program that answers."""
     rows = [(r.n, r.seed % 2**64, r.seed >> 64, r.epoch, r.start, r.num) for r in runs]
     given = np.array(rows, np.uint64).reshape(-1, 6).tobytes()
     done = subprocess.run([program], input=given, capture_output=True, check=False)

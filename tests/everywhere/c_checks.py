@@ -41,9 +41,9 @@ def runs(draw: st.DrawFn) -> Run:
 
 @pytest.fixture(scope="module", params=c.BUILDS, ids=c.NAMES)
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of answers.c, by a compiler."""
+    """The program that answers, by a compiler."""
     path = tmp_path_factory.mktemp("build") / "answers"
-    return c.build(request.param, c.FOLDER / "answers.c", path)
+    return c.build(request.param, c.answers(request.param), path)
 
 
 def test_known_answers(program: Path) -> None:
