@@ -243,7 +243,7 @@ class _Epochs:
     def take(self, runs: list[tuple[int, Int64, Int64]]) -> Tensor:
         """Return the samples at runs of positions, each in its epoch."""
         parts = [
-            (epoch, number, self._range(max(start, each.start), min(stop, each.stop)))
+            (epoch, number, (max(start, each.start), min(stop, each.stop)))
             for epoch, starts, stops in runs
             for start, stop in _joined(starts, stops)
             for number, (each, _) in enumerate(self._stretches(epoch))
@@ -252,13 +252,23 @@ class _Epochs:
         indices = []
         for (epoch, number), group in groupby(parts, key=itemgetter(0, 1)):
             stretch, numbers = self._stretches(epoch)[number]
-            lanes = torch.cat([part for *_, part in group])
+            lanes = self._lanes([run for *_, run in group])
             function = compiled(stretch.arithmetic) if self._compiled else stretch.arithmetic
             indices.append(function(lanes, numbers, **stretch.options))
         return torch.cat(indices)
 
-    def _range(self, start: int, stop: int) -> Tensor:
-        return torch.arange(start, stop, device=self._device)
+    def _lanes(self, runs: list[tuple[int, int]]) -> Tensor:
+        """Return the positions of runs, by as few launches for many as for two."""
+        if len(runs) == 1:
+            return torch.arange(*runs[0], device=self._device)
+        starts, stops = np.array(runs, np.int64).T
+        sizes = stops - starts
+        before = np.cumsum(sizes) - sizes
+        both = torch.from_numpy(np.stack([starts - before, sizes]))
+        moved, repeats = both.to(self._device, non_blocking=True)
+        total = int(sizes.sum())
+        ahead = torch.repeat_interleave(moved, repeats, output_size=total)
+        return ahead + torch.arange(total, device=self._device)
 
 
 def _joined(starts: Int64, stops: Int64) -> list[tuple[int, int]]:

@@ -126,7 +126,7 @@ def after(make: Callable[[], Any], method: str) -> Callable[..., Any]:
     return called
 
 
-@pytest.mark.filterwarnings("ignore:cache_bytes must be at least 4096")  # of 3, if looked at in time
+@pytest.mark.filterwarnings("ignore:cache_bytes must be at least 4096")  # if in time
 def test_every_argument_of_a_shard_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is passed where shards are fetched: the same errors alone."""
     monkeypatch.chdir(tmp_path)

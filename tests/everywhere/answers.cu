@@ -12,10 +12,10 @@ __global__ void answer(shuffle_v1 s, uint64_t n, uint64_t low, uint64_t high, ui
   const size_t i = blockIdx.x * (size_t)THREADS + threadIdx.x;
   if (i >= num) return;
   const shuffle_v1 own = shuffle_v1_make(n, low, high, epoch);
-  const uint64_t position = start + i, index = shuffle_v1_index(&s, position);
-  const bool is_past = position < start || position >= s.n;
+  const uint64_t position = start + i < start ? SHUFFLE_V1_NONE : start + i; /* past 2**64 */
+  const uint64_t index = shuffle_v1_index(&s, position);
   const bool is_right = index == shuffle_v1_index(&own, position) &&
-                        shuffle_v1_position(&s, index) == (is_past ? SHUFFLE_V1_NONE : position) &&
+                        shuffle_v1_position(&s, index) == (position < s.n ? position : SHUFFLE_V1_NONE) &&
                         shuffle_v1_index(&s, s.n) == SHUFFLE_V1_NONE;
   out[i] = is_right ? index : ~index;
 }
