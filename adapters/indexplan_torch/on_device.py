@@ -35,8 +35,8 @@ class OnDevice(PlanLoader):
 
     Use it if your data fits into the device's memory. Each batch consists of every tensor's rows at
     the plan's indices, and those equal a `PlanLoader`'s exactly. Nothing is read on the host, which
-    is designed never to wait for the device; it has been tested on CPUs only. States, passes and
-    trainers work as with a `PlanLoader`, and each can resume from a state of the other.
+    never waits for the device. States, passes and trainers work as with a `PlanLoader`, and each
+    can resume from a state of the other.
 
     Parameters
     ----------
