@@ -424,7 +424,7 @@ def test_a_loop_can_weight_what_it_reads() -> None:
                 losses = column[batch[: loader.num_valid]]
                 shares[-1].append(float(losses.sum() * loader.world_size / loader.step_size))
                 assert manager.should_commit()
-    assert torch.tensor(shares).mean(0).tolist() == pytest.approx(expected)
+    assert torch.tensor(shares, dtype=torch.float64).mean(0).tolist() == pytest.approx(expected)
 
 
 def test_what_would_go_wrong_is_refused() -> None:
