@@ -218,7 +218,8 @@ def _slots_of(plan: Plan, steps: Steps, step: int, rank: int, valid: int) -> tup
     """Return some slots of a batch that are not padding, and their positions in the epoch."""
     if plan.balance is None:
         start, _ = share(steps, plan.world_size or 1, rank, step)
-        slots = _slots(max(0, min(valid, steps.num_units - start)))
+        start = min(start, steps.num_units)  # past it, all slots are in the next epoch
+        slots = _slots(min(valid, steps.num_units - start))
         return slots, start + slots
     where = layout_of(plan).runs(steps, rank, step, step + 1)
     epochs = np.repeat([epoch for epoch, _, _ in where], [len(starts) for _, starts, _ in where])

@@ -80,6 +80,18 @@ def test_any_size(remainder: str) -> None:
     assert 10**12 == report.checks[-1].num_checked
 
 
+@pytest.mark.parametrize("remainder", REMAINDERS)
+@pytest.mark.parametrize("world_size", [6, 1000])
+def test_the_largest_sizes(remainder: str, world_size: int) -> None:
+    """The last step of an epoch may end, and a rank's part begin, past the largest int64."""
+    for n in (2**63 - 1, 2**63 - 129):
+        plan = ip.Plan(
+            ip.Shuffle(n), world_size=world_size, batch_size=65, sub_epochs=2, remainder=remainder
+        )
+        report = ip.verify(plan, range(2))
+        assert report.ok, str(report)
+
+
 def test_resumed() -> None:
     """A resumed plan is verified from its cursor on."""
     plan = ip.Plan(ip.Shuffle(1000), world_size=3, batch_size=7, sub_epochs=4, remainder="pad")
