@@ -122,6 +122,9 @@ def run(platform: Platform, wheel: Path, folder: Path) -> subprocess.CompletedPr
         "PIP_CONSTRAINT": f"{inside}/constraints.txt",
         "NUMBA_CACHE_DIR": f"{inside}/numba-cache",
     }
+    if not enter:  # in a folder of both, another pytest would take away what a test lets users do
+        folder.chmod(0o755)
+        environment["PYTEST_DEBUG_TEMPROOT"] = str(folder)
     return subprocess.run(
         [*enter, "bash", "-euo", "pipefail", "-c", f"cd {inside} && . ./script"],
         check=False,
