@@ -35,8 +35,8 @@ class OnDevice(PlanLoader):
 
     Use it if your data fits into the device's memory. Each batch consists of every tensor's rows at
     the plan's indices, and those equal a `PlanLoader`'s exactly. Nothing is read on the host, which
-    never waits for the device. States, passes and trainers work as with a `PlanLoader`, and each
-    can resume from a state of the other.
+    is designed never to wait for the device. States, passes and trainers work as with a
+    `PlanLoader`, and each can resume from a state of the other.
 
     Parameters
     ----------

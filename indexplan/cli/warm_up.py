@@ -18,7 +18,7 @@ def add(verbs: Any) -> None:
         "compile everything ahead of time, for faster first batches",
         examples=(
             "indexplan warm-up",
-            "NUMBA_CACHE_DIR=/opt/indexplan indexplan warm-up",
+            "NUMBA_CACHE_DIR=~/kernels indexplan warm-up",
         ),
     )
     command.description = (
