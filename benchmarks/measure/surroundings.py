@@ -38,9 +38,6 @@ def surroundings() -> dict[str, Any]:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(": ")[2] for line in lines if "model name" in line]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    commit = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    root = Path(__file__).parent
-    said = subprocess.run(commit, cwd=root, capture_output=True, text=True, check=False)
     chosen = os.environ.get("NUMBA_CPU_NAME") == INSTRUCTIONS["AVX2"]["NUMBA_CPU_NAME"]
     names = ("numpy", "numba", "torch", "safetensors")
     return {
@@ -56,7 +53,19 @@ def surroundings() -> dict[str, Any]:
             "Python": platform.python_version(),
         },
         "instructions": "AVX2" if chosen else instructions()[-1],
-        "commit": said.stdout.strip(),
+        "commit": commit(),
         "load": os.getloadavg()[0],
         "date": dt.date.today().isoformat(),
     }
+
+
+def commit() -> str:
+    """Return the commit, "-dirty" if more differs from it than results that were written since."""
+
+    def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command, root = ["git", *arguments], Path(__file__).parent
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+    name = git("describe", "--always", "--exclude=*").stdout.strip()
+    differs = git("diff", "--quiet", "HEAD", "--", ":/", ":(top,exclude)benchmarks/results")
+    return f"{name}-dirty" if name and differs.returncode else name
