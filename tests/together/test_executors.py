@@ -64,10 +64,16 @@ def processes() -> Iterator[Executor]:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """A Dask cluster of two processes."""
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-    ) as cluster:
+    """A Dask cluster of two processes, each of which is started again as often as it dies.
+
+    After a while from its first death, Dask would give up one that is being started just then.
+    """
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+    ):
         yield cluster
 
 
