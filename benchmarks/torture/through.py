@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pickle
@@ -95,6 +96,7 @@ def in_processes(train: Callable[[Leg], Steps], legs: list[Leg], folder: Path) -
     """Train on ranks that are forked from this process, which has imported the framework."""
     folder.mkdir()
     fork = get_context("fork")
+    gc.freeze()  # ranks look for garbage among their own things, not among all imports
     ranks = [fork.Process(target=_rank, args=(train, leg, folder)) for leg in legs]
     for rank in ranks:
         rank.start()
