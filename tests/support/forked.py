@@ -14,6 +14,9 @@ import faulthandler
 import gc
 import importlib
 import json
+import multiprocessing.forkserver
+import multiprocessing.resource_tracker
+import multiprocessing.util
 import os
 import signal
 import subprocess
@@ -174,6 +177,34 @@ def _load(name: str) -> None:
     """Import a module, and what it says its functions import in ranks."""
     for each in getattr(importlib.import_module(name), "IMPORTED_BY_RANKS", ()):
         importlib.import_module(each)
+
+
+def fork_workers() -> None:
+    """Have workers of loaders forked by a fork of this process, which has no threads yet.
+
+    It is multiprocessing's fork server; as an interpreter of its own it would import torch first,
+    for 1.7 s.
+    """
+
+    def forked(_path: bytes, arguments: list[str], kept: list[int]) -> int:
+        """Do what multiprocessing's spawnv_passfds would have a new interpreter do."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                last = 2
+                for each in [*sorted(kept), os.sysconf("SC_OPEN_MAX")]:
+                    os.closerange(last + 1, each)
+                    last = each
+                exec(arguments[-1], {})  # noqa: S102 (what `python -c` would run)
+            finally:
+                os._exit(0)
+        return pid
+
+    multiprocessing.set_start_method("forkserver")
+    multiprocessing.resource_tracker.ensure_running()
+    usual, multiprocessing.util.spawnv_passfds = multiprocessing.util.spawnv_passfds, forked
+    multiprocessing.forkserver.ensure_running()
+    multiprocessing.util.spawnv_passfds = usual
 
 
 def _main() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import atexit
 import importlib
 import json
-import multiprocessing
 import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.support.forked import Forks, wait_for
+from tests.support.forked import Forks, fork_workers, wait_for
 
 ROOT = Path(__file__).parents[2]
 _forks: dict[str, Forks] = {}
@@ -60,8 +59,7 @@ def call(function: str, arguments: list[Any]) -> None:
     """Call a function in a rank, and write what it returns where the rank was started."""
     file = Path.cwd() / f"{os.environ['RANK']}.json"
     # Workers forked from a process with threads can hang (CPython issue 112275).
-    multiprocessing.set_start_method("forkserver")
-    multiprocessing.set_forkserver_preload(["torch", "indexplan_torch"])
+    fork_workers()
     module, name = function.split(":")
     value = getattr(importlib.import_module(module), name)(*arguments)
     file.write_text(json.dumps(value))  # workers that end may print to the log meanwhile
