@@ -117,7 +117,7 @@ def refuse_peers_of_all_ranks() -> None:
 
     That dimension uses the default process group, which doesn't have its name, and torch keeps no
     list of meshes. So this looks through all objects of the process (about 0.1 s for half a
-    million). It can't see a mesh that has been dropped.
+    million). It can't see a mesh that has been dropped, or hidden by gc.freeze.
 
     Raises
     ------
