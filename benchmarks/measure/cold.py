@@ -29,11 +29,11 @@ def run_timed(cache: str, name: str, *arguments: int) -> dict[str, Any]:
     return {**result, "process": perf_counter() - start}
 
 
-def run_together(cache: str, name: str, *arguments: int) -> dict[str, Any]:
-    """Return what `TOGETHER` processes at once take, from the first's start to the last's end."""
+def run_together(cache: str, num: int) -> dict[str, Any]:
+    """Return what processes at once take, from the first's start to the last's end."""
     start = perf_counter()
-    with ThreadPoolExecutor(TOGETHER) as pool:
-        runs = list(pool.map(lambda _: run_timed(cache, name, *arguments), range(TOGETHER)))
+    with ThreadPoolExecutor(num) as pool:
+        runs = list(pool.map(lambda _: run_timed(cache, "first_batch", 10**12), range(num)))
     assert all(run["batch"] == runs[0]["batch"] for run in runs)
     return {"seconds": max(run["seconds"] for run in runs), "process": perf_counter() - start}
 
@@ -64,8 +64,9 @@ def measure_starts(repeats: int) -> dict[str, Any]:
         assert all(run["batch"] == cold[0]["batch"] for run in cold + hot)
         result["first_batch_cold"], result["first_batch_warm"] = summary(cold), summary(hot)
         colds = [f"{folder}/together-{i}" for i in range(max(1, repeats // 3))]
-        cold = [run_together(cache, "first_batch", 10**12) for cache in colds]
-        hot = [run_together(warm, "first_batch", 10**12) for _ in range(max(1, repeats // 3))]
+        num = TOGETHER if repeats > 1 else 2
+        cold = [run_together(cache, num) for cache in colds]
+        hot = [run_together(warm, num) for _ in colds]
         result["together_cold"], result["together_warm"] = summary(cold), summary(hot)
         colds = [f"{folder}/calls-{i}" for i in range(max(1, repeats // 3))]
         calls = [run_timed(cache, "first_calls", 10**12) for cache in colds]
