@@ -150,6 +150,7 @@ def wait_for(ranks: list[Forked]) -> None:
 def _run(job: dict[str, Any]) -> None:
     """Do a job, in a child; never return."""
     code = 1
+    gc.enable()
     try:
         with Path(job["log"]).open("wb") as log:
             os.dup2(log.fileno(), 1)
@@ -208,6 +209,7 @@ def fork_workers() -> None:
 
 
 def _main() -> None:
+    gc.disable()  # to look for garbage among imports takes 0.3 s, each time
     for module in sys.argv[1:]:
         _load(module)
     running = set()
@@ -221,7 +223,7 @@ def _main() -> None:
             _load(request["load"])
             answer = None
         else:
-            gc.freeze()  # to look for garbage among imports takes a rank 0.2 s, each time
+            gc.freeze()  # nor does the child
             answer = os.fork()
             if answer == 0:
                 _run(request)
