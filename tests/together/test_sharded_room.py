@@ -27,9 +27,9 @@ class Usage(NamedTuple):
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> ip.Shards:
-    """Two dozen arrays in files of one to three blocks."""
+    """A dozen arrays in files of one to three blocks."""
     folder, first = tmp_path_factory.mktemp("data"), 0
-    for number, size in enumerate(np.random.default_rng(0).integers(300, 1200, 24).tolist()):
+    for number, size in enumerate(np.random.default_rng(0).integers(300, 1200, 12).tolist()):
         np.save(folder / f"{number:02}.npy", np.arange(first, first + size))
         first += size
     return ip.shard_sizes(folder / "*.npy")
