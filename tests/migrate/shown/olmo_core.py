@@ -21,6 +21,7 @@ def check(page: dict[str, Any]) -> None:
             seed=seed,
             dp_world_size=world_size,
             dp_rank=rank,
+            num_threads=0,  # its daemon threads abort a process that ends while they read
         )
 
     another_batch_size(loader_of)
