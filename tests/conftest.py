@@ -23,7 +23,7 @@ sys.dont_write_bytecode = False
 # small tensors gain: 46 s of CPU for README's loop and loaders' histories, 18 s with one thread.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-gc.disable()  # until all tests are collected
+gc.disable()  # until all tests are collected, where they are run
 
 settings.register_profile(
     "indexplan",
