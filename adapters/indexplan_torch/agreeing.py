@@ -8,25 +8,34 @@ from __future__ import annotations
 
 import json
 import zlib
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.versions import private
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _SWITCH = "pass compare=False to a loader that not all ranks read"
 
 
-def compare(
+@contextmanager
+def compared(
     plan: Plan,
     place: tuple[int, int],
     ranks: tuple[int, ...],
     again: int = 1,
     *,
     ledger: bool = False,
-) -> None:
+) -> Iterator[None]:
     """Wait for all of these ranks, and check that each begins the same pass of the same plan.
+
+    What ranks tell each other through the store as they begin belongs into this context. Rank 0,
+    whose process usually has the store, leaves it when all others have left: it may have nothing
+    more to read, or an error, and end.
 
     Parameters
     ----------
@@ -58,27 +67,36 @@ def compare(
         store.set(f"{meeting}/plan", mine)
     elif store.get(f"{meeting}/plan").decode() != mine:
         store.set(f"{meeting}/other", details)
-    came = store.add(f"{meeting}/came", 1)
-    if came == len(ranks):
-        store.set(f"{meeting}/all", "")
+    _gather(store, f"{meeting}/came", len(ranks), waits=True)
     try:
-        store.wait([f"{meeting}/all"])
+        if store.check([f"{meeting}/other"]):
+            one, other = (json.loads(store.get(f"{meeting}/{key}")) for key in ("details", "other"))
+            raise IndexPlanError(
+                "ranks",
+                "must read the same plan",
+                _difference(one, other),
+                f"make the plan from the same arguments on every rank, or {_SWITCH}",
+            )
+        yield
+    finally:
+        _gather(store, f"{meeting}/left", len(ranks), waits=me == 0)
+
+
+def _gather(store: Any, key: str, num: int, *, waits: bool) -> None:
+    """Count this rank under a key, and wait until all are counted."""
+    if store.add(key, 1) == num:
+        store.set(f"{key}/all", "")
+    if not waits:
+        return
+    try:
+        store.wait([f"{key}/all"])
     except RuntimeError:  # the timeout; TCP stores raise a subclass
         raise IndexPlanError(
             "ranks",
             "must begin their first pass together, to compare plans",
-            f"{store.add(f'{meeting}/came', 0)} of {len(ranks)} before the timeout of "
-            "the process group",
+            f"{store.add(key, 0)} of {num} before the timeout of the process group",
             _SWITCH,
         ) from None
-    if store.check([f"{meeting}/other"]):
-        one, other = (json.loads(store.get(f"{meeting}/{key}")) for key in ("details", "other"))
-        raise IndexPlanError(
-            "ranks",
-            "must read the same plan",
-            _difference(one, other),
-            f"make the plan from the same arguments on every rank, or {_SWITCH}",
-        )
 
 
 def _difference(one: dict[str, Any], other: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -96,3 +97,39 @@ def read(make: Any) -> str:
     except ip.IndexPlanError as error:
         return str(error)
     return "read"
+
+
+class Slow:
+    """A store whose `wait` is late by a second, or until the process that has the store ends."""
+
+    def __init__(self, store: Any, process: int) -> None:
+        self.store, self.process = store, process
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def wait(self, keys: list[str]) -> None:
+        """Wait for keys, and then for a process that ends too early to do so."""
+        self.store.wait(keys)
+        late = time.monotonic() + 1
+        try:
+            while time.monotonic() < late:
+                os.kill(self.process, 0)
+                time.sleep(0.01)  # it looks again
+        except ProcessLookupError:
+            return
+
+
+def rank_0_ends(folder: str, name: str) -> str:
+    """Read a loader on both ranks, of which rank 0, with the store, is fast, and then ends."""
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    processes: list[Any] = [None, None]
+    dist.all_gather_object(processes, os.getpid())
+    if rank == 1:
+        slow = Slow(dist.distributed_c10d._get_default_store(), processes[0])
+        dist.distributed_c10d._get_default_store = lambda: slow
+    seed = 8 + rank if name == "seeds" else 8
+    ours: dict[str, Any] = {"ledger": f"{folder}/{name}"} if name.endswith(".ledger") else {}
+    plan = PLAN.replace(order=ip.Shuffle(103, seed=seed))
+    return read(lambda: PlanLoader(range(103), plan, **ours))

@@ -1,6 +1,7 @@
 """Ranks that should read the same plan: compared once, by two real ranks."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,13 @@ def order(seed: int) -> str:
 
 
 BALANCE = f"{ip.Balance(range(1, 104)).to_dict()!r:.200}"
+
+ENDS = {
+    "equal": "read",
+    "seeds": f"ranks must read the same plan; .*; {re.escape(CURE)}",
+    "new.ledger": "read",
+    "damaged.ledger": ".*damaged.ledger, line 1: .*",
+}
 
 # what the first to come says of itself and of the other, in either order
 DIFFER = {
@@ -73,3 +81,12 @@ def test_a_rank_that_waits_in_vain_says_for_whom(told: list[Any]) -> None:
         f"timeout of the process group; {SWITCH}"
     )
     assert [expected, "idle"] == [each["alone"] for each in told]
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_rank_0_takes_the_store_along_only_when_all_have_read_it(name: str, tmp_path: Path) -> None:
+    """Whether it ends well or by an error, a slower rank ends like it, not by a lost connection."""
+    Path(tmp_path, "damaged.ledger").write_text("{}\n")
+    told = run_ranks("tests.trainers.agreeing_runs:rank_0_ends", 2, str(tmp_path), name)
+    assert told[0] == told[1]
+    assert re.fullmatch(ENDS[name], told[0])
