@@ -8,34 +8,28 @@ from __future__ import annotations
 
 import json
 import zlib
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
 
 import torch.distributed
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.versions import private
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 _SWITCH = "pass compare=False to a loader that not all ranks read"
+_LEAVING = timedelta(seconds=10)  # a rank's last requests take milliseconds
 
 
-@contextmanager
-def compared(
+def compare(
     plan: Plan,
     place: tuple[int, int],
     ranks: tuple[int, ...],
     again: int = 1,
     *,
     ledger: bool = False,
-) -> Iterator[None]:
+) -> None:
     """Wait for all of these ranks, and check that each begins the same pass of the same plan.
-
-    What ranks tell each other through the store as they begin belongs into this context. Rank 0,
-    whose process usually has the store, leaves it when all others have left: it may have nothing
-    more to read, or an error, and end.
 
     Parameters
     ----------
@@ -61,42 +55,50 @@ def compared(
     meeting = f"{group}/{store.add(f'{group}/rank-{me}', 1)}"  # this rank's first, second, ...
     mine = f"{plan.fingerprint} {place} {again} {ledger}"
     given = {"pass": place, "again": again, "ledger": ledger}
-    details = json.dumps({"rank": me, **given, **plan.to_dict()})
+    told = json.dumps({"rank": me, **given, **plan.to_dict()})
     if store.add(f"{meeting}/first", 1) == 1:
-        store.set(f"{meeting}/details", details)
+        store.set(f"{meeting}/details", told)
         store.set(f"{meeting}/plan", mine)
     elif store.get(f"{meeting}/plan").decode() != mine:
-        store.set(f"{meeting}/other", details)
-    _gather(store, f"{meeting}/came", len(ranks), waits=True)
+        store.set(f"{meeting}/other", told)
+    came = store.add(f"{meeting}/came", 1)
+    if came == len(ranks):
+        store.set(f"{meeting}/all", "")
     try:
-        if store.check([f"{meeting}/other"]):
-            one, other = (json.loads(store.get(f"{meeting}/{key}")) for key in ("details", "other"))
-            raise IndexPlanError(
-                "ranks",
-                "must read the same plan",
-                _difference(one, other),
-                f"make the plan from the same arguments on every rank, or {_SWITCH}",
-            )
-        yield
-    finally:
-        _gather(store, f"{meeting}/left", len(ranks), waits=me == 0)
-
-
-def _gather(store: Any, key: str, num: int, *, waits: bool) -> None:
-    """Count this rank under a key, and wait until all are counted."""
-    if store.add(key, 1) == num:
-        store.set(f"{key}/all", "")
-    if not waits:
-        return
-    try:
-        store.wait([f"{key}/all"])
+        store.wait([f"{meeting}/all"])
     except RuntimeError:  # the timeout; TCP stores raise a subclass
         raise IndexPlanError(
             "ranks",
             "must begin their first pass together, to compare plans",
-            f"{store.add(key, 0)} of {num} before the timeout of the process group",
+            f"{store.add(f'{meeting}/came', 0)} of {len(ranks)} before the timeout of "
+            "the process group",
             _SWITCH,
         ) from None
+    differ = store.check([f"{meeting}/other"])
+    details = [store.get(f"{meeting}/{key}") for key in ("details", "other")] if differ else []
+    leave(store, meeting, ranks)
+    if differ:
+        one, other = map(json.loads, details)
+        raise IndexPlanError(
+            "ranks",
+            "must read the same plan",
+            _difference(one, other),
+            f"make the plan from the same arguments on every rank, or {_SWITCH}",
+        )
+
+
+def leave(store: Any, meeting: str, ranks: tuple[int, ...]) -> None:
+    """Say that this rank asks the store no more; return on rank 0 when all ranks have said so.
+
+    Rank 0's process usually has the store, and may have nothing more to read, or an error, and end.
+    A rank that does not leave in time has died or hangs, which is seen later, and not held against
+    those that did.
+    """
+    with suppress(RuntimeError):  # the timeout, or a store that is gone
+        if store.add(f"{meeting}/left", 1) == len(ranks):
+            store.set(f"{meeting}/all left", "")
+        if torch.distributed.get_rank() == 0:
+            store.wait([f"{meeting}/all left"], _LEAVING)
 
 
 def _difference(one: dict[str, Any], other: dict[str, Any]) -> str:

@@ -225,7 +225,7 @@ class _CountRecorder(Recorder):
         self._counted = counted
         self._ranks = None if ranks is None else _ranks_of(ranks)
 
-    def begin(self, plan: Plan, rank: int, together: tuple[int, ...]) -> None:  # noqa: ARG002
+    def begin(self, plan: Plan, rank: int, *_: Any, **__: Any) -> None:
         """Begin the run with the first pass of its first loader."""
         if self.begins or self.followed:
             super().begin(plan, rank, self._together())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain, islice, repeat
 from typing import Any
@@ -216,19 +215,18 @@ class Feed:
         if self.start.over(number):
             self.current = Pass(number, 0, 0)
             return self.current
-        plan, _ = self.running()
-        meeting: AbstractContextManager[None] = nullcontext()
+        plan, rank = self.running()
         if not self._compared and get_worker_info() is None:
             self._compared = True
-            meeting = self.given.compared(plan, self.where, ledger=self.recorder is not None)
-        with meeting:
-            account = plan.account(*self.where)
-            if account.num_steps and not account.min_batch_size:
-                raise empty_batches(plan.world_size, plan.remainder, *self.where)
-            steps = self.steps(number)
-            if self.recorder is not None and steps:
-                begins = plan.replace(world_size=plan.world_size).resume(self._cursor(number, None))
-                self.recorder.begin(begins, self.running()[1], self.given.together())
+            self.given.check_ranks(plan, self.where, ledger=self.recorder is not None)
+        account = plan.account(*self.where)
+        if account.num_steps and not account.min_batch_size:
+            raise empty_batches(plan.world_size, plan.remainder, *self.where)
+        steps = self.steps(number)
+        if self.recorder is not None and steps:
+            begins = plan.replace(world_size=plan.world_size).resume(self._cursor(number, None))
+            together, all_begin = self.given.together(), self.given.compare
+            self.recorder.begin(begins, rank, together, all_begin=all_begin)
         self.current = Pass(number, steps.start, steps.stop)
         return self.current
 

@@ -66,11 +66,11 @@ class _Place(NamedTuple):
 class _Recorder(Recorder):
     """Records what all ranks of a trainer read, of which some may read the same."""
 
-    def begin(self, plan: Plan, rank: int, together: tuple[int, ...]) -> None:
+    def begin(self, plan: Plan, rank: int, together: tuple[int, ...], **options: Any) -> None:
         """Begin a pass; ranks that differ in tensor parallelism, say, begin it too."""
         if process_group_runs() and torch.distributed.get_world_size() > 1:
             together = tuple(range(torch.distributed.get_world_size()))
-        super().begin(plan, rank, together)
+        super().begin(plan, rank, together, **options)
 
 
 class PlanDataLoader(TextDataLoaderBase):

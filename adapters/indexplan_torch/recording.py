@@ -23,6 +23,7 @@ from torch.utils.data import get_worker_info
 from indexplan import IndexPlanError, Ledger, PlanFileError
 from indexplan.errors import path_text, wrong
 from indexplan.ledger import Tail, check_begins
+from indexplan_torch.agreeing import leave
 from indexplan_torch.versions import private
 
 if TYPE_CHECKING:
@@ -88,7 +89,9 @@ class Recorder:
         if not self._begins:
             self.load(self.hash)
 
-    def begin(self, plan: Plan, rank: int, together: tuple[int, ...]) -> None:
+    def begin(
+        self, plan: Plan, rank: int, together: tuple[int, ...], *, all_begin: bool = True
+    ) -> None:
         """Begin a pass where a plan starts, before any of it is read.
 
         Parameters
@@ -100,6 +103,8 @@ class Recorder:
         together : tuple of int
             The ranks of the process group that read the plan; the first of them writes. Empty
             without a process group.
+        all_begin : bool
+            Whether all of them surely begin the pass, so that they leave the store together.
 
         Raises
         ------
@@ -109,7 +114,7 @@ class Recorder:
         if get_worker_info() is not None or self._pid not in (0, os.getpid()):
             raise _of_another_process()
         if self._begins:
-            self._tail = self._begun(plan, rank, together)
+            self._tail = self._begun(plan, rank, together, all_begin=all_begin)
             self._plan, self._pid, self._begins, self._last = plan, os.getpid(), False, None
         if self.followed:
             raise self._followed()
@@ -125,7 +130,7 @@ class Recorder:
         assert self._tail is not None  # noqa: S101 (a pass has begun)
         return self._tail
 
-    def _begun(self, plan: Plan, rank: int, together: tuple[int, ...]) -> Tail:
+    def _begun(self, plan: Plan, rank: int, together: tuple[int, ...], *, all_begin: bool) -> Tail:
         """Return where the ledger ends when the run continues with a plan."""
         if not together:
             return self._written(plan) if rank == 0 else self._open().tail_at(plan)
@@ -134,7 +139,12 @@ class Recorder:
         key = f"indexplan/ledger/{group:08x}"
         key = f"{key}/{store.add(f'{key}/rank-{me}', 1)}"  # this rank's first, second, ...
         if me != together[0]:
-            return _heard(store, key, together[0])
+            heard = _heard(store, key, together[0])
+            if all_begin:
+                leave(store, key, together)
+            if "tail" in heard:
+                return Tail.from_dict(heard["tail"])
+            raise (PlanFileError if heard["file"] else IndexPlanError)(*heard["parts"])
         told: dict[str, Any] = {}
         try:
             tail = self._written(plan)
@@ -146,6 +156,8 @@ class Recorder:
         finally:  # after Ctrl-C nothing is sent, and others wait for the timeout
             if told:
                 store.set(key, json.dumps(told))
+                if all_begin:
+                    leave(store, key, together)
         return tail
 
     def _open(self) -> Ledger:
@@ -240,8 +252,8 @@ def _of_another_process() -> IndexPlanError:
     )
 
 
-def _heard(store: Any, key: str, writer: int) -> Tail:
-    """Return where the ledger ends, from the rank that writes it."""
+def _heard(store: Any, key: str, writer: int) -> dict[str, Any]:
+    """Return what the rank that writes the ledger tells the others."""
     try:
         store.wait([key])
     except RuntimeError:  # the timeout; TCP stores raise a subclass
@@ -251,10 +263,8 @@ def _heard(store: Any, key: str, writer: int) -> Tail:
             "nothing from it before the timeout of the process group",
             "read the loader on all ranks, or pass ledger= on one that rank reads",
         ) from None
-    told = json.loads(store.get(key))
-    if "tail" in told:
-        return Tail.from_dict(told["tail"])
-    raise (PlanFileError if told["file"] else IndexPlanError)(*told["parts"])
+    told: dict[str, Any] = json.loads(store.get(key))
+    return told
 
 
 def _shown(place: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import torch.distributed
 from indexplan import IndexPlanError, Plan
 from indexplan.errors import wrong
 from indexplan_torch.again import check_again
-from indexplan_torch.agreeing import compared
+from indexplan_torch.agreeing import compare as compare_ranks
 from indexplan_torch.arguments import flag
 from indexplan_torch.items import Form
 from indexplan_torch.ranks import check_found_ranks, discover, process_group_runs
@@ -70,14 +69,11 @@ class Given:
         again = check_again(again, plan)
         return cls(plan, rank, world_size, readers, form, flag("compare", compare), again)
 
-    def compared(
-        self, plan: Plan, where: tuple[int, int], *, ledger: bool = False
-    ) -> AbstractContextManager[None]:
-        """Check the ranks, and compare their plans; return the context in which they begin."""
+    def check_ranks(self, plan: Plan, where: tuple[int, int], *, ledger: bool = False) -> None:
+        """Check the ranks, and compare their plans, when they begin a pass."""
         check_found_ranks(given=self.rank is not None)
         if self.compare and (ranks := self.together()):
-            return compared(plan, where, ranks, self.again, ledger=ledger)
-        return nullcontext()
+            compare_ranks(plan, where, ranks, self.again, ledger=ledger)
 
     def together(self) -> tuple[int, ...]:
         """Return the ranks of the process group that read the plan; () if it is one, or unknown.

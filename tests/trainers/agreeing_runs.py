@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 import torch.distributed as dist
@@ -129,7 +130,27 @@ def rank_0_ends(folder: str, name: str) -> str:
     if rank == 1:
         slow = Slow(dist.distributed_c10d._get_default_store(), processes[0])
         dist.distributed_c10d._get_default_store = lambda: slow
-    seed = 8 + rank if name == "seeds" else 8
-    ours: dict[str, Any] = {"ledger": f"{folder}/{name}"} if name.endswith(".ledger") else {}
-    plan = PLAN.replace(order=ip.Shuffle(103, seed=seed))
-    return read(lambda: PlanLoader(range(103), plan, **ours))
+    plan = PLAN.replace(order=ip.Shuffle(103, seed=8 + (rank if name == "seeds" else 0)))
+    kept: dict[str, Any] = {"ledger": f"{folder}/{name}"}
+    cases: dict[str, Any] = {
+        "new.ledger": lambda: PlanLoader(range(103), plan, **kept),
+        "damaged.ledger": lambda: PlanLoader(range(103), plan, **kept),
+        "loaded.ledger": lambda: loaded(PlanLoader(range(103), plan, **kept)),
+        "tensor-parallel.ledger": lambda: islice(tensor_parallel(**kept), 3),
+    }
+    return read(cases.get(name, lambda: PlanLoader(range(103), plan)))
+
+
+def loaded(loader: PlanLoader) -> PlanLoader:
+    """Read a step, and load its state, so that the run begins once more."""
+    next(iter(loader))
+    loader.load_state_dict(loader.state_dict())
+    return loader
+
+
+def tensor_parallel(**options: Any) -> PlanIterator:
+    """Make an iterator of two ranks that read the same, and compare nothing."""
+    ours: dict[str, Any] = {"micro_batch_size": 6, "rank": 0, "world_size": 1}
+    return PlanIterator(
+        range(103), PLAN.order, consumed_samples=0, ledger_ranks=(0, 1), **ours, **options
+    )

@@ -162,21 +162,21 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         ]
     },
     **{
-        ("adapters/indexplan_torch/agreeing.py", name, text): (
+        ("adapters/indexplan_torch/agreeing.py", "compare", text): (
             "takes several ranks: tests/trainers/test_agreeing.py"
         )
-        for name, text in [
-            ("_gather", "raise IndexPlanError('ranks', 'must begin their first pass t"),
-            ("compared", "raise IndexPlanError('ranks', 'must read the same plan', _di"),
+        for text in [
+            "raise IndexPlanError('ranks', 'must begin their first pass t",
+            "raise IndexPlanError('ranks', 'must read the same plan', _di",
         ]
     },
     **{
-        ("adapters/indexplan_torch/recording.py", "_heard", text): (
+        ("adapters/indexplan_torch/recording.py", name, text): (
             "takes several ranks: tests/trainers/test_ledger.py"
         )
-        for text in [
-            "raise IndexPlanError('a ledger', f'must be begun by rank {wr",
-            "raise (PlanFileError if told['file'] else IndexPlanError)(*t",
+        for name, text in [
+            ("_heard", "raise IndexPlanError('a ledger', f'must be begun by rank {wr"),
+            ("_begun", "raise (PlanFileError if heard['file'] else IndexPlanError)(*"),
         ]
     },
     (
