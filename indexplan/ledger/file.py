@@ -100,11 +100,11 @@ class LedgerFile:
                     os.lseek(descriptor, self._size, os.SEEK_SET)
                     write_all(descriptor, data)
                     os.fsync(descriptor)
+                    if new:
+                        sync_folder(self.path.parent)
                 except BaseException:  # Ctrl-C too: half a line would only be cut later
                     os.ftruncate(descriptor, self._size)
                     raise
-                if new:
-                    sync_folder(self.path.parent)
         self.lines += lines
         self.hashes += [sha256_of(text) for text in texts]
         self._size += len(data)
@@ -116,8 +116,10 @@ class LedgerFile:
         with explained("written", self.path):
             if os.path.lexists(self.path):
                 check_kind(self.path, os.lstat(self.path).st_mode)
-            flags = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | (0 if self._size else os.O_CREAT)
-            descriptor = os.open(self.path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+            flags = os.O_RDWR | (0 if self._size else os.O_CREAT)
+            for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_BINARY"):  # each where there is one
+                flags |= getattr(os, name, 0)
+            descriptor = os.open(self.path, flags, 0o666)
         try:
             if fcntl is not None:
                 try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,27 @@ def test_a_cut_is_a_prefix(tmp_path: Path) -> None:
         found.record(plan, stop)
         assert ip.Ledger(cut).verify(found.hash).ok
         assert ip.Ledger(cut).step == found.step
+
+
+@pytest.mark.parametrize("call", ["write_all", "os.fsync", "sync_folder"])
+def test_a_line_is_written_wholly_or_not_at_all(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If Ctrl-C comes while the first lines are written, the same ledger can write them again."""
+    plan = ip.Plan(ip.Shuffle(200), world_size=2, batch_size=5)
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    with monkeypatch.context() as patched:
+        patched.setattr(f"indexplan.ledger.file.{call}", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.record(plan, plan.cursor(0, step=5))
+    assert b"" == ledger.path.read_bytes()
+    ledger.record(plan, plan.cursor(0, step=5))
+    assert ip.Ledger(ledger.path).verify(ledger.hash).ok
+
+
+def interrupted(*_: Any) -> None:
+    """Do nothing, as Ctrl-C comes first."""
+    raise KeyboardInterrupt
 
 
 def test_two_writers(tmp_path: Path) -> None:
