@@ -50,7 +50,7 @@ def browser() -> Iterator[Browser]:
     """A headless chromium, with a profile that is new and empty."""
     from playwright.sync_api import sync_playwright
 
-    chromium = shutil.which("chromium")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
     assert chromium, "apt-get install chromium"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
