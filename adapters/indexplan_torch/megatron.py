@@ -61,9 +61,9 @@ def datasets_provider(
     """Return what Megatron's `pretrain` takes as its provider of datasets, under external loaders.
 
     Megatron calls it on each rank, once for each virtual pipeline stage, when the checkpoint is
-    loaded. It has `is_distributed`, so that all ranks of a tensor-parallel group make iterators: of
-    one data-parallel rank, which read the same. Each stage gets an iterator of its own over every
-    micro-batch.
+    loaded. Its attribute `is_distributed` is set, so all ranks of a tensor-parallel group make
+    iterators; they are one data-parallel rank, and read the same. Each stage gets its own iterator
+    over every micro-batch.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def datasets_provider(
     Raises
     ------
     IndexPlanError
-        If a pair is none. When Megatron calls it: if `--dataloader-type` is not external; if
+        If one is not such a pair. When Megatron calls it: if `--dataloader-type` is not external; if
         valid or test do not fit `--full-validation` and `--multiple-validation-sets`; if there are
         phases and the global batch size has changed; with a ledger, if there are phases or virtual
         stages, or checkpoints do not save its hash; or without args, if megatron.training cannot be

@@ -52,7 +52,7 @@ class ReadPrompts(KeepState):
     Raises
     ------
     IndexPlanError
-        If the trainer is another one, the order is none, or this version of transformers or TRL
+        If the trainer is another one, `order` is no Order, or this version of transformers or TRL
         lacks what this extends. When the training starts: if the dataset is not map-style or has
         another number of prompts.
 

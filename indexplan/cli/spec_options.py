@@ -17,7 +17,7 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     """Add the options of an order and a partition; the verb adds the number of samples."""
     add = command.add_argument
     words = (
-        "how each epoch orders the samples, as Python writes it: 'BlockShuffle(block_size=4096, "
+        "how each epoch orders the samples, written as in Python: 'BlockShuffle(block_size=4096, "
         "seed=7)'; columns are paths of .npy files, and the number of samples can be left out; "
         "`indexplan orders` lists what you can write (Shuffle())"
     )
@@ -33,8 +33,8 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     words = "how many parts to cut each epoch into (1)"
     add("--sub-epochs", type=number, default=1, metavar="N", help=words)
     words = (
-        "give the ranks of a step equal work, as Python writes it: "
-        "\"Balance('lengths.npy', linear=24576, quadratic=1)\", with the length of each sample"
+        "give all ranks of a step about equal work, written as in Python: \"Balance('lengths.npy', "
+        "linear=24576, quadratic=1)\", where the file has the length of each sample"
     )
     add("--balance", metavar="BALANCE", help=words)
     words = "what to do with the last units, which don't fill a global batch (spread)"

@@ -65,7 +65,7 @@ class Ledger(Answer):
     Raises
     ------
     IndexPlanError
-        If the path or the data is none.
+        If `path` is not a path, or `data` is neither a Dataset nor Shards.
     PlanFileError
         If the file is no ledger, or damaged, or was written for another dataset.
 
@@ -182,8 +182,8 @@ class Ledger(Answer):
         Raises
         ------
         IndexPlanError
-            If no step of the plan ends at the cursor that starts at or past the place where the
-            ledger stands, the plan does not continue the run, or the note is not of JSON types.
+            If the cursor is not where a step of the plan ends that begins where the ledger stands,
+            or later; if the plan does not continue the run; or if the note is not of JSON types.
         PlanFileError
             If another process has written the file, or it cannot be written. Nothing was written
             then.

@@ -41,7 +41,7 @@ class Standing:
     cursor : Cursor, optional
         Where the run starts; by default, where the plan does.
     hash : str, optional
-        Of a run with a ledger: what the checkpoint keeps of it, which `record` returned.
+        For runs with a ledger: its hash in the checkpoint, as `record` returned it.
     max_world : int, optional
         The most ranks that the run may ever have: a plan with a step too small for them is refused
         here, and not when they come. By default, as many as the smallest step has units.

@@ -74,7 +74,8 @@ class DocumentWindows(Order):
     whole, so none is repeated before all have been read. Fewer than length + overlap tokens are not
     targets. A document may be in several windows, or in none.
 
-    It takes 16 bytes of memory for each block of each of the last 2 epochs that were read.
+    It takes 40 bytes of memory for each block: 8, and 16 for each of the last 2 epochs that were
+    read.
 
     Examples
     --------

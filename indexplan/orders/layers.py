@@ -91,7 +91,7 @@ class Layer(Order):
         return samples
 
     def reach(self, epoch: int, position: int) -> tuple[int, int]:
-        """Return an inner epoch and position that nothing read so far is past: a hook.
+        """Return the inner epoch and position before which lies all that was read: a hook.
 
         Parameters
         ----------

@@ -47,9 +47,9 @@ class Mixture(Order):
     Parameters
     ----------
     sources : mapping of str to Order, or sequence of (str, Order)
-        The name of each dataset, and the order that reads it. Give each order its own seed: with
-        the same seed, sources of nearly the same size are read in nearly the same sequence. All
-        epochs of a source must have the same number of units.
+        The name of each dataset, and the order that reads it. Give each order its own seed: two
+        of the same kind, size and seed have the same sequence, and are refused. All epochs of a
+        source must have the same number of units.
     weights : mapping of str to number, or sequence of (int, mapping)
         How much to read each source, relative to the others. To change this during the run, pass
         phases `(unit, weights)`: each begins at that unit of the run, counted over all epochs, and

@@ -89,13 +89,13 @@ def diff(a: Ledger, b: Ledger) -> RunDifference: ...
 def diff(
     a: Plan | Ledger, b: Plan | Ledger, epochs: Iterable[int] | None = None
 ) -> Difference | RunDifference:
-    """Find the first step at which two plans, or two runs, read other samples or on other ranks.
+    """Find the first step at which two plans, or two runs, differ in what their ranks read.
 
-    Use it before you change a plan in the middle of a run, or to find out why two runs differ. Two
-    ledgers are compared step by step of their runs; what follows is about plans.
-    Epochs are compared from the later of the plans' starts on. Nothing is shuffled: steps are
-    compared as intervals of the order, many at once, so that a plan of any number of samples takes
-    milliseconds for each thousand sub-epochs.
+    Use it before you change a plan in the middle of a run, or to find out why two runs differ.
+    Ledgers are compared step by step of their runs. The rest is about plans: epochs are compared
+    from the later of the plans' starts on. Nothing is shuffled, because steps are compared as
+    intervals of the order, many at once, so that a plan of any number of samples takes milliseconds
+    for each thousand sub-epochs.
 
     Parameters
     ----------
