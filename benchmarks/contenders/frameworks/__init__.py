@@ -23,7 +23,11 @@ class Framework(Contender):
     """The loader of its own that is compared, in words."""
     alone: bool = field(default=False, kw_only=True)
     """Whether others break where what it needs is on the path."""
-    cure: str = field(default="what .ci/run installs in its stage of frameworks", kw_only=True)
+    cure: str = field(
+        default="pip install --no-deps --target FOLDER -r .ci/locked-frameworks.txt, and FOLDER on "
+        "PYTHONPATH",
+        kw_only=True,
+    )
 
 
 FRAMEWORKS = (
@@ -70,7 +74,8 @@ FRAMEWORKS = (
         "trainers.md#composer",
         "`composer.utils.dist.get_sampler`, and `load_path`, which skips batches",
         alone=True,  # others import the torchvision that it needs, which is of another torch
-        cure="what .ci/run installs in its stage of Composer",
+        cure="pip install --no-deps --target FOLDER -r .ci/locked-composer.txt, and FOLDER on "
+        "PYTHONPATH",
     ),
     Framework(
         "StatefulDataLoader",

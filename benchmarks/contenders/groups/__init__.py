@@ -18,7 +18,9 @@ class Loader(Contender):
     setup: str
     """How it is set up, in words."""
     cure: str = field(
-        default="what .ci/run installs in its stage of a world that changes", kw_only=True
+        default="pip install --no-deps --target FOLDER -r .ci/locked-torchft.txt, and FOLDER on "
+        "PYTHONPATH",
+        kw_only=True,
     )
 
 
