@@ -25,7 +25,7 @@ import indexplan_jax
 import indexplan_torch
 from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
-from tests.support.headings import anchors
+from tests.support.headings import anchor_of, anchors
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[1]
@@ -220,6 +220,54 @@ def test_every_page_has_a_place_in_the_site() -> None:
     results = (ROOT / "benchmarks" / "results").glob("*.json")
     expected += [f"repository/benchmarks/results/{path.name}.md" for path in results]
     assert sorted(expected) == sorted(said)
+
+
+def test_headings_are_as_in_the_navigation() -> None:
+    """Whoever follows an entry of the site's navigation reads its words at the top of the page."""
+    said = re.findall(r"^ *- (.*): (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = {page: title.strip('"') for title, page in said if (ROOT / "docs" / page).exists()}
+    assert "Home" == pages.pop("index.md")
+    tops = {page: (ROOT / "docs" / page).read_text().partition("\n")[0] for page in pages}
+    assert {page: f"# {title}" for page, title in pages.items()} == tops
+    assert len(tops) > 50
+
+
+def test_readme_leads_to_a_first_success_in_600_words() -> None:
+    """Each reader reads README up to the table, a row, and a section, or a page to its code."""
+    readme = (ROOT / "README.md").read_text()
+    before, _, rest = readme.partition("\n| you have |")
+    rows = rest.partition("\n\n")[0].splitlines()[2:]
+    counted = {}
+    for row in rows:
+        _, you_have, _, start_here, _ = row.split("|")
+        page, _, anchor = re.findall(r"\]\((.*?)\)", start_here)[0].partition("#")
+        if page.endswith(".md"):  # a notebook is run, not read
+            text = (ROOT / page).read_text()
+            text = section(text, anchor) if anchor else text[: text.index("\n```\n")] + "\n```"
+            counted[you_have.strip()] = num_words(before) + num_words(row) + num_words(text)
+    assert {name: num for name, num in counted.items() if num > 600} == {}
+    assert len(counted) >= 6
+
+
+def section(text: str, anchor: str) -> str:
+    """Return a page's section, with those below it, by the anchor of its heading."""
+    parts = re.split(r"^(#+) (.*)$", text, flags=re.MULTILINE)  # text, level, heading, text, ...
+    found = ""
+    for level, heading, words in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        if anchor_of(heading) == anchor:
+            found, top = words, level
+        elif found and len(level) <= len(top):
+            break
+        elif found:
+            found += words
+    assert found, anchor
+    return found
+
+
+def num_words(text: str) -> int:
+    """Count the words of Markdown, without code, addresses of links, and comments."""
+    text = re.sub(r"^```.*?^```|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
+    return len(re.findall(r"\S*\w\S*", re.sub(r"\]\([^)]*\)", "]", text)))
 
 
 def test_every_public_name_is_in_the_reference() -> None:
