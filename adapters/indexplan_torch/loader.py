@@ -73,8 +73,8 @@ class PlanLoader(DataLoader[Any]):
         pass, and when the loop or the process ends. A state holds the hash of the ledger's last
         line. A run that loads the state continues from that line, and what was recorded after it
         becomes void. With a ledger, each pass must be read once and in sequence, and no other
-        loader of the process may keep the same ledger. If you pass none, a state that was saved with
-        a ledger is refused; False accepts it, and stops recording for good.
+        loader of the process may keep the same ledger. If you pass none, a state that was saved
+        with a ledger is refused; False accepts it, and stops recording for good.
     **options
         Options of DataLoader: num_workers, collate_fn, persistent_workers and so on. The default
         `worker_init_fn` gives every rank and worker its own random stream.

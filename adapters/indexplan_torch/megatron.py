@@ -90,11 +90,11 @@ def datasets_provider(
     Raises
     ------
     IndexPlanError
-        If one is not such a pair. When Megatron calls it: if `--dataloader-type` is not external; if
-        valid or test do not fit `--full-validation` and `--multiple-validation-sets`; if there are
-        phases and the global batch size has changed; with a ledger, if there are phases or virtual
-        stages, or checkpoints do not save its hash; or without args, if megatron.training cannot be
-        imported.
+        If one is not such a pair. When Megatron calls it: if `--dataloader-type` is not external;
+        if valid or test do not fit `--full-validation` and `--multiple-validation-sets`; if there
+        are phases and the global batch size has changed; with a ledger, if there are phases or
+        virtual stages, or checkpoints do not save its hash; or without args, if megatron.training
+        cannot be imported.
     """
     _check_pairs("train", [train])
     _check_pairs("valid", valid if isinstance(valid, list) else [] if valid is None else [valid])

@@ -34,7 +34,7 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     add("--sub-epochs", type=number, default=1, metavar="N", help=words)
     words = (
         "give all ranks of a step about equal work, written as in Python: \"Balance('lengths.npy', "
-        "linear=24576, quadratic=1)\", where the file has the length of each sample"
+        'linear=24576, quadratic=1)", where the file has the length of each sample'
     )
     add("--balance", metavar="BALANCE", help=words)
     words = "what to do with the last units, which don't fill a global batch (spread)"

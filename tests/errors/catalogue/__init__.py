@@ -176,7 +176,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         )
         for name, text in [
             ("_heard", "raise IndexPlanError('a ledger', f'must be begun by rank {wr"),
-            ("_begun", "raise (PlanFileError if heard['file'] else IndexPlanError)(*"),
+            ("Recorder._begun", "raise (PlanFileError if heard['file'] else IndexPlanError)(*"),
         ]
     },
     (
