@@ -20,9 +20,35 @@ from tests.trainers.ranks import ROOT
 def installed_by_ci(name: str) -> set[str]:
     """Return every version of a package that CI installs: what is locked, and what it names."""
     pin = re.compile(rf"(?<![\w.-]){name}==([\d.]+)")
-    files = [*sorted((ROOT / ".ci").glob("locked-*.txt")), ROOT / ".ci" / "run"]
-    assert ["locked-dev.txt", "locked-test.txt", "run"] == [file.name for file in files]
+    files = [*(ROOT / ".ci").glob("locked-*.txt"), ROOT / ".ci" / "run"]
+    assert {file.stem for file in files} == {f"locked-{each}" for each in locks()} | {"run"}
     return {version for file in files for version in pin.findall(file.read_text())}
+
+
+def locks() -> list[str]:
+    """Return the names of the locks that CI installs: the project's groups, and others beside."""
+    return ["test", "dev", *beside()]
+
+
+def beside() -> dict[str, set[str]]:
+    """Return what beside.toml asks for, by the names of its sets."""
+    text = re.sub(r" *#.*", "", (ROOT / ".ci" / "beside.toml").read_text())
+    sets = re.findall(r"^(\w+) = \[(.*?)\]$", text, re.MULTILINE | re.DOTALL)
+    return {name: {*re.findall(r'"(.*?)"', packages)} for name, packages in sets}
+
+
+@pytest.mark.parametrize("name", beside())
+def test_locks_are_of_what_is_asked_for(name: str) -> None:
+    """Whoever changes beside.toml runs .ci/lock; names are compared as indexes do."""
+    lock = (ROOT / ".ci" / f"locked-{name}.txt").read_text()
+    pins = re.findall(r"^(\S+) --hash=sha256:[0-9a-f]{64}$", lock, re.MULTILINE)
+    assert len(pins) == len(lock.splitlines())
+    assert {plain(pin) for pin in pins} == {plain(each) for each in beside()[name]}
+
+
+def plain(pin: str) -> str:
+    """Return a package's name and version, the name as indexes compare it."""
+    return re.sub(r"[-_.]+(?=.*==)", "-", pin.lower())
 
 
 def test_the_table_is_that_of_the_code() -> None:
