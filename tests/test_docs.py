@@ -232,6 +232,25 @@ def test_headings_are_as_in_the_navigation() -> None:
     assert len(tops) > 50
 
 
+def test_pages_link_the_words_of_the_glossary_that_no_other_library_has() -> None:
+    """Where a page first uses such a word, it is a link; the specification defines them itself."""
+    unlinked, linked = [], 0
+    pages = {*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"}
+    for page in pages - {ROOT / "docs" / name for name in ("glossary.md", "specification.md")}:
+        text = re.sub(r"\]\(.*?\)", "]()", page.read_text())
+        text = re.sub(r"\[`([^`\]]*)`\]", r"[\1]", text)
+        code = r"^```.*?^```|<!--.*?-->|^(#|:::).*?$|!\[.*?\]|`[^`]*`"
+        text = re.sub(code, "", text, flags=re.DOTALL | re.MULTILINE)
+        for word in ("unit", "bin", "lane", "stripe"):
+            uses = rf"(\[)?(?<![\w.-]){word}s?(?![\w-])(?(1)\]\()"
+            first = re.search(uses, text, re.IGNORECASE)
+            linked += bool(first and first[1])
+            if first and not first[1]:
+                unlinked.append((page.name, word))
+    assert unlinked == []
+    assert linked > 20
+
+
 def test_readme_leads_to_a_first_success_in_600_words() -> None:
     """Each reader reads README up to the table, a row, and a section, or a page to its code."""
     readme = (ROOT / "README.md").read_text()
