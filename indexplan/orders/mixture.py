@@ -493,17 +493,18 @@ class Mixture(Order):
         begin = self._begin(epoch)
         starts = self._phases.count(begin).tolist()
         stops = self._phases.count(begin + self.epoch_size).tolist()
-        sources, samples = self.group(indices), indices - self._begins[self.group(indices)]
+        sources = self.group(indices)
+        samples = indices - self._begins[sources]
         for j in np.unique(sources).tolist():
             mine = np.flatnonzero(sources == j)
             yield j, mine, starts[j], stops[j], samples[mine]
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        which, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        which, places, begin = [np.empty(0, np.int64)], [np.empty(0, np.int64)], self._begin(epoch)
         for j, mine, start, stop, samples in self._read_of(epoch, indices):
             of, units = reads_between(self._whose[j], start, stop, samples, most)
             which.append(mine[of])
-            places.append(self._phases.find(j, units) - self._begin(epoch))
+            places.append(self._phases.find(j, units) - begin)
         return np.concatenate(which), np.concatenate(places)
 
     def tally(self, epoch: int, indices: Int64) -> Int64:
