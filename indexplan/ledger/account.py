@@ -9,8 +9,8 @@ from indexplan.errors import counted
 from indexplan.ledger.by_sample import intervals, merged
 from indexplan.ledger.history import History, Segment
 from indexplan.ledger.walking import parts
-from indexplan.orders.base import Order
 from indexplan.orders.extents import extent_of
+from indexplan.partition.steps import Resume
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +84,14 @@ class LedgerAccount(Answer):
 
 
 def account_of(history: History, epoch: int | None) -> LedgerAccount:
-    """Return what became of an epoch, or of all that the run has begun."""
-    groups: dict[int, list[tuple[Order, list[Segment]]]] = {}
-    for each, order, segments, _ in history.live_stretches:
+    """Return what became of an epoch, or of all that the run has begun.
+
+    The epoch is one that the run has begun, or begins with its next step.
+    """
+    groups: dict[int, list[list[Segment]]] = {} if epoch is None else {epoch: []}
+    for each, _, segments, _ in history.live_stretches:
         if epoch in (None, each):
-            groups.setdefault(each, []).append((order, segments))
+            groups.setdefault(each, []).append(segments)
     counts = [_of_epoch(history, each, found) for each, found in groups.items()]
     for gone in history.void:
         for each, _, segments, _ in history.stretches(gone):
@@ -100,18 +103,14 @@ def account_of(history: History, epoch: int | None) -> LedgerAccount:
     return LedgerAccount(**{name: sum(getattr(count, name) for count in counts) for name in names})
 
 
-def _of_epoch(
-    history: History, epoch: int, groups: list[tuple[Order, list[Segment]]]
-) -> LedgerAccount:
-    order, segments = groups[-1]
-    place = history.place
-    assert place is not None  # noqa: S101 (as segments count)
-    sub_epochs = history.plans[segments[-1].plan].layout.partition.sub_epochs
+def _of_epoch(history: History, epoch: int, groups: list[list[Segment]]) -> LedgerAccount:
+    named = history.plans[groups[-1][-1].plan if groups else history.newest]
+    order, sub_epochs = named.plan.order, named.layout.partition.sub_epochs
     num_units = order.num_units(epoch)
+    begun, place = history.begun or Resume(epoch, 0, 0, 0), history.place or Resume(epoch, 0, 0, 0)
     reached = num_units if place.epoch > epoch else place.position
-    begun = history.begun
-    finished = begun.position if begun is not None and begun.epoch == epoch else 0
-    counts = [_read(history, segments, epoch) for _, segments in groups]
+    finished = begun.position if begun.epoch == epoch else 0
+    counts = [_read(history, segments, epoch) for segments in groups]
     read = sum(count[0] for count in counts)
     extent = extent_of(order)
     skipped, excluded = extent.missing(epoch, sub_epochs, 0, sub_epochs)

@@ -122,6 +122,11 @@ class History:
         """The line of the plan that has read the last step, or else the first void one; or 0."""
         return self.live[-1].plan if self.live else self._first
 
+    @property
+    def newest(self) -> int:
+        """The line of the plan that has read the last step, or else that of the newest plan."""
+        return self.last or max(self.plans)
+
     def add(self, line: Line, number: int) -> None:
         """Add a line.
 

@@ -140,8 +140,8 @@ class Ledger(Answer):
         IndexPlanError
             If the ledger is empty.
         """
-        plans = self._begun().plans
-        return plans[self._history.last or max(plans)].plan
+        history = self._begun()
+        return history.plans[history.newest].plan
 
     @property
     def cursor(self) -> Cursor:
@@ -193,7 +193,7 @@ class Ledger(Answer):
         lines, tail = self.tail.record(plan, cursor, checked_note(note), data, again=again)
         if len(tail.plans) > len(self.tail.plans):
             self._file.keep_columns(plan)
-        self._write(lines, tail)
+        self._append(lines)
 
     def record_worlds(
         self,
@@ -226,13 +226,11 @@ class Ledger(Answer):
         """
         check_plan("plan", plan)
         place = Resume(*place_of(plan.start))
+        before: list[Segment] = []
         if hash is not None:
             before = self._live_until(hash)
-        elif self.tail.place is None:
-            before = []
-        else:
+        elif self.tail.place is not None:
             check_begins(plan, self.tail, self.path)
-            before = []
         read: list[tuple[Plan, Cursor]] = []
         then = list(before)
         for world_size, cursor in worlds:
@@ -286,7 +284,7 @@ class Ledger(Answer):
         if not tail.stands(plan):
             raise self._never_stood(place)
         self._file.keep_columns(plan)  # of a plan that is named, too, as a copy may lack them
-        self._write([*back, *more], tail)
+        self._append([*back, *more])
 
     def _back_to(self, plan: Plan, place: Resume) -> list[Line]:
         """Return the line that makes void what was read past a place."""
@@ -411,16 +409,12 @@ class Ledger(Answer):
         if not isinstance(cursor, Cursor):
             raise wrong("cursor", "a Cursor", cursor, "pass plan.cursor(...) or loader.cursor")
 
-    def _write(self, lines: list[Line], tail: Tail) -> None:
-        self._append(lines)
-        self.tail = tail
-
     def _append(self, lines: list[Line]) -> None:
         if not lines:
             return
-        number = len(self._file.lines)
+        first = len(self._file.lines) + 1
         self._file.append(lines)
-        for number, line in enumerate(lines, number + 1):  # noqa: B020 (goes on counting)
+        for number, line in enumerate(lines, first):
             self._history.add(line, number)
         self.tail = self._history.tail(self._file.hash, len(self._file.lines))
 
@@ -594,12 +588,13 @@ class Ledger(Answer):
         Raises
         ------
         IndexPlanError
-            If the ledger is empty, or the epoch is none that the run has begun.
+            If the ledger is empty, or the epoch is none that the run has begun, or begins with its
+            next step.
         """
         history = self._begun()
         if epoch is not None:
-            last = self.tail.place.epoch if self.tail.place else 0
-            epoch = integer("epoch", epoch, 0, last + 1, LEAVE_OUT)
+            first, last = (place.epoch if place else 0 for place in (history.begun, history.place))
+            epoch = integer("epoch", epoch, first, last + 1, LEAVE_OUT)
         return account_of(history, epoch)
 
     def verify(self, hash: str | None = None) -> Report:  # noqa: A002 (the field's name in a state)

@@ -245,7 +245,7 @@ def _check_reads(ledger: ip.Ledger, run: Run) -> None:
 
 def _check_account(run: Run, ledger: ip.Ledger) -> None:
     """Read, dropped, skipped, excluded and left are all units, of each epoch and together."""
-    account, epochs = ledger.account(), set()
+    account = ledger.account()
     assert sum(step.num_units for step in run.steps) == account.num_read
     assert sum(step.num_padded for step in run.steps) == account.num_padded
     assert sum(step.num_units for step in run.void) == account.num_void
@@ -255,11 +255,9 @@ def _check_account(run: Run, ledger: ip.Ledger) -> None:
         one = ledger.account(epoch)
         parts = one.num_read + one.num_dropped + one.num_skipped + one.num_excluded + one.num_left
         assert one.num_units == parts
-        if one.num_units:
-            assert run.inner.num_units(epoch) == one.num_units
-            assert min(one.num_read, one.num_dropped, one.num_left) >= 0
-            epochs.add(epoch)
-            total += one.num_read
+        assert run.inner.num_units(epoch) == one.num_units
+        assert min(one.num_read, one.num_dropped, one.num_left) >= 0
+        total += one.num_read
         for count, steps in ((one.num_steps, run.steps), (one.num_void_steps, run.void)):
             assert sum(step.named[1] == epoch for step in steps) == count
         if not run.remainders & {"drop", "pad"}:

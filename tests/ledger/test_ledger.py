@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.ledger.account import LedgerAccount
 from indexplan.ledger.lines import PlanLine
 from tests.ledger.runs import live, num_samples
 from tests.ledger.segments import simulate
@@ -369,3 +371,18 @@ def test_a_ledger_that_begins_inside_a_run(plan: ip.Plan, tmp_path: Path) -> Non
     account = ledger.account()
     assert (200, 0, 800) == (account.num_finished, account.num_dropped, account.num_read)
     assert 1000 == account.num_units
+    assert account == ledger.account(2)
+    with pytest.raises(ip.IndexPlanError, match="an integer from 2 to 3; got 1;"):
+        ledger.account(1)
+
+
+def test_the_account_of_an_epoch_without_a_step_that_counts(plan: ip.Plan, tmp_path: Path) -> None:
+    """All of its units are left, whether the run begins it next, or has returned to before it."""
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    ledger.record(plan, plan.cursor(1, step=0))
+    left = LedgerAccount(num_units=1000, num_left=1000)
+    assert left == ledger.account(1)
+    ledger.record(plan, plan.cursor(1, step=3))
+    ledger.discard(13)
+    ledger.discard(0)
+    assert replace(left, num_void=1000, num_void_steps=25) == ledger.account(0)
