@@ -65,8 +65,9 @@ PLATFORMS = {
 }
 SUITES = {"3.14": "forky"}  # the Debian that has it, for machines that have none
 
-# the newest of these, of NumPy and of numba on purpose: what users get who install today
-TOOLS = "pytest hypothesis xxhash pyarrow fsspec"
+# NumPy and numba are the newest on purpose, what users get who install today. What runs the tests
+# is not: these are the last versions that Python 3.10 can have.
+TOOLS = "pytest==9.2.0 hypothesis==6.168.5 xxhash==4.1.0 pyarrow==25.0.1 fsspec==2026.9.0"
 VERSIONS = (
     "import platform, numpy, numba; "
     "print('Python', platform.python_version(), 'NumPy', numpy.__version__, 'numba', "
