@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from indexplan.files.saving import Saved
     from indexplan.ledger.account import LedgerAccount
     from indexplan.ledger.at import At
-    from indexplan.ledger.by_sample import Read, Seen
+    from indexplan.ledger.finding import Read
+    from indexplan.ledger.seen import Seen
     from indexplan.orders.cutting import Pieces
     from indexplan.orders.skipped import Skipped
     from indexplan.orders.split import Part
@@ -81,14 +82,14 @@ _AT_FIRST_USE = {
     "Location": "indexplan.partition.locate",
     "Part": "indexplan.orders.split",
     "Pieces": "indexplan.orders.cutting",
-    "Read": "indexplan.ledger.by_sample",
+    "Read": "indexplan.ledger.finding",
     "Reading": "indexplan.reports.explanation",
     "Reads": "indexplan.shards.shard_reads",
     "Remainder": "indexplan.partition.remainders",
     "Report": "indexplan.checks",
     "RunDifference": "indexplan.reports.runs_apart",
     "Saved": "indexplan.files.saving",
-    "Seen": "indexplan.ledger.by_sample",
+    "Seen": "indexplan.ledger.seen",
     "Skipped": "indexplan.orders.skipped",
     "Stored": "indexplan.files.read",
     "Stream": "indexplan.plan.pulling",

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 
 from indexplan.answers import Answer
 from indexplan.errors import counted
-from indexplan.ledger.by_sample import intervals, merged
 from indexplan.ledger.history import History, Segment
+from indexplan.ledger.intervals import intervals, merged
 from indexplan.ledger.walking import parts
 from indexplan.orders.extents import extent_of
 from indexplan.partition.steps import Resume

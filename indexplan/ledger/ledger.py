@@ -22,11 +22,12 @@ from indexplan.errors import (
 )
 from indexplan.ledger.account import LedgerAccount, account_of
 from indexplan.ledger.at import At
-from indexplan.ledger.by_sample import Read, Seen, reads_in
 from indexplan.ledger.data import line_of_data, may_name, may_open
 from indexplan.ledger.file import LedgerFile
+from indexplan.ledger.finding import Read, reads_in
 from indexplan.ledger.history import History, Segment, history_of, resumed, same_until
 from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_note
+from indexplan.ledger.seen import Seen
 from indexplan.ledger.shown import stretches_shown
 from indexplan.ledger.tail import Tail, check_begins, place_of
 from indexplan.ledger.verifying import verified
