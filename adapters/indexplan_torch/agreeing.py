@@ -66,14 +66,14 @@ def compare(
         store.set(f"{meeting}/all", "")
     try:
         store.wait([f"{meeting}/all"])
-    except RuntimeError:  # the timeout; TCP stores raise a subclass
-        raise IndexPlanError(
-            "ranks",
-            "must begin their first pass together, to compare plans",
-            f"{store.add(f'{meeting}/came', 0)} of {len(ranks)} before the timeout of "
-            "the process group",
-            _SWITCH,
-        ) from None
+    except RuntimeError as error:  # the timeout, or a lost store; TCP stores raise a subclass
+        try:
+            got = f"{store.add(f'{meeting}/came', 0)} of {len(ranks)} before the timeout of "
+            got += "the process group"
+        except RuntimeError:
+            got = f"{came} of {len(ranks)}, and then the process that has the store was gone"
+        rule = "must begin their first pass together, to compare plans"
+        raise IndexPlanError("ranks", rule, got, _SWITCH) from error
     differ = store.check([f"{meeting}/other"])
     details = [store.get(f"{meeting}/{key}") for key in ("details", "other")] if differ else []
     leave(store, meeting, ranks)

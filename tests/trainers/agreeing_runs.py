@@ -58,6 +58,7 @@ def everything(folder: str) -> dict[str, str]:
         "seeds, given ranks": lambda: PlanLoader(range(103), seeds, **given),
         "seeds, a mesh": lambda: PlanLoader(range(103), seeds, mesh=init_device_mesh("cpu", (2,))),
         "seeds, a sampler": lambda: PlanBatchSampler(seeds),
+        "seeds, once more": lambda: once_more(PlanLoader(range(103), seeds)),
         "balance": lambda: PlanLoader(range(103), PLAN if rank else BALANCED),
         "equal": lambda: PlanLoader(range(103), PLAN),
         "equal, twice": lambda: [*PlanLoader(range(103), PLAN), *PlanBatchSampler(PLAN)],
@@ -83,6 +84,12 @@ def everything(folder: str) -> dict[str, str]:
         told[name] = "idle" if idle else read(make)
         dist.destroy_process_group()
     return told
+
+
+def once_more(loader: PlanLoader) -> PlanLoader:
+    """Return a loader whose ranks were told that they differ, to be read all the same."""
+    assert "must read the same plan" in read(lambda: loader)
+    return loader
 
 
 def in_pass(number: int) -> PlanLoader:

@@ -37,6 +37,7 @@ DIFFER = {
     "passes": ("pass=[0, 0] on rank 0", "pass=[1, 0] on rank 1"),
     "seeds, given ranks": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
     "seeds, a mesh": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
+    "seeds, once more": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
     "seeds, a sampler": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
     "balance": (f"balance={BALANCE} on rank 0", "balance=None on rank 1"),
 }
