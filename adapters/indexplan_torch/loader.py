@@ -367,7 +367,11 @@ class PlanLoader(DataLoader[Any]):
         return shares_of(self.feed.received("shares", cure))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the run stands, by the batches the loop received; equal on all ranks."""
+        """Return where the run stands, by the batches the loop received; equal on all ranks.
+
+        With a ledger, it is equal if all ranks save at the same steps; else keep the first rank's,
+        which writes the ledger.
+        """
         return self.feed.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

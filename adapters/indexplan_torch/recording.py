@@ -24,6 +24,7 @@ from indexplan import IndexPlanError, Ledger, PlanFileError
 from indexplan.errors import path_text, wrong
 from indexplan.ledger import Tail, check_begins
 from indexplan_torch.agreeing import leave
+from indexplan_torch.ranks import process_group_runs
 from indexplan_torch.versions import private
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ class Recorder:
         for feed in list(_FEEDS):  # its loop may be left open, and what it has read comes first
             if feed.recorder is keeper is not None:
                 feed.record()
+        refuse_a_second_rank(self.path)
         ledger = self._open()
         if self._unmarked:
             check_begins(plan, ledger.tail, self.path)
@@ -250,6 +252,35 @@ def _of_another_process() -> IndexPlanError:
         "another one",
         "make the loader in the process that reads it",
     )
+
+
+def refuse_a_second_rank(path: Path) -> None:
+    """Refuse to write a ledger that another rank of the process group writes.
+
+    Ranks that read the same batches, such as those of tensor parallelism, may each take themselves
+    for the first of those that read the plan, where they were given a part of the mesh or explicit
+    ranks.
+
+    Raises
+    ------
+    IndexPlanError
+        On all such ranks but the one that came first.
+    """
+    if not process_group_runs():
+        return
+    store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
+    key = f"indexplan/writer/{zlib.crc32(os.path.realpath(path).encode()):08x}"
+    me = torch.distributed.get_rank()
+    if store.add(f"{key}/came", 1) == 1:
+        store.set(key, str(me))
+    first = int(store.get(key))
+    if first != me:
+        raise IndexPlanError(
+            f"{path}",
+            "must be written by one rank",
+            f"rank {me}, and rank {first} writes it",
+            "pass the whole mesh, or ledger=False on ranks that read the same batches as another",
+        )
 
 
 def _heard(store: Any, key: str, writer: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
@@ -36,6 +37,30 @@ def leg(folder: str, leg: list[Any]) -> list[Any]:
         assert all(each == got for each in states), states
         if dist.get_rank() == 0:
             Path(folder, f"{name}.json").write_text(json.dumps(got))
+    dist.barrier()  # the store is rank 0's
+    return told
+
+
+def same_batches(folder: str, given: str) -> str:
+    """Read a pass on one of two ranks each that read the same; return what became of it."""
+    dist.init_process_group("gloo")
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    rank, part = dist.get_rank(), mesh["dp"]
+    options: dict[str, Any] = {"mesh": part}
+    first = rank % 2 == 0
+    if given == "ranks":
+        options, first = {"rank": part.get_local_rank(), "world_size": 2}, rank == 0
+    plan = PLAN.replace(sub_epochs=1)
+    loader = PlanLoader(range(103), plan, ledger=f"{folder}/run.ledger", **options)
+    if not first:
+        dist.barrier()
+    try:
+        list(loader)
+        told = "read"
+    except ip.IndexPlanError as error:
+        told = str(error)
+    if first:
+        dist.barrier()
     dist.barrier()  # the store is rank 0's
     return told
 

@@ -75,6 +75,18 @@ def test_a_state_that_rank_0_saved_alone_counts(told: list[Any]) -> None:
     assert [expected, expected] == [each["after"] for each in told]
 
 
+@pytest.mark.parametrize("given", ["a part of a mesh", "ranks"])
+def test_ranks_that_read_the_same_do_not_both_write(given: str, tmp_path: Path) -> None:
+    """The first that takes itself for the first rank writes; the next one is refused."""
+    told = run_ranks(f"{RUNS}:same_batches", 4, str(tmp_path), given)
+    expected = "run.ledger must be written by one rank; got rank 1, and rank 0 writes it; pass the"
+    refused = {1, 3} if given == "a part of a mesh" else {1}
+    assert refused == {rank for rank, words in enumerate(told) if expected in words}
+    assert {"read"} == {words for rank, words in enumerate(told) if rank not in refused}
+    account = ip.Ledger(tmp_path / "run.ledger").account()
+    assert (103, 0) == (account.num_read, account.num_void)
+
+
 def test_a_rank_that_nobody_tells_says_so(told: list[Any]) -> None:
     """If the rank that writes never begins, the others end after the group's timeout."""
     expected = (

@@ -166,7 +166,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
             "takes several ranks: tests/trainers/test_agreeing.py"
         )
         for text in [
-            "raise IndexPlanError('ranks', 'must begin their first pass t",
+            "raise IndexPlanError('ranks', rule, got, _SWITCH) from error",
             "raise IndexPlanError('ranks', 'must read the same plan', _di",
         ]
     },
@@ -176,6 +176,10 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         )
         for name, text in [
             ("_heard", "raise IndexPlanError('a ledger', f'must be begun by rank {wr"),
+            (
+                "refuse_a_second_rank",
+                "raise IndexPlanError(f'{path}', 'must be written by one rank",
+            ),
             ("Recorder._begun", "raise (PlanFileError if heard['file'] else IndexPlanError)(*"),
         ]
     },
