@@ -10,7 +10,6 @@ from indexplan.ledger.history import History, Segment
 from indexplan.ledger.intervals import intervals, merged
 from indexplan.ledger.walking import parts
 from indexplan.orders.extents import extent_of
-from indexplan.partition.steps import Resume
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +106,8 @@ def _of_epoch(history: History, epoch: int, groups: list[list[Segment]]) -> Ledg
     named = history.plans[groups[-1][-1].plan if groups else history.newest]
     order, sub_epochs = named.plan.order, named.layout.partition.sub_epochs
     num_units = order.num_units(epoch)
-    begun, place = history.begun or Resume(epoch, 0, 0, 0), history.place or Resume(epoch, 0, 0, 0)
+    begun, place = history.begun, history.place
+    assert begun is not None and place is not None  # noqa: S101, PT018 (there is a step)
     reached = num_units if place.epoch > epoch else place.position
     finished = begun.position if begun.epoch == epoch else 0
     counts = [_read(history, segments, epoch) for segments in groups]

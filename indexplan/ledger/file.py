@@ -44,14 +44,15 @@ class LedgerFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._at = path.absolute()  # wherever the process goes
         self.lines: list[Line] = []
         self.hashes: list[str] = []
         self._size = 0  # bytes of the lines
         self._last = b""  # the last of them, with its end
         with explained("readable", path):
-            if not os.path.lexists(path):
+            if not os.path.lexists(self._at):
                 return
-            with open_file(path.parent, path.name) as stream:
+            with open_file(self._at.parent, self._at.name) as stream:
                 data = stream.read()
         self._take(data)
 
@@ -101,7 +102,7 @@ class LedgerFile:
                     write_all(descriptor, data)
                     os.fsync(descriptor)
                     if new:
-                        sync_folder(self.path.parent)
+                        sync_folder(self._at.parent)
                 except BaseException:  # Ctrl-C too: half a line would only be cut later
                     os.ftruncate(descriptor, self._size)
                     raise
@@ -114,12 +115,12 @@ class LedgerFile:
     def _locked(self) -> Iterator[int]:
         """Open the file for writing, and hold its lock."""
         with explained("written", self.path):
-            if os.path.lexists(self.path):
-                check_kind(self.path, os.lstat(self.path).st_mode)
+            if os.path.lexists(self._at):
+                check_kind(self.path, os.lstat(self._at).st_mode)
             flags = os.O_RDWR | (0 if self._size else os.O_CREAT)
             for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_BINARY"):  # each where there is one
                 flags |= getattr(os, name, 0)
-            descriptor = os.open(self.path, flags, 0o666)
+            descriptor = os.open(self._at, flags, 0o666)
         try:
             if fcntl is not None:
                 try:
@@ -148,9 +149,9 @@ class LedgerFile:
 
     def columns(self) -> Columns:
         """Return where the columns of plans are: the folder `columns` next to the file."""
-        folder = self.path.parent
+        folder = self._at.parent
         return finder(Folder(folder), folder)
 
     def keep_columns(self, plan: Plan) -> None:
         """Write the columns that a plan needs next to the file, before a line names it."""
-        publish(Folder(self.path.parent), columns_of(plan))
+        publish(Folder(self._at.parent), columns_of(plan))

@@ -151,10 +151,9 @@ class Ledger(Answer):
         Raises
         ------
         IndexPlanError
-            If the ledger is empty.
+            If the ledger holds no step yet.
         """
-        plan = self.plan
-        place = self.tail.place or Resume(0, 0, 0, 0)
+        plan, place = self.plan, self._place()
         return Cursor(**place._asdict(), order=plan.order.to_dict(), sub_epochs=plan.sub_epochs)
 
     def _begun(self) -> History:
@@ -162,6 +161,12 @@ class Ledger(Answer):
             cure = "pass the path of a ledger that a run has written"
             raise IndexPlanError(f"{self.path}", "must hold a line", "none", cure)
         return self._history
+
+    def _place(self) -> Resume:
+        if self.tail.place is None:  # a line that names a plan does not say where the run starts
+            cure = "start with the plan and the checkpoint that the run started with"
+            raise IndexPlanError(f"{self.path}", "must hold a step", "none", cure)
+        return self.tail.place
 
     # --- what a run writes
 
@@ -239,6 +244,8 @@ class Ledger(Answer):
             number = self.tail.plans.get(named.fingerprint, 0)  # of no line, if it is new
             stop = cursor.checked(plan.order, plan.sub_epochs)
             steps, stop = (0, place) if stop == place else steps_to(layout_of(named), place, stop)
+            if not steps:
+                continue
             step = then[-1].end if then else 0
             then.append(Segment(step, steps, number, 0, place, stop, {}))
             read.append((named.resume(plan.start), cursor))
@@ -291,8 +298,12 @@ class Ledger(Answer):
         """Return the line that makes void what was read past a place."""
         if self.tail.place in (None, place):
             return []
-        step = self.step if self.tail.stands(plan) else self._step_at(place)
-        return [DiscardLine(step)] if step < self.step else []
+        step = self._step_at(place)
+        if step is not None:
+            return [DiscardLine(step)]
+        if not self.tail.stands(plan):
+            raise self._never_stood(place)
+        return []
 
     def tail_at(self, plan: Plan) -> Tail:
         """Return the end that the ledger had when the run last began with a plan where it starts.
@@ -311,7 +322,8 @@ class Ledger(Answer):
         for number, line in enumerate(self._file.lines, 1):
             history.add(line, number)
             named = any(each.fingerprint == fingerprint for each in history.plans.values())
-            if named and Tail(place=history.place).stands(plan):
+            stood = history.place or self._history.begun  # before the first step, if there is one
+            if named and Tail(place=stood).stands(plan):
                 found = number
         if not found:
             cure = "begin with rank 0, which writes it, or initialize torch.distributed"
@@ -419,10 +431,12 @@ class Ledger(Answer):
             self._history.add(line, number)
         self.tail = self._history.tail(self._file.hash, len(self._file.lines))
 
-    def _step_at(self, place: Resume) -> int:
-        """Return the run's step at which it stood at a place, or raise `IndexPlanError`."""
+    def _step_at(self, place: Resume) -> int | None:
+        """Return the run's step before which it stood at a place; None if it read none there."""
         for segment in reversed(self._history.live):
-            if segment.start[::3] <= place[::3] < segment.stop[::3]:
+            if segment.start[::3] == place[::3]:  # a plan may have skipped what follows there
+                return int(segment.step)
+            if segment.start[::3] < place[::3] < segment.stop[::3]:
                 step = segment.step
                 layout = self._history.plans[segment.plan].layout
                 for part in parts(layout, segment.start, segment.steps):
@@ -432,7 +446,7 @@ class Ledger(Answer):
                             return int(step + number - part.first)
                         break
                     step += part.num
-        raise self._never_stood(place)
+        return None
 
     def _never_stood(self, place: Resume) -> IndexPlanError:
         rule = f"started where the run in {self.path} stood after one of its steps"
@@ -586,6 +600,8 @@ class Ledger(Answer):
     def account(self, epoch: int | None = None) -> LedgerAccount:
         """Return what became of the units of an epoch; by default of all that the run has begun.
 
+        What is left is counted by the plan that has read the last step.
+
         Raises
         ------
         IndexPlanError
@@ -594,8 +610,9 @@ class Ledger(Answer):
         """
         history = self._begun()
         if epoch is not None:
-            first, last = (place.epoch if place else 0 for place in (history.begun, history.place))
-            epoch = integer("epoch", epoch, first, last + 1, LEAVE_OUT)
+            place = self._place()
+            first = history.begun.epoch if history.begun else 0
+            epoch = integer("epoch", epoch, first, place.epoch + 1, LEAVE_OUT)
         return account_of(history, epoch)
 
     def verify(self, hash: str | None = None) -> Report:  # noqa: A002 (the field's name in a state)

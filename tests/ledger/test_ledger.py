@@ -376,6 +376,56 @@ def test_a_ledger_that_begins_inside_a_run(plan: ip.Plan, tmp_path: Path) -> Non
         ledger.account(1)
 
 
+def test_a_return_ends_where_the_plan_has_no_step_left(plan: ip.Plan, tmp_path: Path) -> None:
+    """What was read past it is void, also up to the very place where the next step would start."""
+    for number, (size, remainder, skips) in enumerate([(100, "drop", False), (10, "spread", True)]):
+        ledger = ip.Ledger(tmp_path / f"{number}.ledger")
+        ledger.record(plan, plan.cursor(1, step=0))
+        back = ledger.at(20).cursor
+        other = plan.replace(batch_size=size, remainder=remainder)
+        other = other.skip(back, plan.cursor(1, step=0)) if skips else other
+        ledger.begin(other.resume(back))
+        assert 20 == ledger.step
+        assert 200 == ledger.account().num_void
+        ledger.record(other.resume(back), other.cursor(1, step=2))
+        ledger.begin(plan.resume(back))  # where a segment starts, and no step of its own
+        assert 20 == ledger.step
+
+
+def test_worlds_that_read_nothing_change_no_line(tmp_path: Path) -> None:
+    """Numbers of ranks that came and went between steps are no reads, written once or twice."""
+    plan = ip.Plan(ip.Sequential(100), global_batch_size=6)
+    at = [plan.cursor(0, step=step) for step in range(5)]
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    for _ in range(2):
+        ledger.record_worlds(plan, [(2, at[2]), (3, at[2]), (2, at[4])])
+    assert (4, 0) == (ledger.step, ledger.account().num_void_steps)
+
+
+def test_a_ledger_stays_where_it_was_opened(
+    plan: ip.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that changes its folder writes the same file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    ledger = ip.Ledger("run.ledger")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ledger.record(plan, plan.cursor(0, step=3))
+    assert 3 == ip.Ledger(tmp_path / "run.ledger").step
+
+
+def test_where_a_run_without_a_step_stands_is_not_known(plan: ip.Plan, tmp_path: Path) -> None:
+    """The line that names a plan does not say where the run starts; nor does an earlier end."""
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    ledger.begin(plan.resume(plan.cursor(3, step=5)))
+    for ask in (lambda: ledger.cursor, lambda: ledger.account(3)):
+        with pytest.raises(ip.IndexPlanError, match="must hold a step; got none; start with"):
+            ask()
+    ledger.record(plan.resume(plan.cursor(3, step=5)), plan.cursor(3, step=6))
+    with pytest.raises(ip.IndexPlanError, match=r"begun by rank 0 at \(7, 0, 5, 200\)"):
+        ip.Ledger(ledger.path).tail_at(plan.resume(plan.cursor(7, step=5)))
+
+
 def test_the_account_of_an_epoch_without_a_step_that_counts(plan: ip.Plan, tmp_path: Path) -> None:
     """All of its units are left, whether the run begins it next, or has returned to before it."""
     ledger = ip.Ledger(tmp_path / "run.ledger")

@@ -156,6 +156,13 @@ def begun_elsewhere(epoch: int, step: int) -> None:
     )
 
 
+def begun() -> ip.Ledger:
+    """Begin a run, and read no step."""
+    made = ip.Ledger("run.ledger")
+    made.begin(PLAN)
+    return made
+
+
 CASES: list[Case] = [
     # the file
     ("a path that is none", lambda: ip.Ledger(7)),  # type: ignore[arg-type]
@@ -228,6 +235,7 @@ CASES: list[Case] = [
     ("a checkpoint of another run", lambda: ledger().return_to("0" * 64)),
     # what is asked
     ("a plan of an empty ledger", lambda: ip.Ledger("run.ledger").plan),
+    ("the place of a run without a step", lambda: begun().cursor),
     ("reads of an empty ledger", lambda: ip.Ledger("run.ledger").reads(0)),
     ("a step of an empty ledger", lambda: ip.Ledger("run.ledger").at(0)),
     ("a step that does not count", lambda: ledger().batch(3, 0)),
