@@ -22,8 +22,8 @@ ROWS = (
 )
 SHORT = "## In short"
 WORDS = (
-    'A cell that says "time" or "memory" names the limit which that library hit: 120 s, or 16 GB. '
-    "Memory of 0 is less than a page. The cached .npy was shuffled and written before. "
+    '"time" and "memory" mean that the library exceeded 120 s or 16 GB. '
+    "A memory of 0 is less than a page. Writing the cached .npy isn't timed. "
     "[All of it](docs/benchmarks.md), losses included."
 )
 PICTURE = "![time to the first batch against size](docs/images/first_batch.svg)"
