@@ -387,7 +387,8 @@ class Mixture(Order):
         at = former.parts_at(self.weights)
         if at is not None and at < place:
             rule = f"at or before unit {at} of the run, since which the weights are others"
-            return rule, f"unit {place}", f"use an earlier cursor, or let them begin at {place}"
+            cure = f"use an earlier cursor, or give the former mixture new weights from {place} on"
+            return rule, f"unit {place}", f"{cure}, by its with_phase(cursor, weights)"
         read = self._phases.count(place).tolist()
         for (name, source), inside, count, size in zip(
             self.sources, former.sources, read, self._sizes.tolist(), strict=False

@@ -548,7 +548,7 @@ class Plan:
         615
         """
         if not isinstance(cursor, Cursor):
-            raise wrong("cursor", "a Cursor", cursor, "read saved text with Cursor.from_json")
+            raise wrong("cursor", "a Cursor", cursor, "load it with Cursor.from_json or from_dict")
         return replace(self, _resumed=cursor.checked(self.order, self.sub_epochs))
 
     def skip(self, start: Cursor, stop: Cursor, then: Literal["drop", "later"] = "drop") -> Plan:

@@ -19,7 +19,7 @@ def without_steps(
     ends = []
     for name, each in (("start", start), ("stop", stop)):
         if not isinstance(each, Cursor):
-            cure = "pass plan.cursor(...), or read saved text with Cursor.from_json"
+            cure = "pass plan.cursor(...), or load it with Cursor.from_json or from_dict"
             raise wrong(name, "a Cursor", each, cure)
         ends.append(each.checked(order, sub_epochs)[::3])
     (epoch, position), (last, end) = ends

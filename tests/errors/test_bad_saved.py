@@ -64,7 +64,8 @@ def test_cursors_of_no_epoch(value: Any) -> None:
 def test_cursors_that_are_not_read_yet() -> None:
     """Saved text is read by Cursor.from_json before a plan goes on from it."""
     for value in (None, (0, 1, 1, 8), CURSOR.to_json(), CURSOR.to_dict()):
-        message = f"cursor must be a Cursor; got {value!r}; read saved text with Cursor.from_json"
+        cure = "load it with Cursor.from_json or from_dict"
+        message = f"cursor must be a Cursor; got {value!r}; {cure}"
         refuses(message, PLAN.resume, value)
 
 

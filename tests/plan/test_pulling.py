@@ -247,7 +247,7 @@ LOAD = "load what state_dict returned"
         ),
         (
             lambda: ip.stream(PLAN, 4, rank=0),
-            "cursor must be a Cursor; got 4; read saved text with Cursor.from_json",
+            "cursor must be a Cursor; got 4; load it with Cursor.from_json or from_dict",
         ),
         (
             lambda: ip.stream(PLAN, rank=2),
