@@ -606,7 +606,7 @@ class Ledger(Answer):
         ------
         IndexPlanError
             If the ledger is empty, or the epoch is none that the run has begun, or begins with its
-            next step.
+            next step; of an epoch, also if the ledger holds no step yet.
         """
         history = self._begun()
         if epoch is not None:
