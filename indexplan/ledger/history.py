@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, inside, wrong
-from indexplan.ledger.lines import CURE, DiscardLine, Line, PlanLine, RunLine
+from indexplan.ledger.lines import CURE, Line, PlanLine, RunLine
 from indexplan.ledger.tail import Tail
 from indexplan.ledger.walking import place_after
 from indexplan.once import once
@@ -141,23 +141,14 @@ class History:
             self.newest_data = self.newest_data if line.data is None else number
         elif isinstance(line, RunLine):
             self._run(line, number)
-        elif isinstance(line, DiscardLine):
+        else:
             if not line.step < self.step:
                 raise wrong("step", f"below {self.step}, the steps that count", line.step, CURE)
             self._discard(line.step)
-        else:
-            self._check_plan("from", line.before)
-            self._check_plan("to", line.after)
-            if line.before != self.last:
-                rule = f"{self.last}, the line of the plan that read the last step"
-                raise wrong("from", rule, line.before, CURE)
-
-    def _check_plan(self, name: str, number: int) -> None:
-        if number not in self.plans:
-            raise wrong(name, "the number of an earlier line of a plan", number, CURE)
 
     def _run(self, line: RunLine, number: int) -> None:
-        self._check_plan("plan", line.plan)
+        if line.plan not in self.plans:
+            raise wrong("plan", "the number of an earlier line of a plan", line.plan, CURE)
         if line.step != self.step:
             raise wrong("step", f"{self.step}, after the line before", line.step, CURE)
         if self.place is not None and line.start != self.place:

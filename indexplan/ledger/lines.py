@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import integer, wrong
-from indexplan.ledger.changes import WORDS
 from indexplan.partition.steps import Resume
 from indexplan.seeds import EPOCH_STOP
 
@@ -27,7 +26,6 @@ _FIELDS = {
     "plan": ("plan", "data"),
     "run": ("plan", "step", "steps", "from", "to"),
     "discard": ("step",),
-    "change": ("why", "from", "to"),
 }
 
 
@@ -55,15 +53,7 @@ class DiscardLine(NamedTuple):
     step: int
 
 
-class ChangeLine(NamedTuple):
-    """Why the plan on one line follows that on another: some of `WORDS`."""
-
-    why: tuple[str, ...]
-    before: int
-    after: int
-
-
-Line: TypeAlias = "PlanLine | RunLine | DiscardLine | ChangeLine"
+Line: TypeAlias = "PlanLine | RunLine | DiscardLine"
 
 
 def text_of(line: Line, previous: str) -> bytes:
@@ -82,8 +72,6 @@ def _data_of(line: Line) -> dict[str, Any]:
         return {"kind": "plan", "plan": line.plan, "data": line.data}
     if isinstance(line, DiscardLine):
         return {"kind": "discard", "step": line.step}
-    if isinstance(line, ChangeLine):
-        return {"kind": "change", "why": line.why, "from": line.before, "to": line.after}
     written = {"from": line.start, "to": line.stop, "note": line.note}
     if not line.note:
         del written["note"]  # most have none
@@ -116,11 +104,6 @@ def line_of(text: bytes, previous: str) -> Line:
             if not isinstance(data[name], dict | type(other)):
                 raise wrong(name, "an object", data[name], CURE)
         return PlanLine(**data)
-    if kind == "change":
-        why = data["why"]
-        if not isinstance(why, list) or not why or not all(each in WORDS for each in why):
-            raise wrong("why", f"some of {', '.join(WORDS)}", why, CURE)
-        return ChangeLine(tuple(why), _number("from", data["from"]), _number("to", data["to"]))
     step = _number("step", data["step"], 0)
     if kind == "discard":
         return DiscardLine(step)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from indexplan.errors import IndexPlanError, wrong
-from indexplan.ledger.changes import why
-from indexplan.ledger.lines import FIRST, ChangeLine, Line, PlanLine, RunLine, sha256_of, text_of
+from indexplan.ledger.lines import FIRST, Line, PlanLine, RunLine, sha256_of, text_of
 from indexplan.ledger.walking import parts, steps_to
 from indexplan.partition.steps import Resume
 from indexplan.plan.cursor import Cursor
@@ -54,7 +53,7 @@ class Tail:
     def name(
         self, plan: Plan, data: dict[str, Any] | None = None, *, again: bool = False
     ) -> tuple[list[Line], Tail]:
-        """Return the lines that name a plan, if it is new, and the tail after them.
+        """Return the line that names a plan, if it is new, and the tail after it.
 
         Parameters
         ----------
@@ -77,10 +76,8 @@ class Tail:
         if fingerprint in self.plans and not again:
             return [], self
         lines: list[Line] = [PlanLine(named, data)]
-        number = self.num_lines + 1
-        if self.named is not None and (words := why(self.named, named)):
-            lines.append(ChangeLine(words, self.line, number))
-        return lines, replace(self.past(lines), plans={**self.plans, fingerprint: number})
+        plans = {**self.plans, fingerprint: self.num_lines + 1}
+        return lines, replace(self.past(lines), plans=plans)
 
     def stands(self, plan: Plan) -> bool:
         """Return whether the run stands where a plan starts: no step of the plan lies between."""

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 from indexplan.checks import Check, Report
 from indexplan.errors import IndexPlanError, PlanFileError
 from indexplan.files.columns import damage
-from indexplan.ledger.changes import why
 from indexplan.ledger.data import line_of_data, may_name
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History
-from indexplan.ledger.lines import FIRST, ChangeLine, DiscardLine, PlanLine, RunLine
+from indexplan.ledger.lines import FIRST, DiscardLine, PlanLine, RunLine
 from indexplan.ledger.walking import steps_to
 from indexplan.shards.dataset import Dataset
 from indexplan.stores.folder import Folder
@@ -20,7 +19,6 @@ from indexplan.stores.folder import Folder
 CHAIN = "each line holds the sha256 of the line before"
 STEPS = "each line continues where the one before stops, by as many steps as it says"
 PLANS = "each plan can be made, and continues the one before"
-CHANGES = "each change is what the two plans say"
 DATASET = "the dataset stays the same"
 NAMED = "the line of the checkpoint is there"
 
@@ -41,7 +39,7 @@ def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> 
         file = LedgerFile(read.path)
     except PlanFileError as error:
         return Report((Check(CHAIN, 0, (str(error),)),))
-    problems: dict[str, list[str]] = {name: [] for name in (STEPS, PLANS, CHANGES, DATASET)}
+    problems: dict[str, list[str]] = {name: [] for name in (STEPS, PLANS, DATASET)}
     counts = dict.fromkeys(problems, 0)
     for name, problem in _found(file, data):
         counts[name] += 1
@@ -91,13 +89,6 @@ def _plan(ledger: _Ledger, number: int, line: PlanLine) -> Found:
     yield PLANS, ""
 
 
-def _change(ledger: _Ledger, number: int, line: ChangeLine) -> Found:
-    """Look at a line that says why a plan follows another."""
-    ledger.history.add(line, number)
-    words = why(*(ledger.history.plans[each].line.plan for each in (line.before, line.after)))
-    yield CHANGES, "" if words == line.why else f"{list(words)} changed"
-
-
 def _run(ledger: _Ledger, number: int, line: RunLine) -> Found:
     """Look at a line of steps: where they start and stop, and whether their plan continues."""
     history = ledger.history
@@ -122,7 +113,6 @@ def _discard(ledger: _Ledger, number: int, line: DiscardLine) -> Found:
 
 _OF_KIND: Mapping[Any, Callable[[_Ledger, int, Any], Found]] = {
     PlanLine: _plan,
-    ChangeLine: _change,
     RunLine: _run,
     DiscardLine: _discard,
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,46 @@ def test_a_cut_is_a_prefix(tmp_path: Path) -> None:
         found.record(plan, stop)
         assert ip.Ledger(cut).verify(found.hash).ok
         assert ip.Ledger(cut).step == found.step
+
+
+def a_life(path: Path) -> Iterator[Callable[[], object]]:
+    """Yield all that the processes of a run do with its ledger, each of which one line or more."""
+    plan = ip.Plan(ip.Shuffle(60), world_size=2, batch_size=5)
+    checkpoint: list[str] = []
+    yield lambda: ip.Ledger(path).record(plan, plan.cursor(0, step=3), {"global_step": 3})
+    checkpoint.append(ip.Ledger(path).hash)
+    yield lambda: ip.Ledger(path).record(plan, plan.cursor(1, step=1))
+    smaller = plan.replace(world_size=1)
+    yield lambda: ip.Ledger(path).begin(smaller.resume(plan.cursor(0, step=2)))
+    yield lambda: ip.Ledger(path).record(smaller, smaller.cursor(1, step=2))
+    yield lambda: ip.Ledger(path).begin(plan.resume(plan.cursor(0, step=3)), checkpoint[0])
+    left = plan.replace(order=ip.Without(plan.order, [3, 7], since=ip.Ledger(path).cursor))
+    yield lambda: ip.Ledger(path).record(left, left.cursor(1, step=2))
+    (path.parent / "data").mkdir()
+    (path.parent / "data" / "a.txt").touch()
+    data = ip.Dataset.scan(path.parent / "data")
+    yield lambda: ip.Ledger(path, data).record(left, left.cursor(1, step=4))
+    yield lambda: ip.Ledger(path, data).discard(1)
+
+
+def test_a_writer_may_be_killed_at_every_byte(tmp_path: Path) -> None:
+    """Whoever does the same again leaves the very bytes that the first one would have left."""
+    path, before, cuts = tmp_path / "run.ledger", b"", 0
+    for do in a_life(path):
+        do()
+        whole = path.read_bytes()
+        assert whole.startswith(before)
+        for size in range(len(before), len(whole)):
+            path.write_bytes(whole[:size])
+            do()
+            assert whole == path.read_bytes(), size
+            cuts += 1
+        before = whole
+    kinds = [json.loads(line)["kind"] for line in before.splitlines()]
+    assert ["plan", "run", "run", "discard", "plan", "run", "discard", "run"] == kinds[:8]
+    assert ["plan", "run", "plan", "run", "discard"] == kinds[8:]
+    assert cuts == len(before)
+    assert ip.Ledger(path).verify().ok
 
 
 @pytest.mark.parametrize("call", ["write_all", "os.fsync", "sync_folder"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.ledger.account import LedgerAccount
+from indexplan.ledger.changes import why
 from indexplan.ledger.lines import PlanLine
 from tests.ledger.runs import live, num_samples
 from tests.ledger.segments import simulate
@@ -31,10 +33,13 @@ def test_the_drawn_runs_meet_what_they_are_for(tmp_path: Path) -> None:
     """Among them are void steps, steps read again, other plans, and samples that left or joined."""
     runs = [live(seed, 8, tmp_path) for seed in (13, 64, 72)]
     assert any(run.void for run in runs)
-    lines = [json.loads(line) for run in runs for line in run.path.read_text().splitlines()]
-    words = {word for line in lines for word in line.get("why", ())}
-    assert {"world", "batch", "exclude", "skip", "weights", "sources"} == words
     ledgers = [ip.Ledger(run.path) for run in runs]
+    plans = [
+        [json.loads(line).get("plan") for line in run.path.read_text().splitlines()] for run in runs
+    ]
+    named = [[plan for plan in of_run if isinstance(plan, dict)] for of_run in plans]
+    words = {word for each in named for pair in pairwise(each) for word in why(*pair)}
+    assert {"world", "batch", "exclude", "skip", "weights", "sources"} == words
     numbers = [
         (each.plan.order.num_samples, num_samples(each, run))
         for each, run in zip(ledgers, runs, strict=True)

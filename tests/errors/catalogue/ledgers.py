@@ -191,7 +191,6 @@ CASES: list[Case] = [
     ("a plan that is no object", lambda: holding({**NAMED, "plan": 7})),
     ("data that is no object", lambda: holding({**NAMED, "data": 7})),
     ("a note that is no object", lambda: changed(note=7)),
-    ("a reason that is none", lambda: after(kind="change", why=["x"], **{"from": 1, "to": 1})),
     ("steps that are no number", lambda: changed(steps="2")),
     ("a place of three numbers", lambda: changed(to=[0, 0, 2])),
     ("a place in no epoch", lambda: changed(to=[-1, 0, 2, 7])),
@@ -201,19 +200,6 @@ CASES: list[Case] = [
     ("a step that does not follow", lambda: changed(step=1)),
     ("a place that does not follow", lambda: after(**{**RUN, "step": 2, "to": [0, 0, 3, 10]})),
     ("a return to a later step", lambda: after(kind="discard", step=2)),
-    (
-        "a change from a plan of no line",
-        lambda: after(kind="change", why=["world"], **{"from": 7, "to": 1}),
-    ),
-    (
-        "a change from another plan than the last",
-        lambda: holding(
-            NAMED,
-            {**NAMED, "plan": OTHER.to_dict()},
-            {**RUN, "plan": 1},
-            {"kind": "change", "why": ["order"], "from": 2, "to": 1},
-        ),
-    ),
     (
         "a plan that is open",
         lambda: holding({**NAMED, "plan": OPEN.to_dict()}, RUN).plan,
