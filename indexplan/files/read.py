@@ -163,9 +163,10 @@ class Stored(Order):
     def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
         return self.source._with_phase(where, weights, **options)  # noqa: SLF001 (of an order too)
 
-    def _why_left_out(self, epoch: int, index: int) -> str:
-        source = self._leaves_out
-        return "" if source is None else source._why_left_out(epoch, index)  # noqa: SLF001
+    def _told(self, epoch: int, index: int) -> list[tuple[int, str]]:
+        source, read = self._leaves_out, super()._told(epoch, index)
+        inside = [] if source is None else source._told(epoch, index)  # noqa: SLF001 (of an order)
+        return [*read, *(each for each in inside if each[1])]
 
     @property
     def shard_sizes(self) -> Column | None:

@@ -18,7 +18,7 @@ from indexplan.orders.arguments import check_indices, check_runs, check_saved
 from indexplan.orders.columns import Column
 from indexplan.orders.costs import costs_of
 from indexplan.orders.fields import HasFields, field_names
-from indexplan.orders.found import MOST_READS, by_sample, first_of, too_many
+from indexplan.orders.found import MOST_READS, by_sample, check_told, first_of, too_many
 from indexplan.orders.groups import HasGroups
 from indexplan.orders.nesting import nested
 from indexplan.orders.runs import cut_pieces
@@ -302,9 +302,16 @@ class Order(HasFields, HasGroups, abc.ABC):
         cure = "put a Mixture there: weights are those of its sources"
         raise wrong("the order inside", "a Mixture", self.algorithm, cure)
 
-    def _why_left_out(self, epoch: int, index: int) -> str:
-        """Return why an epoch does not read a sample, if a layer left it out; else ""."""
-        return ""
+    def _told(self, epoch: int, index: int) -> list[tuple[int, str]]:
+        """Return each unit of an epoch that holds a sample: its position, or -1 and why it is out.
+
+        A layer that leaves units out asks the order inside, and tells by the formula that also
+        counts them. Raises `IndexPlanError` if there are too many to be told.
+        """
+        asked = np.array([index], np.int64)
+        if self.traits.reads == "any":
+            check_told(int(self.tally(epoch, asked)[0]))
+        return [(position, "") for position in np.sort(self.find(epoch, asked)[1]).tolist()]
 
     def take(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
         """Return which samples an epoch reads at some positions.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import Cure, IndexPlanError, wrong
 
 Int64 = NDArray[np.int64]
 
 MOST_READS = 2**27  # most reads that one call lists: 1 GiB of positions
+MOST_TOLD = 2**16  # most reads of a sample that are put into words
 
 
 def by_sample(which: Int64, positions: Int64, count: int) -> tuple[Int64, Int64]:
@@ -37,3 +38,11 @@ def too_many(reads: int) -> IndexPlanError:
     """Return the error that there are more reads than one call lists."""
     cure = "ask for fewer samples at a time, or for their count"
     return wrong("the number of reads to list", f"at most {MOST_READS}", reads, cure)
+
+
+def check_told(reads: int) -> None:
+    """Raise `IndexPlanError` if a sample has more reads than are put into words."""
+    if reads > MOST_TOLD:
+        cure = Cure("call plan.locate_all or plan.order.count", "count them by `indexplan draws`")
+        rule = f"at most {MOST_TOLD} in an epoch, to be explained"
+        raise wrong("the reads of a sample", rule, reads, cure)

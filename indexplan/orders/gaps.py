@@ -263,12 +263,30 @@ class Gaps(Layer):
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         # the first reads of a sample that is read often may be left out
         which, positions = self.order.find(epoch, indices, None if self._repeats else most)
-        sections = self._sections(epoch)
-        if sections is None:
-            return which, positions
-        positions = sections.dealt(positions)
+        positions = self._dealt(epoch, indices[which], positions)
         read = positions >= 0
         return (which, positions) if read.all() else (which[read], positions[read])
+
+    def _dealt(self, epoch: int, samples: Int64, positions: Int64) -> Int64:
+        """Return where samples at inner positions are read; -1 where they are left out."""
+        sections = self._sections(epoch)
+        return positions if sections is None else sections.dealt(positions)
+
+    @abc.abstractmethod
+    def _why(self, epoch: int, index: int, position: int) -> str:
+        """Return why a sample's unit at an inner position is left out, in words."""
+
+    def _told(self, epoch: int, index: int) -> list[tuple[int, str]]:
+        inside = self.order._told(epoch, index)  # noqa: SLF001 (of an order too)
+        read = np.array([position for position, why in inside if not why], np.int64)
+        dealt = self._dealt(epoch, np.full_like(read, index), read).tolist()
+        return [
+            *(
+                (now, "" if now >= 0 else self._why(epoch, index, at))
+                for at, now in zip(read.tolist(), dealt, strict=True)
+            ),
+            *(each for each in inside if each[1]),
+        ]
 
     @property
     def _repeats(self) -> bool:

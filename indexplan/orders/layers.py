@@ -16,6 +16,7 @@ from indexplan.orders.nesting import nest
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, joined
 
+AT_ONCE = 2**20  # samples that are renamed at a time
 Run: TypeAlias = tuple[int, Int64, Int64]  # epoch, starts, stops
 
 
@@ -180,10 +181,21 @@ class Layer(Order):
     def _puts_off(self) -> bool:
         return self.order._puts_off  # noqa: SLF001
 
-    def _why_left_out(self, epoch: int, index: int) -> str:
-        if self._moves or self._renames:
-            return ""
-        return self.order._why_left_out(epoch, index)  # noqa: SLF001
+    def _told(self, epoch: int, index: int) -> list[tuple[int, str]]:
+        if self._moves or (self._renames and self._gaps is None):
+            return super()._told(epoch, index)
+        inside = (self.order._told(epoch, number) for number in self._numbers(index))  # noqa: SLF001
+        return [each for told in inside for each in told]
+
+    def _numbers(self, index: int) -> list[int]:
+        """Return what the inner order calls a sample, at units that may be left out too."""
+        if not self._renames:
+            return [index]
+        found: list[int] = []  # only the layer knows the way back, and only to what is read
+        for start in range(0, self.order.num_samples, AT_ONCE):
+            some = np.arange(start, min(start + AT_ONCE, self.order.num_samples))
+            found += some[np.asarray(self.renamed(some)) == index].tolist()
+        return found
 
     @property
     def _same_reads(self) -> bool:

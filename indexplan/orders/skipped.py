@@ -125,18 +125,10 @@ class Skipped(Gaps):
         read = np.clip(position - sections.bounds[:-1], 0, sizes)
         return epoch, int((starts + read)[read > 0].max(initial=0))
 
-    def _why_left_out(self, epoch: int, index: int) -> str:
-        sections = self._sections(epoch)
-        if sections is not None:
-            positions = self.order.find(epoch, np.array([index]))[1]
-            if len(positions) and (sections.dealt(positions) < 0).all():
-                return f"skipped: the run leaves out {self._words(epoch)}"
-        return self.order._why_left_out(epoch, index)  # noqa: SLF001 (of an order too)
-
-    def _words(self, epoch: int) -> str:
-        """Return the dropped spans of an epoch, in words."""
+    def _why(self, epoch: int, index: int, position: int) -> str:
         spans = [f"[{start}, {stop})" for start, stop, then in self._in(epoch) if then == "drop"]
-        return f"position{'s' * (len(spans) > 1)} {', then '.join(spans)} of epoch {epoch}"
+        words = f"position{'s' * (len(spans) > 1)} {', then '.join(spans)} of epoch {epoch}"
+        return f"skipped: the run leaves out {words}"
 
     # What a run may continue with.
 

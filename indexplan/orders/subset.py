@@ -216,6 +216,10 @@ class Subset(Layer):
             raise wrong(f"sample {sample} of a subset", rule, both, cure)
         return groups
 
+    def _numbers(self, index: int) -> list[int]:
+        numbers: list[int] = self._named(np.array([index], np.int64))[1].tolist()
+        return numbers
+
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         which, numbers = self._named(indices)
         of, positions = self.order.find(epoch, numbers, most)

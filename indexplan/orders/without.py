@@ -285,14 +285,11 @@ class Without(Gaps):
         spans = None if units.spans is None else units.spans[~gone]
         return Units(units.samples[~gone], sizes, spans)
 
-    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+    def _dealt(self, epoch: int, samples: Int64, positions: Int64) -> Int64:
+        dealt = super()._dealt(epoch, samples, positions)
         if not self._shortened or epoch < self.since[0][0]:
-            return super().find(epoch, indices, most)
-        which, positions = self.order.find(epoch, indices, None if self._repeats else most)
-        stay = ~self._gone(epoch, indices[which], positions)
-        which, positions = which[stay], positions[stay]
-        sections = self._sections(epoch)
-        return which, positions if sections is None else sections.dealt(positions)
+            return dealt
+        return np.where(self._gone(epoch, samples, positions), -1, dealt)
 
     @property
     def _gaps(self) -> WithoutExtent:
@@ -306,12 +303,14 @@ class Without(Gaps):
         reads = ((low, self.order.find(epoch, samples)[1]) for low, samples in groups)
         return sum(int((~np.isin(places[places >= low], gaps)).sum()) for low, places in reads)
 
-    def _why_left_out(self, epoch: int, index: int) -> str:
-        asked = np.array([index])
-        for (at, position, samples), _ in zip(self._groups, self._in_force(epoch), strict=False):
-            if index in samples[samples.searchsorted(asked) % len(samples)]:
-                return f"excluded: not read from epoch {at}, position {position:,} on"
-        return self.order._why_left_out(epoch, index)  # noqa: SLF001 (of an order too)
+    def _why(self, epoch: int, index: int, position: int) -> str:
+        samples, words = np.array([index], np.int64), "excluded: "
+        if not self._gone(epoch, samples, np.array([position]))[0]:  # another one in its unit is
+            samples = self.order._take(epoch, np.array([position]), np.array([position + 1]))  # noqa: SLF001
+            samples = samples[self._gone(epoch, samples, np.full_like(samples, position))]
+            words = f"excluded: its unit holds sample {samples[0]}, "
+        since = next(group for group in self._groups if samples[0] in group[2])
+        return f"{words}not read from epoch {since[0]}, position {since[1]:,} on"
 
     # What a run may continue with.
 

@@ -30,8 +30,8 @@ class Account(Answer):
     num_read, num_dropped, num_finished : int
         Units that are read, that no step reads, and that were read before the plan was resumed.
     num_skipped, num_excluded : int
-        Units that the run leaves out, by `Plan.skip` and by `Without`; of bins, those that were
-        left empty.
+        Units that the run leaves out, by `Plan.skip` and by `Without`, also of an order inside
+        `Repeat` or `Subset`; of bins, those that were left empty.
     num_padded : int
         Padded slots of batches, which repeat a unit; only under "pad".
     num_steps : int

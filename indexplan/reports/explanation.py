@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from indexplan.answers import Answer, html_of_text, table
-from indexplan.errors import Cure, IndexPlanError, counted, integer, wrong
+from indexplan.errors import IndexPlanError, counted, integer
 from indexplan.files.read import Stored
 from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.remainders import REMAINDERS
@@ -16,19 +16,20 @@ from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
-MOST_READINGS = 2**16
+NOWHERE = "not in this epoch: no unit of its order holds the sample"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Answer):
-    """What `explain` found for an epoch: one read of the sample, or why there is none.
+    """What `explain` found for an epoch: one read of the sample, or why it is not read.
 
     Parameters
     ----------
     epoch : int
         The order's epoch.
     position : int
-        The position of the sample's unit in the epoch's order; -1 if no unit holds it.
+        The position of the sample's unit in the epoch's order; -1 if no unit holds it, or if the
+        run leaves the unit out.
     where : Location or None
         The step, rank and slot that read it; None if none does. Under "carry" the step may belong
         to the epoch before.
@@ -107,7 +108,8 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
     Returns
     -------
     tuple of Reading
-        One for each epoch; if an epoch reads the sample several times, one for each read.
+        One for each epoch; if an epoch has several units with the sample, one for each of them,
+        read or left out. Their reasons add up to what `Plan.account` counts.
 
     Raises
     ------
@@ -138,19 +140,13 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
 
 
 def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
-    if plan.order.traits.reads == "any":
-        reads = int(plan.order.count(epoch, index))
-        if reads > MOST_READINGS:
-            cure = Cure(
-                "call plan.locate_all or plan.order.count", "count them by `indexplan draws`"
-            )
-            rule = f"at most {MOST_READINGS} in an epoch, to be explained"
-            raise wrong(f"reads of sample {index}", rule, reads, cure)
-    positions = plan.order.locate_all(epoch, index)[0].tolist() or [-1]
+    told = plan.order._told(epoch, index)  # noqa: SLF001 (of an order, for this)
+    told = sorted(told, key=lambda each: (each[0] < 0, each[0])) or [(-1, NOWHERE)]
+    positions = [position for position, _ in told]
     names = plan.order.group_names
     group = _group(plan, index) if names else -1
-    for number, position in enumerate(positions, 1):
-        reading = _reading(plan, index, epoch, position)
+    for number, (position, why) in enumerate(told, 1):
+        reading = _reading(plan, epoch, position, why)
         if position >= 0 and plan.order.traits.cuts_samples:
             nth = positions[: number - 1].count(position)  # a unit may read several parts
             reading = replace(reading, span=_span(plan, epoch, position, index, nth))
@@ -177,14 +173,14 @@ def _group(plan: Plan, index: int) -> int:
         return -1
 
 
-def _reading(plan: Plan, index: int, epoch: int, position: int) -> Reading:
+def _reading(plan: Plan, epoch: int, position: int, why: str) -> Reading:
     layout = layout_of(plan)
     num_units = plan.order.num_units(epoch)
     asked = np.array([position])
     location = Location(*(int(part[0]) for part in layout.found(epoch, asked)))
     repeats = tuple(_repeats(plan, epoch, position))
     where = location if location.step >= 0 else None
-    words = _why_not(plan, index, epoch, position) if where is None else _named(plan, where)
+    words = why or (_why_not(plan, epoch, position) if where is None else _named(plan, where))
     if where is not None and plan.balance is not None:
         before = find(layout.partition, num_units, epoch, asked)
         rank, slot = int(before.rank[0]), int(before.slot[0])
@@ -215,11 +211,7 @@ def _repeats(plan: Plan, epoch: int, position: int) -> Iterator[Location[int]]:
         yield Location(epoch, sub_epoch, *find_place(steps, plan.world_size or 1, place))
 
 
-def _why_not(plan: Plan, index: int, epoch: int, position: int) -> str:
-    if position < 0:
-        if why := plan.order._why_left_out(epoch, index):  # noqa: SLF001 (of an order, for this)
-            return why
-        return "not in this epoch: no unit of its order holds the sample"
+def _why_not(plan: Plan, epoch: int, position: int) -> str:
     resume = layout_of(plan).partition.resume
     if resume is not None and (epoch, position) < (resume.epoch, resume.position):
         at = f"epoch {resume.epoch}, sub-epoch {resume.sub_epoch}, step {resume.step}"
