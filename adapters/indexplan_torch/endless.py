@@ -237,6 +237,10 @@ class _CountRecorder(Recorder):
         """Write what the run has read so far."""
         self.record_to(self._counted.cursor_at(self.consumed))
 
+    def catch_up(self) -> None:
+        """Write what an iterator has read that another one continues from a state."""
+        self.record_consumed()
+
     def _together(self) -> tuple[int, ...]:
         """Return the ranks of the process group that keep the ledger; () if there is none."""
         if not process_group_runs():

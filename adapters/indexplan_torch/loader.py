@@ -241,7 +241,7 @@ class PlanLoader(DataLoader[Any]):
         begun = self.feed.begin()
         if begun.first == begun.stop:
             return  # starts no workers, and draws no seed that an uninterrupted run would not
-        begun.handed = True
+        begun.handed, recorder = True, self.feed.recorder
         random = torch.get_rng_state() if begun.step else None
         dataset = sharded(self.dataset)
         if dataset is not None:
@@ -255,6 +255,8 @@ class PlanLoader(DataLoader[Any]):
         ended = False
         try:
             for batch in self._read(batches):
+                if recorder is not None:
+                    recorder.refuse_followed()
                 step += 1
                 begun.step += 1
                 check_received(begun, step)

@@ -57,6 +57,7 @@ class Recorder:
         self._loaded: str | None = None  # the hash in the state that was loaded last
         self._unmarked = False  # whether that has none
         self._begins = True  # at the next pass, because the run starts or a state was loaded
+        self.followed = False  # whether another loader of this process has continued the run
         self._pid = 0  # of the process that has begun
         self._last: Any = None  # the step that was written last
 
@@ -117,8 +118,7 @@ class Recorder:
         if self._begins:
             self._tail = self._begun(plan, rank, together, all_begin=all_begin)
             self._plan, self._pid, self._begins, self._last = plan, os.getpid(), False, None
-        if self.followed:
-            raise self._followed()
+        self.refuse_followed()
         if not self._known().stands(plan):
             raise IndexPlanError(
                 "a pass",
@@ -168,30 +168,34 @@ class Recorder:
         keeper = other_keeper(self.path, self)
         if keeper is not None and self._loaded is None:
             raise a_second(self.path)
-        for feed in list(_FEEDS):  # its loop may be left open, and what it has read comes first
-            if feed.recorder is keeper is not None:
-                feed.record()
+        if isinstance(keeper, Recorder):
+            keeper.catch_up()  # its loop may be left open, and what it has read comes first
         refuse_a_second_rank(self.path)
         ledger = self._open()
         if self._unmarked:
             check_begins(plan, ledger.tail, self.path)
         ledger.begin(plan, self._loaded)
         keep(self.path, self)
-        self._ledger = ledger
+        if isinstance(keeper, Recorder):
+            keeper.followed = True
+        self._ledger, self.followed = ledger, False
         return ledger.tail
 
-    @property
-    def followed(self) -> bool:
-        """Whether another loader of this process has loaded a state of the run since."""
-        return self._ledger is not None and other_keeper(self.path, self) is not None
+    def catch_up(self) -> None:
+        """Record what a loop that was left open has received."""
+        for feed in list(_FEEDS):
+            if feed.recorder is self:
+                feed.record()
 
-    def _followed(self) -> IndexPlanError:
-        return IndexPlanError(
-            f"{self.path}",
-            ONE_LOADER,
-            "batches of an earlier one, whose run another loader has continued from a state",
-            "read the loader that has loaded the state",
-        )
+    def refuse_followed(self) -> None:
+        """Refuse to read on where another loader of this process has continued the run."""
+        if self.followed:
+            raise IndexPlanError(
+                f"{self.path}",
+                ONE_LOADER,
+                "batches of an earlier one, whose run another loader has continued from a state",
+                "read the loader that has loaded the state",
+            )
 
     def record(self, where: tuple[int, int], step: int) -> None:
         """Write what the run has read up to a step of a pass; a forked process writes nothing.
@@ -215,7 +219,7 @@ class Recorder:
         if self.followed:
             if self._known().stands(self._plan_at(cursor)):
                 return
-            raise self._followed()
+            self.refuse_followed()
         if self._ledger is None:
             self._tail = self._known().record(self._plan, cursor, {})[1]
         else:

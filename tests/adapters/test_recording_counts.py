@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -255,9 +257,9 @@ def test_a_second_iterator_and_one_that_continues(tmp_path: Path) -> None:
         next(second)
     second.load_state(saved_by([first]))
     steps += step_of([second], 2)
-    step_of([first])
-    with pytest.raises(ip.IndexPlanError, match="whose run another loader has continued"):
-        first.save_state()
+    for _ in range(2):
+        with pytest.raises(ip.IndexPlanError, match="whose run another loader has continued"):
+            next(first)
     first.close()
     with pytest.raises(ip.IndexPlanError, match="whose run another loader has continued"):
         next(first)
@@ -285,3 +287,41 @@ def test_a_fork_of_the_process_writes_nothing(tmp_path: Path) -> None:
     steps += step_of([iterator])
     saved_by([iterator])
     check(path, steps)
+
+
+LEFT = """
+import gc, os, sys
+import indexplan as ip
+from indexplan_torch.megatron import PlanIterator
+def made():
+    sizes = {"micro_batch_size": 2, "consumed_samples": 0}
+    return PlanIterator(range(50), ip.Shuffle(50), **sizes, rank=0, world_size=1, ledger=path)
+how, path = sys.argv[1:]
+first = made()
+next(first)
+state = first.save_state()
+next(first)
+second = made()
+second.load_state(state)
+next(second)
+if how == "collected":
+    del first
+    gc.collect()
+if how == "forked" and not os.fork():
+    del first
+    gc.collect()
+    sys.exit()  # which runs what is to run at the end
+if how == "forked":
+    os.wait()
+next(second)
+"""
+
+
+@pytest.mark.parametrize("how", ["collected", "at exit", "forked"])
+def test_an_iterator_that_another_continues_ends_in_silence(how: str, tmp_path: Path) -> None:
+    """What it had read by then is recorded first, and void; nothing is said when it ends."""
+    path = tmp_path / "run.ledger"
+    command = [sys.executable, "-c", LEFT, how, str(path)]
+    assert "" == subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    account = ip.Ledger(path).account()
+    assert (3, 1) == (account.num_steps, account.num_void_steps)
