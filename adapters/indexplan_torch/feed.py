@@ -120,8 +120,30 @@ class Feed:
         return self._at(self.number)
 
     def _at(self, number: int) -> tuple[int, int]:
-        """Return the (epoch, sub_epoch) of a pass, or, if it is over, where the run continues."""
-        return self._place(self.start.number if self.start.over(number) else number)
+        """Return the (epoch, sub_epoch) of a pass, or, if it is over, where the run continues.
+
+        Raises
+        ------
+        IndexPlanError
+            If its epoch was finished when the run was saved.
+        """
+        if self.start.over(number):
+            return self._place(self.start.number)
+        if number < self.start.number:
+            raise self._finished(number)
+        return self._place(number)
+
+    def _finished(self, number: int) -> IndexPlanError:
+        """Return the error of a loop that begins with the run's first epoch after a resume."""
+        first, parts = self.start.cursor.epoch, self.plan.sub_epochs
+        times = f" * {parts}" * (parts > 1)
+        return IndexPlanError(
+            "epoch",
+            f"must be {first} or later, where the run was resumed, as earlier ones are finished",
+            str(number // parts),
+            f"begin your loop with range(loader.cursor.epoch{times}, ...) once a state is loaded, "
+            f"which is range({first * parts}, ...) here",
+        )
 
     def _place(self, number: int) -> tuple[int, int]:
         return divmod(number, self.plan.sub_epochs)

@@ -237,11 +237,20 @@ class PlanDataLoader(TextDataLoaderBase):
         number = self._number(epoch)
         if number == self._place.epoch:
             return self.total_batches
-        return len(self._place.plan.steps(number))
+        return len(self._steps(number))
 
     def _number(self, epoch: int) -> int:
         """Return an epoch's number, counted from 0."""
         return integer("epoch", epoch, 1, 2**32, "count from 1, as OLMo-core does") - 1
+
+    def _steps(self, number: int) -> range:
+        """Return an epoch's steps; refuse one that was finished when the run was resumed."""
+        first = self._place.plan.start.epoch
+        if number < first:
+            rule = f"{first + 1} or later, where the run was resumed, as earlier ones are finished"
+            cure = "call reshuffle() without it, as OLMo-core's Trainer does"
+            raise wrong("epoch", rule, number + 1, cure)
+        return self._place.plan.steps(number)
 
     def reshuffle(self, epoch: int | None = None, **kwargs: Any) -> None:
         """Begin an epoch, or continue the one that the loaded state was saved in.
@@ -265,9 +274,7 @@ class PlanDataLoader(TextDataLoaderBase):
                 rule = f"{self._place.epoch + 1}, which is not read to its end"
                 raise wrong("epoch", rule, epoch, "read it, or call reset() to leave it")
             self.reset()
-            self._place = self._place._replace(
-                epoch=number, step=self._place.plan.steps(number).start
-            )
+            self._place = self._place._replace(epoch=number, step=self._steps(number).start)
         self._epoch = number + 1
 
     def reset(self) -> None:

@@ -63,6 +63,17 @@ class _FeedSampler(DistributedSampler[Any]):
         """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
         self.feed.set_epoch_and_sub_epoch(epoch, sub_epoch)
 
+    @property
+    def cursor(self) -> Cursor:
+        """Where the run stands, counted in batches that the loop received; equal on all ranks.
+
+        Raises
+        ------
+        IndexPlanError
+            If a loader has drawn batches ahead, and it's unknown how many.
+        """
+        return self.feed.cursor()
+
     def state_dict(self) -> dict[str, Any]:
         """Return where the run stands, counted in batches drawn; equal on all ranks.
 
@@ -251,17 +262,6 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
             feed = feed.pin()  # overfit_batches: the same batches in every epoch
         self.feed = feed
         self.sampler = PlanView(feed)
-
-    @property
-    def cursor(self) -> Cursor:
-        """Where the run stands, counted in batches that the loop received; equal on all ranks.
-
-        Raises
-        ------
-        IndexPlanError
-            If a loader has drawn batches ahead, and it's unknown how many.
-        """
-        return self.feed.cursor()
 
     @property
     def batch_size(self) -> int:  # type: ignore[override]

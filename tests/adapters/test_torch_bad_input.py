@@ -139,8 +139,9 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("epoch must be an integer from 0; got -2; count from 0", lambda: set_epoch(-2, 0)),
     ("sub_epoch must be an integer from 0; got -1; count from 0", lambda: set_epoch(0, -1)),
     (
-        "(epoch, sub_epoch) must be not before (3, 1), where the plan was resumed; got (1, 0); "
-        "ask the plan that was not resumed",
+        "epoch must be 3 or later, where the run was resumed, as earlier ones are finished; got 1; "
+        "begin your loop with range(loader.cursor.epoch * 2, ...) once a state is loaded, which "
+        "is range(6, ...) here",
         before_the_resume,
     ),
     # states

@@ -3,6 +3,7 @@
 import gc
 import os
 import pickle
+import re
 import signal
 import weakref
 from collections.abc import Iterator
@@ -243,3 +244,39 @@ def test_a_batch_sampler_is_made_again_where_nothing_is_left_of_a_pass() -> None
     assert 0 == len(loader)
     again = PlanBatchSampler(loader.sampler, batch_size=5, drop_last=False)
     assert loader.feed is again.feed
+
+
+@pytest.mark.parametrize("sub_epochs", [1, 3])
+@pytest.mark.parametrize("make", [loader_of, PlanBatchSampler, PlanSampler, GlobalPlanBatchSampler])
+def test_a_loop_that_begins_again_after_a_resume_is_told_where(make: Any, sub_epochs: int) -> None:
+    """`for epoch in range(...)` of the first run raises, and its cure reads each sample once."""
+    plan = PLAN.replace(sub_epochs=sub_epochs, remainder="pad")
+    few = {PlanSampler: 10, GlobalPlanBatchSampler: 4}.get(make, 2)  # of two steps
+    options = {"world_size": 2} if make is GlobalPlanBatchSampler else ME
+    stop = 4 * sub_epochs
+
+    def read(loader: Any, numbers: range) -> list[Any]:
+        got = []
+        for number in numbers:
+            loader.set_epoch(number)
+            got += list(loader)
+        return got
+
+    whole = read(make(plan, **options), range(stop))
+    saved = make(plan, **options)
+    got = read(saved, range(sub_epochs + 1))
+    saved.set_epoch(sub_epochs + 1)
+    got += list(islice(saved, few))
+    loader = make(plan, **options)
+    loader.load_state_dict(saved.state_dict())
+    first = loader.cursor.epoch
+    with pytest.raises(ip.IndexPlanError) as caught:
+        read(loader, range(stop))
+    rule = f"epoch must be {first} or later, where the run was resumed, as earlier ones are"
+    assert str(caught.value).startswith(f"{rule} finished; got 0; begin your loop with range(")
+    with pytest.raises(ip.IndexPlanError, match=rule):
+        len(loader)
+    loader.load_state_dict(saved.state_dict())
+    begin, here = re.findall(r"range\((.*?), \.\.\.\)", caught.value.cure)
+    assert eval(begin, {"loader": loader}) == int(here)  # noqa: S307 (our own sentence)
+    assert whole == got + read(loader, range(int(here), stop))

@@ -250,7 +250,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     )
     refused(
         "(epoch, sub_epoch) must be not before (1, 1), where the plan was resumed; got (0, 0); "
-        "ask the plan that was not resumed",
+        "begin at epoch 1, or ask the plan that was not resumed",
         PLAN.resume(PLAN.cursor(1, 1, step=2)),
         out,
     )

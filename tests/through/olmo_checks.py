@@ -503,3 +503,15 @@ def test_what_is_refused_on_the_way() -> None:
         "epoch must be an integer from 1 to 2**32 - 1; got 0; count from 1, as OLMo-core does",
         lambda: later.batches_in_epoch(0),
     )
+    ours = loader()
+    ours.reshuffle()
+    assert len(list(ours)) == ours.total_batches
+    ours.reset()
+    later.load_state_dict(ours.state_dict())
+    rule = "epoch must be 2 or later, where the run was resumed, as earlier ones are finished; got "
+    refuses(
+        rule + "1; call reshuffle() without it, as OLMo-core's Trainer does",
+        lambda: later.reshuffle(1),
+    )
+    later.reshuffle()
+    assert 2 == later.epoch

@@ -125,7 +125,15 @@ def other_sequence() -> None:
     PlanLoader(ConcatDataset([range(3), range(7)]), ip.Plan(mixture, batch_size=2))  # type: ignore[list-item]
 
 
+def begun_again() -> None:
+    """Begin a loop with the run's first epoch after a resume in the next."""
+    made = loader(plan=OPEN.resume(OPEN.replace(world_size=1).cursor(1, step=1)))
+    made.set_epoch(0)
+    first(made)
+
+
 CASES: list[Case] = [
+    ("an epoch that was finished before the resume", begun_again),
     ("datasets in another sequence", other_sequence),
     ("no plan", lambda: PlanSampler(7)),
     ("no plan for batches", lambda: PlanBatchSampler(7)),
