@@ -49,6 +49,7 @@ class LedgerFile:
         self.hashes: list[str] = []
         self._size = 0  # bytes of the lines
         self._last = b""  # the last of them, with its end
+        self._kept: set[str] = set()  # columns that this process has written or compared
         with explained("readable", path):
             if not os.path.lexists(self._at):
                 return
@@ -153,5 +154,22 @@ class LedgerFile:
         return finder(Folder(folder), folder)
 
     def keep_columns(self, plan: Plan) -> None:
-        """Write the columns that a plan needs next to the file, before a line names it."""
-        publish(Folder(self._at.parent), columns_of(plan))
+        """Write the columns that a plan needs next to the file, before a line names it.
+
+        Those that are there are compared once; from then on they only have to be there.
+        """
+        folder = Folder(self._at.parent)
+        needed = {
+            digest: column
+            for digest, column in columns_of(plan).items()
+            if digest not in self._kept or not folder.has(f"columns/{digest}.npy")
+        }
+        try:
+            publish(folder, needed)
+        except PlanFileError:
+            raise
+        except IndexPlanError as error:  # of a plan that was read from here
+            rule = "must have the columns of its plans in the folder `columns` next to it"
+            cure = "restore that folder, or pass the plan as your own script makes it"
+            raise PlanFileError(self.path, rule, f"{error.what}: {error.got}", cure) from error
+        self._kept.update(needed)

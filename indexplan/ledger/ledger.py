@@ -196,9 +196,8 @@ class Ledger(Answer):
         """
         self._check(plan, cursor)
         data, again = self._data_of(plan, self._history, self.tail)
-        lines, tail = self.tail.record(plan, cursor, checked_note(note), data, again=again)
-        if len(tail.plans) > len(self.tail.plans):
-            self._file.keep_columns(plan)
+        lines, _ = self.tail.record(plan, cursor, checked_note(note), data, again=again)
+        self._file.keep_columns(plan)  # of a known plan, too, as they may be lost since
         self._append(lines)
 
     def record_worlds(
@@ -291,7 +290,7 @@ class Ledger(Answer):
         more, tail = tail.name(plan, data, again=again)
         if not tail.stands(plan):
             raise self._never_stood(place)
-        self._file.keep_columns(plan)  # of a plan that is named, too, as a copy may lack them
+        self._file.keep_columns(plan)
         self._append([*back, *more])
 
     def _back_to(self, plan: Plan, place: Resume) -> list[Line]:

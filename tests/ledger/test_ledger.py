@@ -339,6 +339,30 @@ def test_columns_are_written_for_a_copy_of_the_file(tmp_path: Path) -> None:
     assert plan.batch(1, step=2, rank=1).tolist() == again.batch(again.step - 1, 1).tolist()
 
 
+@pytest.mark.parametrize("again", [False, True])  # whether another process records
+def test_lost_columns_are_written_again(again: bool, tmp_path: Path) -> None:
+    """A plan that is named already brings its columns back with its next steps; damage is said."""
+    order = ip.Without(ip.Weighted([1.0, 2.0, 5.0] * 20), [3, 7])
+    plan = ip.Plan(order, world_size=2, batch_size=3, balance=ip.Balance([1, 2, 3] * 20))
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    ledger.record(plan, plan.cursor(0, step=3))
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "columns").iterdir()}
+    assert 3 == len(kept)
+    lost = [(name,) for name in kept] + [tuple(kept)]
+    for step, names in enumerate(lost, 4):
+        for name in names:
+            (tmp_path / "columns" / name).unlink()
+        if len(names) == len(kept):
+            (tmp_path / "columns").rmdir()
+        ledger = ip.Ledger(ledger.path) if again else ledger
+        ledger.record(plan, plan.cursor(0, step=step))
+        assert kept == {path.name: path.read_bytes() for path in (tmp_path / "columns").iterdir()}
+    assert ledger.verify().ok
+    (tmp_path / "columns" / names[0]).write_bytes(b"?")
+    with pytest.raises(ip.PlanFileError, match="of the sha256 in its name"):
+        ip.Ledger(ledger.path).record(plan, plan.cursor(1, step=0))
+
+
 def test_weights_travel_with_the_ledger(tmp_path: Path) -> None:
     """Columns are beside the file, so that it can be asked where nobody has the weights."""
     weights = [1.0, 2.0, 5.0] * 20

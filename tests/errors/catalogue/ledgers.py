@@ -142,6 +142,17 @@ def without_columns() -> None:
     ip.Ledger("run.ledger").batch(0, 0)
 
 
+def lost_columns() -> None:
+    """Record with a plan whose columns were read from the ledger's folder, and are gone."""
+    plan = ip.Plan(ip.Weighted([1, 2, 3]), world_size=1, batch_size=1)
+    made = ip.Ledger("run.ledger")
+    made.record(plan, plan.cursor(1, step=0))
+    plan = made.plan
+    for path in Path("columns").iterdir():
+        path.unlink()
+    made.record(plan, plan.cursor(2, step=0))
+
+
 def past_it() -> None:
     """Record what a plan read that starts past the place where the ledger stands."""
     made = ledger()
@@ -182,6 +193,7 @@ CASES: list[Case] = [
     ("another plan without the dataset that is named", no_data),
     ("a dataset that is none, in a line", broken_data),
     ("columns that are gone", without_columns),
+    ("columns that are gone, of a plan that was read there", lost_columns),
     # its lines
     ("no ledger", lambda: (written("run.ledger", "a\n"), ip.Ledger("run.ledger"))),
     ("a byte that was changed", flipped),
