@@ -12,8 +12,8 @@ import pytest
 
 from benchmarks.contenders.frameworks import FRAMEWORKS
 from benchmarks.render import page as results
-from benchmarks.torture.through import KINDS, Leg, Steps, run
-from benchmarks.torture.through_page import PAGES, blocks, waiting, write
+from benchmarks.torture.through import KINDS, LEGS, Leg, Steps, run
+from benchmarks.torture.through_page import PAGES, blocks, by_stops, waiting, write
 
 EXACT = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
 
@@ -52,14 +52,37 @@ def planted(too_far: int = 0, one_step_more: bool = False, ranks: tuple[int, ...
 )
 def test_planted_faults_are_counted(train: Callable[[Leg], Steps], same: Any, other: Any) -> None:
     """What a leg skips or repeats is counted, sample by sample, and so are uneven steps."""
-    assert [same, other] == [run(train, kind, endless=False) for kind in KINDS]
+    kinds = ("same", "other")
+    assert [same, other] == [run(train, kind, endless=False) for kind in kinds]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_loop_without_an_end_takes_an_epoch_s_steps(kind: str) -> None:
     """It is told how many are left; a step that it skips is lost all the same."""
     assert run(planted(), kind, endless=True) == EXACT
-    assert run(planted(too_far=24), kind, endless=True) == {**EXACT, "lost": 48}
+    stops = len(LEGS[kind]) - 1
+    assert run(planted(too_far=24), kind, endless=True) == {**EXACT, "lost": 24 * stops}
+
+
+def test_what_stops_cost_is_told_apart() -> None:
+    """Repeats without a stop are in brackets; ranks that change are named if they matter."""
+    filled = {**EXACT, "twice": 8}
+    assert by_stops({"whole": filled, "same": filled, "other": filled}) == (
+        "exact (8 read twice in every epoch)"
+    )
+    lost = {**EXACT, "lost": 3, "twice": 10}
+    assert by_stops({"whole": filled, "same": filled, "other": lost}) == (
+        "exact; if ranks change, **3 lost, 2 twice** (8 read twice in every epoch)"
+    )
+    assert (
+        by_stops(dict.fromkeys(KINDS, lost))
+        == "exact (3 left out and 10 read twice in every epoch)"
+    )
+    assert by_stops({"whole": EXACT, "same": lost, "other": lost}) == "**3 lost, 10 twice**"
+    refused = {"refused": "ValueError: not here"}
+    assert by_stops({"whole": EXACT, "same": EXACT, "other": refused}) == (
+        "exact; if ranks change, refused"
+    )
 
 
 def test_tables_say_what_was_counted(tmp_path: Path) -> None:
@@ -69,7 +92,8 @@ def test_tables_say_what_was_counted(tmp_path: Path) -> None:
     record = {
         "version": "m 1",
         "missing": "",
-        "theirs": {"same": refused, "other": lost},
+        "theirs": {"whole": EXACT, "same": refused, "other": lost},
+        "recommended": {**dict.fromkeys(KINDS, EXACT), "other": lost},
         "ours": dict.fromkeys(KINDS, EXACT),
     }
     for name in PAGES:
@@ -80,11 +104,14 @@ def test_tables_say_what_was_counted(tmp_path: Path) -> None:
         text = (tmp_path / name).read_text()
         assert text.startswith("a\n<!-- through -->\n")
         assert text.endswith("<!-- /through -->\nb\n")
-        assert "| **3 lost, 2 twice** |" in text
+        assert "| refused; if ranks change, **3 lost, 2 twice** | exact; if ranks" in text
         assert "| exact |" in text
         assert "old" not in text
     table, raised = blocks({FRAMEWORKS[0].name: record})
-    assert "| refused | **3 lost, 2 twice** | exact | exact |" in results.text(table)
+    words = results.text(table)
+    assert f"| {FRAMEWORKS[0].theirs} | exact | refused | **3 lost, 2 twice** |" in words
+    assert "| exact | exact | **3 lost, 2 twice** |" in words
+    assert "| a plan | exact | exact | exact |" in words
     assert "| ValueError: not here |" in results.text(raised)
     assert waiting({FRAMEWORKS[0].name: record}) == [each.name for each in FRAMEWORKS[1:]]
 

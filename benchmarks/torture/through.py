@@ -23,8 +23,8 @@ from benchmarks.measure.fresh import run_fresh
 GLOBAL_BATCH = 24
 SAMPLES = {"finite": 1000, "endless": 1008}
 """Samples of the epoch; of loops without an end whole batches, as the next epoch is no loss."""
-LEGS = {"same": (4, 4, 4), "other": (4, 3, 2), "both": (3, 3, 2), "few": (2, 2, 2)}
-"""The ranks of a run's three legs: the same, to see what a resume alone does, and others.
+LEGS = {"whole": (4,), "same": (4, 4, 4), "other": (4, 3, 2), "both": (3, 3, 2), "few": (2, 2, 2)}
+"""The ranks of a run's legs: one leg, to see what no stop explains, or three.
 
 The last two are for tests, which have little time: a rank takes seconds to start.
 """
@@ -32,7 +32,13 @@ STEPS = (11, 9)
 """After which a run is stopped, once and once more; both inside the epoch."""
 PATIENCE = 300
 """Seconds that a leg may take."""
-KINDS = {"same": "the ranks stay", "other": "4, then 3, then 2 ranks"}
+KINDS = {
+    "whole": "never stopped",
+    "same": "the ranks stay",
+    "other": "4, then 3, then 2 ranks",
+}
+WAYS = ("theirs", "recommended", "ours")
+"""How samples are read: as people usually write it, as documentation recommends, by a plan."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +63,17 @@ Steps = list[list[int]]
 
 
 def run(train: Callable[[Leg], Steps], kind: str, *, endless: bool) -> dict[str, Any]:
-    """Train an epoch in three legs; return what was read, and what went wrong."""
+    """Train an epoch in one leg or three; return what was read, and what went wrong."""
     read: list[int] = []
     uneven = 0
     samples = SAMPLES["endless" if endless else "finite"]
-    rest = samples // GLOBAL_BATCH - sum(STEPS) if endless else None
+    stops = STEPS[: len(LEGS[kind]) - 1]
+    rest = samples // GLOBAL_BATCH - sum(stops) if endless else None
     with tempfile.TemporaryDirectory() as root:
         checkpoint = None
         for number, world_size in enumerate(LEGS[kind]):
-            last = number == len(STEPS)
-            steps = rest if last else STEPS[number]
+            last = number == len(stops)
+            steps = rest if last else stops[number]
             save = None if last else Path(root, f"checkpoint-{number}")
             legs = [
                 Leg(rank, world_size, steps, checkpoint, save, samples)
@@ -141,7 +148,7 @@ def _rank(train: Callable[[Leg], Steps], leg: Leg, folder: Path) -> None:
 
 
 def both(module: str, theirs: tuple[str, ...], ours: tuple[str, ...]) -> dict[str, Any]:
-    """Run a framework's own loader, and ours, with legs of these kinds."""
+    """Run a framework's own loader in each way that its module has, and ours."""
     (framework,) = (each for each in FRAMEWORKS if each.module == module)
     record: dict[str, Any] = framework.standing()
     if not record["missing"]:
@@ -150,9 +157,11 @@ def both(module: str, theirs: tuple[str, ...], ours: tuple[str, ...]) -> dict[st
         ip.Plan(ip.Shuffle(8), world_size=1, batch_size=2).batch(
             0, step=0, rank=0
         )  # compiled before the forks
-        for whose, asked in (("theirs", theirs), ("ours", ours)):
-            train = getattr(code, whose)
-            record[whose] = {kind: run(train, kind, endless=code.ENDLESS) for kind in asked}
+        for way in WAYS:
+            train = getattr(code, way, None)  # what is usual may be what is recommended
+            if train is not None:
+                asked = ours if way == "ours" else theirs
+                record[way] = {kind: run(train, kind, endless=code.ENDLESS) for kind in asked}
     return record
 
 

@@ -9,11 +9,12 @@ from benchmarks.contenders.frameworks import FRAMEWORKS
 from benchmarks.measure.fresh import ROOT
 from benchmarks.render.page import Block, text
 from benchmarks.render.writer import refresh, tabular
-from benchmarks.torture.through import GLOBAL_BATCH, KINDS, LEGS, SAMPLES, STEPS
+from benchmarks.torture.through import GLOBAL_BATCH, KINDS, SAMPLES, STEPS, WAYS
 
 Record = dict[str, Any]
-WORLDS = ", ".join(map(str, LEGS["other"][:-1])) + f" and {LEGS['other'][-1]}"
-SHORT = f"its own loader on {LEGS['same'][0]} ranks | on {WORLDS} ranks | a plan on {WORLDS}"
+SHORT = "as people usually write it | as its documentation recommends | a plan"
+USUAL = "the same"
+"""What a cell says where nothing else is recommended than what is usual."""
 
 
 def outcome(record: Record) -> str:
@@ -23,6 +24,29 @@ def outcome(record: Record) -> str:
     if not record["lost"] and not record["twice"]:
         return "exact" if not record["uneven"] else "exact, uneven steps"
     return f"**{record['lost']} lost, {record['twice']} twice**"
+
+
+def by_stops(way: dict[str, Record]) -> str:
+    """Write what two stops cost a loader: on the same ranks, and on fewer, if that differs.
+
+    What it loses or repeats without a stop is named apart, as no resume is to blame for it.
+    """
+    whole = way["whole"]
+    if whole["refused"]:
+        return outcome(whole)
+    told = []
+    for kind in ("same", "other"):
+        record = dict(way[kind])
+        if not record["refused"]:
+            for key in ("lost", "twice"):
+                record[key] = max(0, record[key] - whole[key])
+        told.append(outcome(record))
+    same, other = told
+    words = same if same == other else f"{same}; if ranks change, {other}"
+    if whole["lost"] or whole["twice"]:
+        parts = ((whole["lost"], "left out"), (whole["twice"], "read twice"))
+        words += f" ({' and '.join(f'{n} {verb}' for n, verb in parts if n)} in every epoch)"
+    return words
 
 
 def rows(data: dict[str, Record]) -> list[tuple[Any, Record]]:
@@ -39,9 +63,10 @@ TITLE = "Stops and resumes through trainers"
 _FIRST, _SECOND = (step * GLOBAL_BATCH for step in (STEPS[0], sum(STEPS)))
 WORDS = (
     f"An epoch of {SAMPLES['finite']:,} samples ({SAMPLES['endless']:,} where a loop has no end) "
-    f"in steps of {GLOBAL_BATCH} on any ranks, stopped after {_FIRST} and {_SECOND} samples. Loops "
-    "and checkpoints are the trainer's or framework's, and each rank is a process. What its own "
-    "loader drops at an epoch's end, or repeats there to fill a step, is counted too."
+    f"in steps of {GLOBAL_BATCH} on any ranks, never stopped, or stopped after {_FIRST} and "
+    f"{_SECOND} samples. Loops and checkpoints are the trainer's or framework's, and each rank is "
+    "a process. What a loader drops at an epoch's end, or repeats there to fill a step, is counted "
+    "too."
 )
 
 
@@ -51,23 +76,25 @@ def blocks(data: dict[str, Record]) -> list[Block]:
         (
             f"[{each.name}](../../docs/{each.docs})",
             record["version"],
-            each.theirs,
-            *(outcome(record["theirs"][kind]) for kind in KINDS),
-            *(outcome(record["ours"][kind]) for kind in KINDS),
+            {"theirs": each.theirs, "recommended": each.recommended, "ours": "a plan"}[way],
+            *(outcome(record[way][kind]) for kind in KINDS),
         )
         for each, record in rows(data)
+        for way in WAYS
+        if way in record
     ]
-    words = " | ".join(f"{whose}, {KINDS[kind]}" for whose in ("theirs", "ours") for kind in KINDS)
-    header = f"through | version | its own loader | {words}"
     refused = [
-        (each.name, KINDS[kind], record[whose][kind]["refused"].replace("|", "\\|"))
+        (each.name, KINDS[kind], record[way][kind]["refused"].replace("|", "\\|"))
         for each, record in rows(data)
-        for whose in ("theirs", "ours")
+        for way in WAYS
         for kind in KINDS
-        if record[whose][kind]["refused"]
+        if way in record and record[way][kind]["refused"]
     ]
     raised = tabular("through | where | raised", refused, "l") if refused else []
-    return [*tabular(header, cells, "l"), *raised]
+    return [
+        *tabular(f"through | version | loader | {' | '.join(KINDS.values())}", cells, "l"),
+        *raised,
+    ]
 
 
 def trainers(data: dict[str, Record]) -> list[Block]:
@@ -85,10 +112,9 @@ def in_short(data: dict[str, Record]) -> list[Block]:
     return tabular(f"under | {SHORT}", cells, "l")
 
 
-def _short(record: Record) -> tuple[str, str, str]:
-    """Return what a run came to by its own loader, and by a plan."""
-    theirs = record["theirs"]
-    return outcome(theirs["same"]), outcome(theirs["other"]), outcome(record["ours"]["other"])
+def _short(record: Record) -> tuple[str, ...]:
+    """Return what stops cost in each way of reading."""
+    return tuple(by_stops(record[way]) if way in record else USUAL for way in WAYS)
 
 
 PAGES = {"docs/trainers.md": trainers, "README.md": in_short}

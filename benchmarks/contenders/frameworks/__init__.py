@@ -1,9 +1,10 @@
 """The one table of trainers and of frameworks of large runs, each with what reads a plan in it.
 
 An entry is a module of this folder with `ENDLESS`, whether its loop reads on past an epoch's
-end, and with two functions, `theirs` and `ours`, that train a leg of a run on one rank (see
-benchmarks/torture/through.py): load a checkpoint, read, step, and save, by the framework's own
-code. They differ in the loader.
+end, and with functions that train a leg of a run on one rank (see benchmarks/torture/through.py):
+load a checkpoint, read, step, and save, by the framework's own code. They differ in the loader:
+`theirs` reads as people usually write it, `recommended`, where that is something else, as the
+framework's documentation recommends to those who resume inside an epoch, and `ours` by a plan.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ class Framework(Contender):
     docs: str
     """The page that says how it reads a plan, in docs."""
     theirs: str
-    """The loader of its own that is compared, in words."""
+    """The loader of its own that people usually write, in words."""
+    recommended: str = field(default="", kw_only=True)
+    """The one that its documentation recommends, if that is another one."""
     alone: bool = field(default=False, kw_only=True)
     """Whether others break where what it needs is on the path."""
     cure: str = field(
@@ -29,6 +32,11 @@ class Framework(Contender):
         kw_only=True,
     )
 
+
+STATEFUL = (
+    "torchdata's `StatefulDataLoader` with its `StatefulDistributedSampler`, and "
+    "`use_distributed_sampler=False`, as its warning about resumes asks for a stateful loader"
+)
 
 FRAMEWORKS = (
     Framework(
@@ -44,6 +52,16 @@ FRAMEWORKS = (
         "lightning",
         "trainers.md#lightning-and-fabric",
         "`DataLoader(shuffle=True)`, to which it adds a DistributedSampler, and `ckpt_path`",
+        recommended=STATEFUL,
+    ),
+    Framework(
+        "Lightning with estimated_stepping_batches",
+        "lightning_estimating",
+        "lightning",
+        "trainers.md#lightning-and-fabric",
+        "the same, where `configure_optimizers` reads `trainer.estimated_stepping_batches`, as a "
+        "schedule of learning rates does (Lightning's issue 20550)",
+        recommended=STATEFUL,
     ),
     Framework(
         "Fabric",
@@ -66,6 +84,7 @@ FRAMEWORKS = (
         "accelerate",
         "trainers.md#accelerate",
         "`DataLoader(shuffle=True)` in `accelerator.prepare`, and `skip_first_batches`",
+        recommended="the same with `use_stateful_dataloader=True` and `use_seedable_sampler=True`",
     ),
     Framework(
         "Composer",
@@ -104,7 +123,7 @@ FRAMEWORKS = (
         "megatron",
         "megatron-core",
         "migrate/megatron.md",
-        "`--dataloader-type cyclic` with `--data-sharding`",
+        "`--dataloader-type single`, its default, over samples that the dataset has shuffled",
     ),
     Framework(
         "Grain",
@@ -128,11 +147,18 @@ FRAMEWORKS = (
         "its `StatefulDistributedSampler`",
     ),
     Framework(
-        "TRL's GRPOTrainer",
+        "TRL's GRPOTrainer, first epoch",
+        "trl_first",
+        "trl",
+        "migrate/trl-grpo.md",
+        "its `RepeatSampler`",
+    ),
+    Framework(
+        "TRL's GRPOTrainer, second epoch",
         "trl",
         "trl",
         "migrate/trl-grpo.md",
-        "its `RepeatSampler`, in the second epoch",
+        "its `RepeatSampler`",
     ),
     Framework(
         "torchtitan",

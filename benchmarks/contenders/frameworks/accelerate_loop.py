@@ -39,20 +39,30 @@ def ours(leg: Leg) -> Steps:
 
 def theirs(leg: Leg) -> Steps:
     """Read what `prepare` deals out; `skip_first_batches`, with the folder's number of steps."""
-    accelerator = Accelerator(
-        dataloader_config=DataLoaderConfiguration(use_seedable_sampler=True),
+    return _train(leg, DataLoaderConfiguration())
+
+
+def recommended(leg: Leg) -> Steps:
+    """Read what a stateful loader deals out, by a sampler that is seeded with the epoch."""
+    return _train(
+        leg, DataLoaderConfiguration(use_stateful_dataloader=True, use_seedable_sampler=True)
     )
+
+
+def _train(leg: Leg, configuration: DataLoaderConfiguration) -> Steps:
+    accelerator = Accelerator(dataloader_config=configuration)
     set_seed(1)
     size = leg.global_batch // leg.world_size
     loader: Any = DataLoader(torch.arange(leg.samples), size, shuffle=True)
-    model, optimizer, prepared = accelerator.prepare(*line(), loader)
+    model, optimizer, rest = accelerator.prepare(*line(), loader)
     done = 0
     if leg.checkpoint:
         folder = next(leg.checkpoint.glob("step_*"))
         done = int(folder.name.partition("_")[2])
         accelerator.load_state(str(folder))
-    prepared.set_epoch(0)
-    rest = accelerator.skip_first_batches(prepared, done)
+    if not configuration.use_stateful_dataloader:
+        rest.set_epoch(0)
+        rest = accelerator.skip_first_batches(rest, done)
     read = train(rest, model, optimizer, leg.steps, accelerator.backward)
     if leg.save:
         accelerator.save_state(str(Path(leg.save, f"step_{done + len(read)}")))

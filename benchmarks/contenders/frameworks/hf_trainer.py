@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from typing import Any
 
 os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true")
@@ -79,7 +80,7 @@ def theirs(leg: Leg) -> Steps:
 
 def _train(leg: Leg, trainer_type: Any, callback: Any) -> Steps:
     arguments = TrainingArguments(
-        str(leg.save or leg.checkpoint),
+        str(leg.save or leg.checkpoint or tempfile.gettempdir()),
         per_device_train_batch_size=leg.global_batch // leg.world_size,
         num_train_epochs=1,
         save_strategy="no",

@@ -10,6 +10,8 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
+from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
 from benchmarks.contenders.frameworks.loops import line, plan_of
 from benchmarks.torture.through import Leg, Steps
@@ -36,18 +38,35 @@ class Noting(pl.LightningModule):
         return self.line(batch[:, None].float()).mean()
 
 
-def ours(leg: Leg) -> Steps:
+class Estimating(Noting):
+    """One that asks how many steps there will be, as those with a schedule of learning rates do."""
+
+    def configure_optimizers(self) -> Any:
+        """Return an optimizer."""
+        assert self.trainer.estimated_stepping_batches
+        return super().configure_optimizers()
+
+
+def ours(leg: Leg, model: type[Noting] = Noting) -> Steps:
     """Read a PlanLoader."""
-    return _train(leg, PlanLoader(torch.arange(leg.samples), plan_of(leg)))
+    return _train(leg, model(), PlanLoader(torch.arange(leg.samples), plan_of(leg)))
 
 
-def theirs(leg: Leg) -> Steps:
+def theirs(leg: Leg, model: type[Noting] = Noting) -> Steps:
     """Read by the DistributedSampler that Lightning puts in."""
     size = leg.global_batch // leg.world_size
-    return _train(leg, DataLoader(torch.arange(leg.samples), size, shuffle=True))
+    return _train(leg, model(), DataLoader(torch.arange(leg.samples), size, shuffle=True))
 
 
-def _train(leg: Leg, loader: Any) -> Steps:
+def recommended(leg: Leg, model: type[Noting] = Noting) -> Steps:
+    """Read by torchdata's loader, whose state Lightning's checkpoints keep."""
+    dataset = torch.arange(leg.samples)
+    sampler: Any = StatefulDistributedSampler(dataset, seed=1)
+    loader = StatefulDataLoader(dataset, leg.global_batch // leg.world_size, sampler=sampler)
+    return _train(leg, model(), loader, use_distributed_sampler=False)
+
+
+def _train(leg: Leg, model: Noting, loader: Any, **more: Any) -> Steps:
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
     os.environ["TORCHELASTIC_RUN_ID"] = "none"  # as torchrun starts the processes that are there
@@ -66,7 +85,7 @@ def _train(leg: Leg, loader: Any) -> Steps:
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
+        **more,
     )
-    model = Noting()
     trainer.fit(model, loader, ckpt_path=saved)
     return model.read

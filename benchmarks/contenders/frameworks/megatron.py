@@ -7,9 +7,9 @@ for each micro-batch, and the count of `args.consumed_train_samples`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 
 import indexplan as ip
@@ -37,14 +37,9 @@ def ours(leg: Leg) -> Steps:
 
 
 def theirs(leg: Leg) -> Steps:
-    """Read what `--dataloader-type cyclic` builds."""
-    return _train(leg, _cyclic(_loader(leg, torch.arange(leg.samples), "cyclic")))
-
-
-def _cyclic(loader: Any) -> Iterator[Any]:
-    """Read a loader again and again, as Megatron's training does."""
-    while True:
-        yield from loader
+    """Read what `--dataloader-type single` builds, over a dataset that has shuffled."""
+    shuffled = torch.from_numpy(np.random.default_rng(1).permutation(leg.samples))
+    return _train(leg, iter(_loader(leg, shuffled, "single")))
 
 
 def _loader(leg: Leg, dataset: Any, kind: str) -> Any:

@@ -7,6 +7,7 @@ BaseRecipe, whose loop has that one's lines about data and checkpoints.
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,12 +91,17 @@ class Recipe(BaseRecipe):
 
 def ours(leg: Leg) -> Steps:
     """Train with a plan, which the YAML file names."""
-    return trained(leg, PLAN)
+    return trained(to_the_end(leg), PLAN, num_epochs=1)
 
 
 def theirs(leg: Leg) -> Steps:
     """Train with what AutoModel makes of a map-style dataset: StatefulDistributedSampler."""
-    return trained(leg, {})
+    return trained(to_the_end(leg), {}, num_epochs=1)
+
+
+def to_the_end(leg: Leg) -> Leg:
+    """Return a last leg without a limit: what the sampler reads late isn't lost."""
+    return leg if leg.save else replace(leg, steps=None)
 
 
 def trained(leg: Leg, more: dict[str, Any], **scheduled: Any) -> Steps:

@@ -1,12 +1,14 @@
 """GRPOTrainer with TRL's sampler and with ReadPrompts, on a tiny model; Trainer's own checkpoints.
 
-TRL replays the first epoch after a resume, so the epoch that counts is the second: a run's first
-leg trains the first one too. A sample is a prompt, from which two completions are generated.
+TRL's sampler begins with the first epoch again after a resume, which only later epochs show. So
+the epoch that counts here is the second: a run's first leg trains the first one too (`trl_first`
+has the other). A sample is a prompt, from which two completions are generated.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 from typing import Any
 
 os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true")
@@ -32,12 +34,12 @@ SIZES: dict[str, Any] = {
 
 def ours(leg: Leg) -> Steps:
     """Read the prompts by a plan."""
-    return _train(leg, ip.Shuffle(leg.samples, seed=1))
+    return trained(leg, ip.Shuffle(leg.samples, seed=1))
 
 
 def theirs(leg: Leg) -> Steps:
     """Read them as TRL's RepeatSampler does."""
-    return _train(leg, None)
+    return trained(leg, None)
 
 
 class Noting(GRPOTrainer):  # type: ignore[misc, unused-ignore]
@@ -53,13 +55,13 @@ class Noting(GRPOTrainer):  # type: ignore[misc, unused-ignore]
         return super().training_step(model, inputs, *args, **kwargs)
 
 
-def _train(leg: Leg, order: ip.Order | None) -> Steps:
-    """Train a leg; return what was read of the second epoch."""
+def trained(leg: Leg, order: ip.Order | None, epoch: int = 1) -> Steps:
+    """Train a leg; return what was read of an epoch, of which earlier ones are trained first."""
     checkpoint = next(leg.checkpoint.glob("checkpoint-*")) if leg.checkpoint else None
-    before = 0 if checkpoint else leg.samples // leg.global_batch
+    before = 0 if checkpoint else epoch * (leg.samples // leg.global_batch)
     done = int(checkpoint.name.partition("-")[2]) if checkpoint else before
     arguments = GRPOConfig(
-        str(leg.save or leg.checkpoint),
+        str(leg.save or leg.checkpoint or tempfile.gettempdir()),
         num_generations=COPIES,
         per_device_train_batch_size=leg.global_batch * COPIES // leg.world_size,
         steps_per_generation=1,
