@@ -116,6 +116,30 @@ def in_file(path: object, error: IndexPlanError) -> PlanFileError:
     return PlanFileError(f"{path}: {error.what}", error.rule, error.got, error.cure)
 
 
+def grown(num_samples: int, length: int) -> IndexPlanError:
+    """Return the error of a pass over a dataset that has more or fewer samples than the order.
+
+    Parameters
+    ----------
+    num_samples : int
+        Samples of the plan's order.
+    length : int
+        Samples of the dataset, as it is now.
+    """
+    continued = (
+        "continue the run of a Mixture with the new ones as a source, by "
+        "with_phase(cursor, weights, sources=...)"
+        if length > num_samples
+        else "keep the others in it and continue the run with Without(order, samples, since=cursor)"
+    )
+    return IndexPlanError(
+        "dataset",
+        f"must hold {counted(num_samples, 'sample')} in every pass, as many as the plan's order",
+        str(length),
+        f"make a new plan with an order of {counted(length, 'sample')}, or {continued}",
+    )
+
+
 def empty_batches(
     world_size: int | None, remainder: str, epoch: int, sub_epoch: int
 ) -> IndexPlanError:

@@ -10,7 +10,7 @@ from typing import Any
 import grain
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import counted, empty_batches, shown
+from indexplan.errors import counted, empty_batches, grown, shown
 from indexplan_jax.processes import of_processes
 from indexplan_jax.states import STATE_VERSION, check_version
 from indexplan_jax.steps import Steps
@@ -125,6 +125,19 @@ class _Read(grain.MapDataset):
         steps = Steps(self.steps.plan.resume(cursor), self.steps.num_epochs)
         return _Read(self._dataset, steps, self._rank, self._batch_fn)
 
+    def begins(self, number: int) -> bool:
+        """Return whether a pass begins with one of the steps."""
+        try:
+            epoch, sub_epoch, step = self.steps[number]
+        except IndexError:
+            return False
+        return step == self.steps.plan.steps(epoch, sub_epoch).start
+
+    def check_length(self) -> None:
+        """Refuse a dataset that has more or fewer samples than when it was passed."""
+        if (length := len(self._dataset)) != self.steps.plan.order.num_samples:
+            raise grown(self.steps.plan.order.num_samples, length)
+
     def __len__(self) -> int:
         return sys.maxsize if self.steps.num_epochs is None else len(self.steps)
 
@@ -168,6 +181,7 @@ class _Batches(grain.DatasetIterator):
         self._begin(read)
 
     def _begin(self, read: _Read) -> None:
+        read.check_length()
         self._read, self._returned = read, 0
         self._batches = self._dataset.batches(read)
 
@@ -181,6 +195,8 @@ class _Batches(grain.DatasetIterator):
 
     def __next__(self) -> Any:
         """Return the next batch; after an error, the same one once more."""
+        if self._returned and self._read.begins(self._returned):
+            self._read.check_length()
         try:
             batch = next(self._batches)
         except StopIteration:

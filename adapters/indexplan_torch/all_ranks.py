@@ -7,7 +7,7 @@ from typing import Any
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch import callers
-from indexplan_torch.drawn import find_drawer, refuse_out_of_order
+from indexplan_torch.drawn import check_drawer, check_starting, find_drawer
 from indexplan_torch.items import Item, num_phases
 from indexplan_torch.ranks import discover, refuse_num_replicas
 from indexplan_torch.samplers import BatchSize, PlanBatchSampler, PlanView, refuse_as_sampler
@@ -137,11 +137,11 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
     def __iter__(self) -> Iterator[Any]:
         """Yield every rank's batch of a step, then of the next."""
         refuse_as_sampler(self)
-        refuse_out_of_order()
+        check_starting(self.feed)
         return self._drawn()
 
     def _drawn(self) -> Iterator[Any]:
-        find_drawer()  # accelerate's wrapper hid it until now
+        check_drawer(find_drawer(), self.feed)  # which accelerate's wrapper hid until now
         begun = self.feed.begin()
         ranks = range(self.num_replicas)
         for step in zip(*(self.feed.draw(begun, rank) for rank in ranks), strict=True):

@@ -19,6 +19,7 @@ from indexplan import IndexPlanError
 from indexplan.errors import wrong
 from indexplan_torch import callers
 from indexplan_torch.feed import Feed, State
+from indexplan_torch.layout import check_length
 from indexplan_torch.passes import Pass
 from indexplan_torch.versions import private
 
@@ -81,6 +82,7 @@ class Drawn(Iterator[Any]):
                 "use load_state_dict(state) instead",
             )
         ahead = num_ahead(drawer, self)
+        check_drawer(drawer, feed)
         self._known, self._num_ahead = ahead is not None, ahead or 0
         if self._loaded:
             return self._begin_loaded(drawer)
@@ -189,14 +191,26 @@ def find_drawer() -> Any:
     return drawer
 
 
-def refuse_out_of_order() -> None:
-    """Raise if a DataLoader that begins to iterate will hand out batches in another order.
+def check_drawer(drawer: Any, feed: Feed) -> None:
+    """Refuse a DataLoader whose dataset has another number of samples than the plan's order."""
+    if drawer is not None:
+        check_length(private("torch", drawer, "_dataset"), feed.plan.order, again=True)
+
+
+def check_starting(feed: Feed) -> None:
+    """Check a DataLoader that begins to iterate: the order of its batches, its dataset's length.
 
     Its workers have not started yet; ending workers that never had work is not always clean.
     """
     seen = callers.look(callers.STARTING)
-    loader = None if seen is None else seen["loader"]
-    check_in_order(getattr(loader, "in_order", True))  # if kept elsewhere, find_drawer looks
+    if seen is not None:
+        drawer, loader = seen["self"], seen["loader"]
+        try:
+            check_in_order(getattr(loader, "in_order", True))  # else find_drawer looks
+            check_length(loader.dataset, feed.plan.order, again=True)
+        except IndexPlanError:
+            drawer._shutdown = True  # noqa: SLF001 (else __del__ misses its workers)
+            raise
 
 
 def load_before_workers_start(sampler: Any) -> bool:

@@ -123,6 +123,7 @@ class PlanIterator:
         self._step = ranks * size
         self._leaves_ledger = ledger is False
         self._recorder: _CountRecorder | None = None
+        self._batches: Generator[Any, None, None] | None = None
         if ledger is not None and ledger is not False:
             self._recorder = _CountRecorder(ledger, self.plan, ledger_ranks)
             finalize(self, self._recorder.record_consumed)  # at the latest when the process ends
@@ -151,19 +152,22 @@ class PlanIterator:
 
     def __next__(self) -> Any:
         """Return the rank's next micro-batch; after an error, the same one once more."""
-        try:
-            batch = next(self._batches)
-        except BaseException:  # Ctrl-C too: a generator that has raised would be at its end
+        if self._batches is None:
             # other ranks may read on without an error, so nobody is there to compare plans with
             self._read_from(self.plan, self.consumed_samples, compare=False)
+        try:
+            batch = next(self._batches)  # type: ignore[arg-type]  # it is there now
+        except BaseException:  # Ctrl-C too: a generator that has raised is at its end
+            self._batches = None
             raise
         self._count(self.consumed_samples + self._step)
         return batch
 
     def close(self) -> None:
         """End the workers; a later `next` starts others, and reads on."""
-        self._batches.close()
-        self._read_from(self.plan, self.consumed_samples, compare=False)
+        if self._batches is not None:
+            self._batches.close()
+        self._batches = None
 
     def save_state(self) -> dict[str, Any]:
         """Return where the run stands, equal on all ranks; Megatron's `--dataloader-save` asks it.

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from indexplan import Cursor, IndexPlanError, Ledger, Plan
-from indexplan.errors import counted, shown, wrong
+from indexplan.errors import shown, wrong
 from indexplan_torch.arguments import check_by_index
 from indexplan_torch.bins import Bins, join
 from indexplan_torch.counting import (
@@ -23,7 +23,7 @@ from indexplan_torch.drawn import check_in_order
 from indexplan_torch.feed import Feed
 from indexplan_torch.groups import groups_of, shares_of
 from indexplan_torch.items import Item
-from indexplan_torch.layout import check_sources
+from indexplan_torch.layout import check_length, check_sources
 from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 from indexplan_torch.seeding import SeedWorker
@@ -235,9 +235,16 @@ class PlanLoader(DataLoader[Any]):
         """Yield the batches of the remaining steps; workers start when the first is requested.
 
         This is a generator, so a trainer may call `iter` before it sets the epoch.
+
+        Raises
+        ------
+        IndexPlanError
+            If the dataset has more or fewer samples than when the loader was made; if an earlier
+            pass was left; or if the run can't continue in its ledger.
         """
         if self.collate_fn is join:
             refuse_rows_without_a_batch()
+        check_length(self.dataset, self.feed.plan.order, again=True)
         begun = self.feed.begin()
         if begun.first == begun.stop:
             return  # starts no workers, and draws no seed that an uninterrupted run would not
@@ -410,25 +417,10 @@ def _check_dataset(dataset: Any, feed: Feed) -> None:
             )
         dataset = dataset.dataset
     check_by_index(dataset)
-    if not hasattr(dataset, "__len__"):
-        return  # some datasets do not know their length
-    try:
-        length = len(dataset)
-    except Exception as error:  # whatever a user's dataset raises
-        raise IndexPlanError(
-            "dataset",
-            "must return how many samples it has, if it has __len__",
-            f"{shown(error)} from {type(dataset).__name__}",
-            "correct its __len__, or remove it",
-        ) from error
-    if length != order.num_samples:
-        raise IndexPlanError(
-            "dataset",
-            f"must hold {counted(order.num_samples, 'sample')}, as many as the plan's order",
-            length,
-            f"make the plan with an order of {counted(length, 'sample')}",
-        )
-    check_sources(dataset, order)
+    start = feed.start.cursor
+    check_length(dataset, order, again=(start.epoch, start.position) != (0, 0))
+    if hasattr(dataset, "__len__"):
+        check_sources(dataset, order)
 
 
 def _ours(batch_sampler: Any) -> PlanBatchSampler:

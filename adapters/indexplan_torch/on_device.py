@@ -151,7 +151,9 @@ class Rows(Dataset[Any]):
         self.device = devices[0]
 
     def __len__(self) -> int:
-        return self._num_samples
+        """Return how many rows there are, even if a dict or list got longer tensors since."""
+        lengths = map(len, _named(self._tensors).values())
+        return next((each for each in lengths if each != self._num_samples), self._num_samples)
 
     def __getitem__(self, index: Any) -> Any:
         return _of_each(self._tensors, lambda tensor: tensor[index])

@@ -17,9 +17,10 @@ from indexplan.errors import counted, shown
 from indexplan_torch import callers
 from indexplan_torch.drawn import (
     Drawn,
+    check_drawer,
+    check_starting,
     find_drawer,
     load_before_workers_start,
-    refuse_out_of_order,
 )
 from indexplan_torch.feed import Feed
 from indexplan_torch.items import Form, Item, num_phases
@@ -276,7 +277,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
     def __iter__(self) -> Iterator[Any]:
         """Yield one batch for each step; nothing happens until the first is requested."""
         refuse_as_sampler(self)
-        refuse_out_of_order()
+        check_starting(self.feed)
         return Drawn(self.feed, seen_end=load_before_workers_start(self))
 
 
@@ -365,7 +366,7 @@ class PlanSampler(PlanView):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices, or bins, in the remaining steps, one by one."""
-        find_drawer()  # refuses batches that come out of order
+        check_drawer(find_drawer(), self.feed)  # and refuse batches that come out of order
         begun = self.feed.begin()
         for batch in self.feed.draw(begun):
             yield from batch[:-1]

@@ -125,6 +125,15 @@ def other_sequence() -> None:
     PlanLoader(ConcatDataset([range(3), range(7)]), ip.Plan(mixture, batch_size=2))  # type: ignore[list-item]
 
 
+def other_length(num: int) -> None:
+    """Read a dataset a second time, with another number of samples."""
+    data = list(range(10))
+    made = PlanLoader(data, OPEN)
+    list(made)
+    data[:] = range(num)
+    list(made)
+
+
 def begun_again() -> None:
     """Begin a loop with the run's first epoch after a resume in the next."""
     made = loader(plan=OPEN.resume(OPEN.replace(world_size=1).cursor(1, step=1)))
@@ -134,6 +143,8 @@ def begun_again() -> None:
 
 CASES: list[Case] = [
     ("an epoch that was finished before the resume", begun_again),
+    ("a dataset that grew", lambda: other_length(12)),
+    ("a dataset that shrank", lambda: other_length(9)),
     ("datasets in another sequence", other_sequence),
     ("no plan", lambda: PlanSampler(7)),
     ("no plan for batches", lambda: PlanBatchSampler(7)),
