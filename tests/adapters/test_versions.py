@@ -73,7 +73,13 @@ def test_the_lowest_versions_are_those_required() -> None:
     assert {name: required[name] for name in known} == {name: TESTED[name][0] for name in known}
 
 
-THINGS = {"_num_workers": 1, "_prefetch_factor": 2, "_in_order": True, "_snapshot_interval": 2}
+THINGS: dict[str, Any] = {
+    "_num_workers": 1,
+    "_prefetch_factor": 2,
+    "_in_order": True,
+    "_snapshot_interval": 2,
+}
+THINGS["_dataset"] = range(103)
 
 
 class OfTorch(_MultiProcessingDataLoaderIter):
@@ -95,11 +101,11 @@ class OfTorchdata(_StatefulMultiProcessingDataLoaderIter):
 
 
 @pytest.mark.parametrize(
-    "lacks", ["_num_workers", "_prefetch_factor", "_in_order", "_sampler_iter"]
+    "lacks", ["_num_workers", "_prefetch_factor", "_in_order", "_sampler_iter", "_dataset"]
 )
 @pytest.mark.parametrize("kind", [OfTorch, OfTorchdata])
 def test_a_version_that_does_not_tell_how_it_draws_is_refused(kind: Any, lacks: str) -> None:
-    """Else states would be ahead of the loop, or batches come in any order, in silence."""
+    """Else states are ahead of the loop, batches out of order, or a dataset grows, in silence."""
     iterator = kind(iter(PlanBatchSampler(PLAN, **ME)), lacks)
     with pytest.raises(
         ip.IndexPlanError, match=rf"^torch(data)? must have {kind.__name__}.{lacks}, "
