@@ -154,6 +154,8 @@ def drawn_plans(draw: st.DrawFn) -> ip.Plan:
     worlds, sizes = st.integers(1, 5), st.integers(1, 4)
     fields: dict[str, Any] = {"sub_epochs": sub_epochs, "remainder": draw(remainders)}
     try:
+        for epoch in range(EPOCHS):  # Without refuses one with nothing left
+            order.num_units(epoch)
         plan = ip.Plan(order, world_size=draw(worlds), batch_size=draw(sizes), **fields)
         if draw(st.booleans()):
             epoch, sub_epoch = draw(st.integers(0, 3)), draw(st.integers(0, sub_epochs - 1))
@@ -209,6 +211,7 @@ def test_units_that_are_left_out_of_bins(
     """As a list of bins has it: a unit goes with its samples, of which each is told why."""
     try:
         order: ip.Order = ip.Without(inner, sorted(bad), cut=cut)
+        order.num_units(epoch)
     except ip.IndexPlanError:  # nothing would be left
         assume(False)
     shift = 3 if renamed else 0
