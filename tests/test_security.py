@@ -33,12 +33,21 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "tests/files/test_no_code.py::test_datasets_run_no_code",
         f"{HERE}::test_exports_run_no_code",
     ),
-    "A damaged, edited or hostile one is refused": (
+    "A damaged or edited plan directory is refused": (
         "tests/files/test_fuzz_files.py::test_edited_bytes",
-        "tests/files/test_fuzz_files.py::test_forged_json",
-        "tests/laws/test_pathological.py::test_hostile_json_is_refused",
+        "tests/files/test_flipped_bits.py::test_drawn_flips",
+        "tests/files/test_cache.py::test_a_kept_copy_that_was_edited",
+    ),
+    'Under `check="opened"`': (
+        "tests/files/test_touched.py::test_what_is_only_opened",
         "tests/files/test_flipped_bits.py::test_flipped_bits",
     ),
+    "JSON that is damaged or hostile": (
+        "tests/files/test_fuzz_files.py::test_forged_json",
+        "tests/laws/test_pathological.py::test_hostile_json_is_refused",
+        f"{HERE}::test_edited_json_is_another_plan",
+    ),
+    "Exported arrays have no checksums": (f"{HERE}::test_edited_exports",),
     "Links, pipes and devices in the place": (
         "tests/files/test_hostile_places.py::test_other_things_than_files",
         "tests/files/test_hostile_places.py::test_links_to_the_right_file",
@@ -143,6 +152,26 @@ def test_exports_run_no_code(tmp_path: Path) -> None:
             np.load(path, allow_pickle=False)
         else:
             json.loads(path.read_text())
+
+
+def test_edited_json_is_another_plan() -> None:
+    """What a text says within the rules is taken for meant; its fingerprint tells."""
+    plan = ip.Plan(ip.Shuffle(10, seed=1), world_size=2, batch_size=2)
+    edited = ip.Plan.from_json(plan.to_json().replace('"seed":1', '"seed":2'))
+    assert plan.replace(order=ip.Shuffle(10, seed=2)) == edited
+    assert plan.fingerprint != edited.fingerprint
+
+
+def test_edited_exports(tmp_path: Path) -> None:
+    """An array is read as it is; the same export again compares it."""
+    plan = ip.Plan(ip.Shuffle(10), world_size=2, batch_size=2)
+    ip.export(plan, tmp_path / "out")
+    (path, *_) = tmp_path.glob("out/epoch-*/rank-00000.npy")
+    content = bytearray(path.read_bytes())
+    content[128] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ip.PlanFileError, match="rank-00000.npy must hold"):
+        ip.export(plan, tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", ["../b.npy", "x/../../b.npy", "/etc/passwd", "file:///etc/passwd"])

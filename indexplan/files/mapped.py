@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import time
 from collections import OrderedDict
 from functools import partial
 from io import BufferedReader
@@ -32,6 +33,7 @@ CURE = "restore it, or delete it and manifest.json and run the same build again"
 # Each map holds a file descriptor, of which macOS gives a process 256: maps take at most a quarter
 # of the limit. The one that was mapped first is dropped first, which takes no lock.
 MAPS, OF_DESCRIPTORS = 64, 4
+TICKS = 20_000_000  # nanoseconds: some ticks of the clock that file systems stamp files with
 
 Key = tuple[int, int, str]  # epoch, number of the chunk in it, kind of file
 
@@ -41,10 +43,18 @@ Status = tuple[int, ...] | None
 
 def manifest_status(root: str) -> Status:
     """Return file status that changes when manifest.json is replaced; None if there is none."""
+    return _status(Path(root) / MANIFEST)
+
+
+def _status(path: Path) -> Status:
+    """Return file status that changes with each write to a file; None if it is gone."""
     try:
-        found = os.lstat(Path(root) / MANIFEST)
+        return _status_of(os.lstat(path))
     except OSError:
         return None
+
+
+def _status_of(found: os.stat_result) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
@@ -52,8 +62,9 @@ class Chunks:
     """The chunk files of a plan directory, as a process reads them.
 
     `Chunks.of` returns one for all orders of a process that read the same directory, so that a
-    file is mapped once, and a block checked once. There are no locks, which a fork could leave
-    locked for ever: two threads that touch a new block at once both check it.
+    file is mapped once, and a block checked once, unless the file has been written to when an order
+    is opened or the file mapped again. There are no locks, which a fork could leave locked for
+    ever: two threads that touch a new block at once both check it.
 
     Parameters
     ----------
@@ -75,13 +86,22 @@ class Chunks:
             zip(map(_key, manifest.build.chunks()), manifest.chunk_bytes, strict=True)
         )
         self._checked: dict[Key, NDArray[np.bool_]] = {}
+        self._of_checked: dict[Key, Status] = {}  # of each file, when it was last mapped
         self._maps: OrderedDict[Key, tuple[mmap.mmap, NDArray[Any]]] = OrderedDict()
 
     @classmethod
     def of(cls, directory: PlanDirectory, status: Status = None) -> Chunks:
         """Return the process's own chunks of a directory with this manifest."""
         key = directory.path, directory.manifest.sha256
-        return _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(directory, status))
+        chunks = _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(directory, status))
+        chunks.forget_changed()
+        return chunks
+
+    def forget_changed(self) -> None:
+        """Forget what was checked of files that have been written to since."""
+        for key, before in list(self._of_checked.items()):
+            if not before or before != _status(self.folder / self._chunk(*key).name):
+                self._checked.pop(key, None)
 
     def numbers(self, epoch: int, number: int, kind: str) -> NDArray[Any]:
         """Return a chunk file's numbers, mapped: the indices, or the bins' offsets, or spans."""
@@ -107,6 +127,8 @@ class Chunks:
         if size == 0:
             return
         key = epoch, number, kind
+        if key not in self._maps:
+            self._mapped(key)  # first, which forgets what was checked of another file
         checked = self._checked.get(key)
         if checked is None:
             num_blocks = -(-self.sizes[key] // BLOCK_BYTES)
@@ -134,14 +156,12 @@ class Chunks:
         found = kernels.xxh64.xxh64(np.frombuffer(mapped, np.uint8, size, start))
         table, firsts = self._table
         if found != (noted := int(table[firsts[key] + block])):
+            self._maps.pop(key, None)  # the file may be restored
             path = self.folder / self._chunk(*key).name
-            raise PlanFileError(
-                f"{path}, block {block}",
-                f"must have the XXH64 of the block table, {noted:016x}",
-                f"{found:016x}",
-                "run `indexplan verify` to see what is wrong, then restore the file, "
-                "or delete it and manifest.json and run the same build again",
-            )
+            rule = f"must have the XXH64 of the block table, {noted:016x}"
+            cure = "run `indexplan verify` to see what is wrong, then restore the file, or "
+            cure += CURE.removeprefix("restore it, or ")
+            raise PlanFileError(f"{path}, block {block}", rule, f"{found:016x}", self._cure(cure))
 
     @once
     def _table(self) -> tuple[NDArray[np.uint64], dict[Key, int]]:
@@ -174,9 +194,13 @@ class Chunks:
         path = self.folder / name
         with explained("readable", path), self._open(key, name) as stream:
             self._check_same()
-            found = os.fstat(stream.fileno()).st_size
-            if found != size:
-                raise PlanFileError(path, f"must hold {size} bytes", found, CURE)
+            found = os.fstat(stream.fileno())
+            if found.st_size != size:
+                raise PlanFileError(path, f"must hold {size} bytes", found.st_size, CURE)
+            if (now := _status_of(found)) != self._of_checked.get(key):
+                self._checked.pop(key, None)
+            recent = time.time_ns() - found.st_ctime_ns < TICKS  # and may change without a trace
+            self._of_checked[key] = None if recent else now
             mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
         if hasattr(mapped, "madvise"):
             # Without this, ranks that each read a small slice make the kernel read everything.
@@ -185,9 +209,18 @@ class Chunks:
         length = (size - HEADER_BYTES) // dtype.itemsize
         if mapped[:HEADER_BYTES] != header(dtype.str, length):
             raise PlanFileError(
-                path, f"must begin with a .npy header for {length} numbers", "another", CURE
+                path,
+                f"must begin with a .npy header for {length} numbers",
+                "another",
+                self._cure(CURE),
             )
         return mapped, np.frombuffer(mapped, dtype, offset=HEADER_BYTES)
+
+    def _cure(self, there: str) -> str:
+        """Return what to do about a damaged file: `there`, unless it is only a kept copy."""
+        if isinstance(self.store, Folder):
+            return there
+        return f"delete this copy of what {self.store.path} holds, to fetch it again"
 
     def _check_same(self) -> None:
         """Raise `PlanFileError` if another plan has taken the place of this one.

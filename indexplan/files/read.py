@@ -26,7 +26,7 @@ from indexplan.plan.plan import Plan
 from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.open import store_of
 
-CHECKS = ("opened", "touched")
+CHECKS = ("touched", "opened")
 LEAVING_OUT = ("skipped-v1", "without-v1")  # orders that leave units out
 VERIFY = "run `indexplan verify` to see what is wrong"
 # How runs are copied, by their length in units; in microseconds:
@@ -55,16 +55,17 @@ class Stored(Order):
     ----------
     path : str or path-like
         The plan directory, or its URL.
-    check : {"opened", "touched"}, default "opened"
+    check : {"touched", "opened"}, default "touched"
         The manifest, the sizes of all files and the block table are checked when the directory is
-        opened. "touched" also compares each block of 4 MiB with its hash when a process first reads
-        some of it; changes after that are not seen.
+        opened, and each block of 4 MiB is compared with its hash when a process first reads some of
+        it. "opened" leaves out the second: it reads only the pages that it needs, without numba,
+        and takes a damaged block as it is.
 
     Raises
     ------
     PlanFileError
-        If there is no whole plan at the path. While reading: if a block is damaged, under
-        "touched"; or if another plan is at the path when a file is opened.
+        If there is no whole plan at the path. While reading: if a block is damaged, unless check
+        is "opened"; or if another plan is at the path when a file is opened.
     IndexPlanError
         If check is something else, or path is not a path.
 
@@ -76,9 +77,9 @@ class Stored(Order):
     True
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, check: str = "opened") -> None:
+    def __init__(self, path: str | os.PathLike[str], *, check: str = "touched") -> None:
         if not isinstance(check, str) or check not in CHECKS:
-            raise wrong("check", f"one of {', '.join(CHECKS)}", check, "leave it out for opened")
+            raise wrong("check", f"one of {', '.join(CHECKS)}", check, "leave it out for touched")
         self.path = store_of(path).absolute()
         self.check = check
         status = manifest_status(self.path)  # before it is read, so that later changes are noticed
@@ -414,7 +415,7 @@ def load(
     path: str | os.PathLike[str],
     *,
     dataset: Dataset | Identified | None = None,
-    check: str = "opened",
+    check: str = "touched",
 ) -> Plan:
     """Open a plan directory that `save` has written, and return its plan.
 
@@ -427,8 +428,9 @@ def load(
         The plan directory, or its URL.
     dataset : Dataset or Shards, optional
         The dataset that will be read, to compare it with the one that the plan was built for.
-    check : {"opened", "touched"}, default "opened"
-        "touched" also checks each block of a file when it is first read, as `Stored` says.
+    check : {"touched", "opened"}, default "touched"
+        Whether each block of a file is checked when it is first read, or only what opening finds,
+        as `Stored` says.
 
     Returns
     -------

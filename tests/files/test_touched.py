@@ -1,4 +1,4 @@
-"""`check="touched"`: a damaged block is found by the first read that touches it, and not before."""
+"""By default a damaged block is found by the first read that touches it, and not before."""
 
 import pickle
 import re
@@ -69,7 +69,7 @@ def test_flipped_bits(saved: Path, block: tuple[int, int], where: str) -> None:
     position = {"first": start, "middle": (start + stop) // 2, "last": stop - 1}[where]
     data = file_of(saved, position).read_bytes()[BLOCK_BYTES * block[1] :][:BLOCK_BYTES]
     flip(saved, position, bit=position % 32)
-    order = ip.types.Stored(saved, check="touched")
+    order = ip.types.Stored(saved)
     for other, (low, high) in BLOCKS.items():
         if other != block:
             expected = PLAN.order.take(0, low, high)
@@ -105,7 +105,7 @@ READS: dict[str, Callable[[ip.Order, int, int], Any]] = {
 def test_edges(saved: Path, name: str) -> None:
     """A read up to a damaged block does not touch it; a read of one index more does."""
     flip(saved, EACH - 1)  # the last of the second block
-    order = ip.types.Stored(saved, check="touched")
+    order = ip.types.Stored(saved)
     expected = READS[name](PLAN.order, FIRST - 1000, FIRST)
     assert expected.tolist() == READS[name](order, FIRST - 1000, FIRST).tolist()
     with pytest.raises(ip.PlanFileError, match=r"chunk-00000\.npy, block 1 must have the XXH64"):
@@ -118,7 +118,7 @@ def test_many_runs_and_one_into_a_damaged_block(saved: Path, size: int, block: i
     """Of many runs that are read together, one has its first or its last unit in another block."""
     flip(saved, [5, EACH - 1][block])
     starts = np.arange(30) * 2 * size + [FIRST, 0][block]
-    order = ip.types.Stored(saved, check="touched")
+    order = ip.types.Stored(saved)
     expected = PLAN.order.take(0, starts, starts + size)
     assert np.array_equal(expected, order.take(0, starts, starts + size))
     starts[17] = [FIRST - 1, FIRST + 1 - size][block]
@@ -129,7 +129,7 @@ def test_many_runs_and_one_into_a_damaged_block(saved: Path, size: int, block: i
 def test_batches(saved: Path) -> None:
     """Whatever a plan is asked for, it reads through the check."""
     flip(saved, FIRST + 5)
-    plan = ip.load(saved, check="touched")
+    plan = ip.load(saved)
     step = (FIRST + 5) // 2000
     assert np.array_equal(PLAN.batch(0, step=0, rank=1), plan.batch(0, step=0, rank=1))
     rank = (FIRST + 5) % 2000 // 1000
@@ -143,27 +143,31 @@ def test_batches(saved: Path) -> None:
             read()
 
 
-def test_by_default_nothing_is_touched(saved: Path) -> None:
-    """The default reads a damaged block as it is, which is why there is the other."""
+def test_what_is_only_opened(saved: Path) -> None:
+    """A reader that checks only what it opens reads a damaged block as it is; no other does."""
     flip(saved, 7)
-    for plan in (ip.load(saved), ip.load(saved, check="opened")):
-        assert PLAN.order.take(0, 7)[0] ^ 1 == plan.order.take(0, 7)[0]
+    assert PLAN.order.take(0, 7)[0] ^ 1 == ip.load(saved, check="opened").order.take(0, 7)[0]
+    for order in (ip.load(saved).order, ip.types.Stored(saved)):
+        assert "block 0 must have the XXH64" in damaged(order, 7, 8)
 
 
 def test_a_block_is_checked_once(saved: Path) -> None:
-    """What happens to a block after it was checked goes unseen, but in another process."""
+    """What happens to a block after it was checked goes unseen, until an order is opened again."""
     right = PLAN.order.take(0, 10).tolist()
-    order = ip.types.Stored(saved, check="touched")
+    order = ip.types.Stored(saved)
     assert right == order.take(0, 10).tolist()
     flip(saved, 10)
-    again = ip.types.Stored(saved, check="touched")
+    assert right[0] ^ 1 == order.take(0, 10)[0]
+    again = ip.types.Stored(saved)
     for reader in (order, again, pickle.loads(pickle.dumps(order))):  # noqa: S301 (our own)
-        assert right[0] ^ 1 == reader.take(0, 10)[0]
-    code = f"import indexplan as ip; ip.load({str(saved)!r}, check='touched').order.take(0, 10)"
+        assert "block 0 must have the XXH64" in damaged(reader, 10, 11)
+    code = f"import indexplan as ip; ip.load({str(saved)!r}).order.take(0, 10)"
     command = [sys.executable, "-c", code]
     other = subprocess.run(command, check=False, capture_output=True, text=True)
     assert "PlanFileError" in other.stderr
     assert "chunk-00000.npy, block 0 must have the XXH64" in other.stderr
+    flip(saved, 10)
+    assert right == ip.types.Stored(saved).take(0, 10).tolist()
 
 
 def test_rebuilt_plans_are_checked_anew(tmp_path: Path) -> None:
@@ -171,7 +175,7 @@ def test_rebuilt_plans_are_checked_anew(tmp_path: Path) -> None:
     for seed in range(2):
         plan = PLAN.replace(order=ip.Shuffle(1000, seed=seed))
         ip.save(plan, tmp_path / "a.plan")
-        order = ip.types.Stored(tmp_path / "a.plan", check="touched")
+        order = ip.types.Stored(tmp_path / "a.plan")
         assert plan.order.take(0, 0, 1000).tolist() == order.take(0, 0, 1000).tolist()
         shutil.rmtree(tmp_path / "a.plan")
 
@@ -180,7 +184,7 @@ def test_offsets_are_checked(tmp_path: Path) -> None:
     """Where the order deals bins, the files of their offsets are checked too."""
     plan = ip.Plan(Bins(500), world_size=1, batch_size=7)
     ip.save(plan, tmp_path / "a.plan", units_per_chunk=50)
-    order = ip.types.Stored(tmp_path / "a.plan", check="touched")
+    order = ip.types.Stored(tmp_path / "a.plan")
     assert plan.order.offsets(0, 0, 10).tolist() == order.offsets(0, 0, 10).tolist()
     file = tmp_path / "a.plan/epoch-00000/chunk-00001.offsets.npy"
     data = bytearray(file.read_bytes())
@@ -200,7 +204,7 @@ def test_impossible_offsets(tmp_path: Path) -> None:
     said = f"{tmp_path}/a.plan: the offsets of epoch 0 must ascend inside their chunk; got others;"
     for value in (-1, 2**62):
         file.write_bytes(whole[:208] + value.to_bytes(8, "little", signed=True) + whole[216:])
-        order = ip.types.Stored(tmp_path / "a.plan")
+        order = ip.types.Stored(tmp_path / "a.plan", check="opened")
         for start, stop in ((9, 11), (10, 11)):
             with pytest.raises(ip.PlanFileError, match=re.escape(said)):
                 order.take(0, start, stop)
@@ -208,7 +212,7 @@ def test_impossible_offsets(tmp_path: Path) -> None:
 
 def test_swapped_block_table(saved: Path) -> None:
     """A block table that changed after the plan was opened is refused at the first touch."""
-    order = ip.types.Stored(saved, check="touched")
+    order = ip.types.Stored(saved)
     table = bytearray((saved / "blocks.npy").read_bytes())
     table[-1] ^= 1
     (saved / "blocks.npy").write_bytes(table)
@@ -218,7 +222,7 @@ def test_swapped_block_table(saved: Path) -> None:
 def test_threads(saved: Path) -> None:
     """Several threads fill at once: right answers, and an error in each that meets the damage."""
     flip(saved, EACH + 1)
-    order = ip.types.Stored(saved, check="touched")
+    order = ip.types.Stored(saved)
     expected = PLAN.order.take(0, 0, EACH)
     with ThreadPoolExecutor(8) as pool:
         taken = [pool.submit(order.take, 0, 0, EACH) for _ in range(8)]
@@ -229,17 +233,18 @@ def test_threads(saved: Path) -> None:
 
 def test_pickles_with_its_check(saved: Path) -> None:
     """A reader travels as its path and its check, in less than a kilobyte."""
-    order = ip.types.Stored(saved, check="touched")
+    order = ip.types.Stored(saved)
     text = pickle.dumps(order)
     assert len(text) < 1000
     copy = pickle.loads(text)  # noqa: S301 (our own)
     assert ("touched", order) == (copy.check, copy)
-    assert "opened" == pickle.loads(pickle.dumps(ip.types.Stored(saved))).check  # noqa: S301
+    order = ip.types.Stored(saved, check="opened")
+    assert "opened" == pickle.loads(pickle.dumps(order)).check  # noqa: S301
 
 
 def test_other_checks(saved: Path) -> None:
     """There are two checks, by name."""
     for value in (None, True, "", "always", 5):
-        message = f"check must be one of opened, touched; got {value!r}; leave it out for opened"
+        message = f"check must be one of touched, opened; got {value!r}; leave it out for touched"
         refuses(message, ip.types.Stored, saved, check=value)
         refuses(message, ip.load, saved, check=value)

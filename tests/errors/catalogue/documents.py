@@ -50,7 +50,7 @@ def other_spans(change: Callable[[Any], Any]) -> None:
     path = Path(saved(plan=PLAN), "epoch-00000/chunk-00000.spans.npy")
     data = path.read_bytes()
     path.write_bytes(data[:128] + change(np.load(path)).tobytes())
-    ip.types.Stored("a.plan").spans(0, 0, 2)
+    ip.types.Stored("a.plan", check="opened").spans(0, 0, 2)
 
 
 def changed() -> None:

@@ -16,6 +16,7 @@ from indexplan.stores.open import store_of
 from tests.errors.catalogue.made import (
     CHUNK,
     Case,
+    damaged,
     locked,
     saved,
     stores,
@@ -49,6 +50,16 @@ def read(content: bytes | None, cache: str = "cache") -> None:
         elif content:
             fsspec.filesystem("memory").pipe_file(f"{url}/{CHUNK}", content)
         order.take(0, 300)
+
+
+def kept(at: int) -> None:
+    """Read a plan in a store whose kept chunk has another byte now."""
+    url = store(f"kept-{at}")
+    with patch.dict("os.environ", INDEXPLAN_CACHE=str(Path("kept").absolute())):
+        ip.load(url).order.take(0, 300)
+        (path,) = Path("kept").glob(f"{USER}/*/{CHUNK}")
+        damaged(path, at)
+        ip.load(url).order.take(0, 300)
 
 
 def homeless() -> None:
@@ -108,6 +119,8 @@ CASES: list[Case] = [
     ("a chunk that is gone", lambda: read(None)),
     ("a chunk of another size", lambda: read(b"x")),
     ("a chunk of other bytes", lambda: read(b"x" * 1152)),
+    ("a kept chunk whose header was edited", lambda: kept(9)),
+    ("a kept chunk that was edited", lambda: kept(200)),
     ("a folder that is locked", lambda: of_locked(lambda place: place.has("build.json"))),
     ("a locked folder's kind", lambda: of_locked(lambda place: place.kind(), name=".")),
     ("a locked folder's names", lambda: of_locked(lambda place: place.names())),
