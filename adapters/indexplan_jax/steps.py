@@ -11,7 +11,7 @@ from typing import Any
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import integer, shown
 
-LOOKED_AT = 2**10  # sub-epochs in a row without a step, after which "drop" will have none
+LOOKED_AT = 2**10  # epochs in a row without a step, after which "drop" will have none
 
 
 class Steps:
@@ -72,10 +72,10 @@ class Steps:
             if self._looked_at_all:
                 raise IndexError(number)
             looked = 0 if self._look() else looked + 1
-            if looked > LOOKED_AT and self.plan.remainder != "carry":
+            if looked > LOOKED_AT * self.plan.sub_epochs and self.plan.remainder != "carry":
                 raise IndexPlanError(
                     "plan",
-                    f"must have a step in {LOOKED_AT} sub-epochs",
+                    f"must have a step in {LOOKED_AT} epochs",
                     f"none, under remainder={shown(self.plan.remainder)}",
                     "use a smaller batch size, or remainder='carry' or 'pad'",
                 )

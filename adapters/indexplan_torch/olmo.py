@@ -10,7 +10,7 @@ from olmo_core.data.collator import DataCollator
 from olmo_core.data.data_loader import TextDataLoaderBase
 
 from indexplan import Cursor, IndexPlanError, Ledger, Order, Plan
-from indexplan.errors import as_integer, counted, integer, shown, wrong
+from indexplan.errors import as_integer, integer, shown, wrong
 from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader
 from indexplan_torch.ranks import discover, process_group_runs
@@ -165,7 +165,7 @@ class PlanDataLoader(TextDataLoaderBase):
         )
         self.dataset, self.lengths, self._options = dataset, lengths, options
         plan = Plan(order, world_size=ranks, global_batch_size=units, remainder=remainder)
-        self._place = _Place.of(_with_steps(plan), 0)
+        self._place = _Place.of(plan, 0)
         self._received: _Place | None = None
         self._feed: Feed | None = None  # of what the loop reads, with a ledger
         self._leaves_ledger = ledger is False
@@ -211,7 +211,7 @@ class PlanDataLoader(TextDataLoaderBase):
     def global_batch_size(self, tokens: int) -> None:
         units, (plan, epoch, _) = self._units(tokens), self._place
         if units != plan.global_batch_size:
-            rest = _with_steps(plan.replace(global_batch_size=units)).resume(self._place.cursor)
+            rest = plan.replace(global_batch_size=units).resume(self._place.cursor)
             self._record()
             if self._recorder is not None:
                 self._recorder.change()
@@ -421,13 +421,3 @@ class PlanDataLoader(TextDataLoaderBase):
         self._epoch, self._received = epoch + 1, None
         self.tokens_processed = tokens
         self.batches_processed = tokens // self.global_batch_size
-
-
-def _with_steps(plan: Plan) -> Plan:
-    """Return a plan; refuse one with empty epochs, with which the trainer would never end."""
-    if plan.remainder == "drop" and not plan.steps(0):
-        cure = "use remainder='carry', or a smaller one"
-        units = plan.order.num_units(0)
-        rule = f"at most {counted(units, 'sample')}, an epoch's, under remainder='drop'"
-        raise wrong("the global batch", rule, plan.global_batch_size, cure)
-    return plan

@@ -10,6 +10,7 @@ from indexplan.errors import IndexPlanError, empty_batches, integer, wrong
 from indexplan.ledger.ledger import Ledger
 from indexplan.ledger.lines import FIRST
 from indexplan.live.worlds import largest_world, smallest_step
+from indexplan.partition.account import changes
 from indexplan.partition.steps import Int64, Partition, Resume, Steps, steps_in
 from indexplan.plan.batch import Batch, step_units
 from indexplan.plan.cursor import Cursor, check_place
@@ -19,8 +20,9 @@ from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import EPOCH_STOP, check_epoch
 
 STATE_VERSION = 1
-MOST_EMPTY = 2**16  # sub-epochs without a step that are passed over, each in some 10 us
+MOST_EMPTY = 2**10  # epochs without a step that are passed over, each in some 50 us
 LOAD = "load what to_json returned"
+SMALLER = "use a smaller global_batch_size, or remainder='spread'"
 LARGER = "make the plan with a larger global_batch_size, or run fewer ranks"
 
 
@@ -122,24 +124,23 @@ class Standing:
 
         And the steps of its sub-epoch; None at the end of the last epoch.
         """
-        for _ in range(MOST_EMPTY):
-            epoch, sub_epoch = place[:2]
-            if epoch == EPOCH_STOP:
-                return place, None
-            steps = steps_in(partition, self._plan.order.num_units(epoch), epoch, sub_epoch)
-            if place.step < steps.num_steps:
-                return place, steps
-            sub_epoch += 1
-            if sub_epoch == partition.sub_epochs:
-                epoch, sub_epoch = epoch + 1, 0
-            position = 0
-            if epoch < EPOCH_STOP:
-                num_units = self._plan.order.num_units(epoch)
-                position = steps_in(partition, num_units, epoch, sub_epoch).start
-            place = Resume(epoch, sub_epoch, 0, position)
-        rule = f"must have a step among {MOST_EMPTY} sub-epochs that follow each other"
-        got = f"none in those before epoch {place.epoch}, sub-epoch {place.sub_epoch}"
-        raise IndexPlanError("a live plan", rule, got, "use fewer sub_epochs")
+        first, last = place.epoch, min(place.epoch + MOST_EMPTY, EPOCH_STOP)
+        for epoch in range(first, last):
+            num_units = self._plan.order.num_units(epoch)
+            low = place.sub_epoch if epoch == first else 0
+            different = changes(partition, num_units, epoch)[:-1]
+            # of sub-epochs that are laid out alike, all have a step or none has one
+            for sub_epoch in [low, *(each for each in different if each > low)]:
+                steps = steps_in(partition, num_units, epoch, sub_epoch)
+                here = place if (epoch, sub_epoch) == place[:2] else None
+                here = here or Resume(epoch, sub_epoch, 0, steps.start)
+                if here.step < steps.num_steps:
+                    return here, steps
+        if last == EPOCH_STOP:
+            return Resume(EPOCH_STOP, 0, 0, 0), None
+        rule = f"must have a step among {MOST_EMPTY} epochs that follow each other"
+        got = f"none from epoch {first} on, under remainder={self._plan.remainder!r}"
+        raise IndexPlanError("a live plan", rule, got, SMALLER)
 
     @overload
     def deal(self, world_size: int, rank: int, *, units: Literal[False] = False) -> Int64: ...

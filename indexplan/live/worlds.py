@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from indexplan.errors import IndexPlanError
-from indexplan.orders.extents import gaps_of
 from indexplan.partition.steps import Steps
+from indexplan.plan.epochs import different_epochs
 from indexplan.plan.plan import Plan, layout_of
-from indexplan.seeds import EPOCH_STOP
 
 
 def smallest_step(steps: Steps) -> int:
@@ -23,31 +22,15 @@ def largest_world(plan: Plan) -> int:
     Raises
     ------
     IndexPlanError
-        If there is no step in any of the epochs that are looked at.
+        If no step is left: of the last epoch of all, "drop" may leave none.
     """
-    accounts = (plan.account(epoch) for epoch in _different_epochs(plan))
+    accounts = (plan.account(epoch) for epoch in different_epochs(layout_of(plan)))
     sizes = [account.min_batch_size or 0 for account in accounts if account.num_steps]
     if not sizes:
         raise IndexPlanError(
             "a live plan",
             "must have steps",
             f"none in epoch {plan.start.epoch}, under remainder={plan.remainder!r}",
-            "use a smaller global_batch_size, or another remainder",
+            "use a smaller global_batch_size, or remainder='spread'",
         )
     return min(sizes)
-
-
-def _different_epochs(plan: Plan) -> list[int]:
-    """Return epochs from the start of a plan on: all others have the same steps as one of them.
-
-    Steps change where a phase begins, which can be an epoch later than its place, and where the
-    order says that the number of units does.
-    """
-    layout, start = layout_of(plan), plan.start.epoch
-    changes = {start}
-    for at in layout.partition.ats:
-        changes.add(at[0] if not isinstance(at, int) else layout.held(at)[0])
-    if (extent := gaps_of(plan.order)) is not None and extent.sums_up:
-        changes.update(extent.changed)
-    near = {epoch + more for epoch in changes for more in (0, 1)}
-    return sorted(epoch for epoch in near if start <= epoch < EPOCH_STOP)

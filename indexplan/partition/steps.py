@@ -301,15 +301,23 @@ def _phases_from(
     partition: Partition, num_units: int, epoch: int, sub_epoch: int, start: int, stop: int
 ) -> Iterator[tuple[int, int]]:
     """Yield (position, phase) for each phase that runs inside a sub-epoch."""
-    if not partition.by_place:  # all ats are sub-epochs: compare these, as units may vary
-        ats = [(0, 0) if isinstance(at, int) else at for at in partition.ats]
-        yield start, bisect_right(ats, (epoch, sub_epoch)) - 1
+    if not partition.by_place:
+        yield start, phase_in_force(partition, num_units, epoch, sub_epoch)
         return
     origin = partition.before(num_units, epoch)
     for place, phase in _walk(partition, num_units, origin + start):
         if place > origin + start and place >= origin + stop:
             return
         yield place - origin, phase
+
+
+def phase_in_force(partition: Partition, num_units: int, epoch: int, sub_epoch: int) -> int:
+    """Return the phase that a whole sub-epoch begins in, under all policies but "carry"."""
+    if not partition.by_place:  # all ats are sub-epochs: compare these, as units may vary
+        ats = [(0, 0) if isinstance(at, int) else at for at in partition.ats]
+        return bisect_right(ats, (epoch, sub_epoch)) - 1
+    place = partition.place((epoch, sub_epoch), num_units)
+    return bisect_right(_places(partition, num_units), place) - 1
 
 
 @lru_cache(maxsize=1024)

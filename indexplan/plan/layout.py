@@ -54,7 +54,7 @@ class Layout:
             if not isinstance(at, int) and at[1] >= partition.sub_epochs:
                 cure = f"name one of the plan's {partition.sub_epochs} sub-epochs"
                 raise wrong("at's sub_epoch", f"below {partition.sub_epochs}", at[1], cure)
-        if partition.by_place and not self._sums_up:
+        if partition.by_place and not self.sums_up:
             crosses = partition.policy.crosses
             user = partition.remainder if crosses else "a phase at a stream place"
             cure = "use another remainder, and phases at (epoch, sub_epoch)"
@@ -75,7 +75,7 @@ class Layout:
                 raise wrong("at", rule, (before, after), cure)
 
     @property
-    def _sums_up(self) -> bool:
+    def sums_up(self) -> bool:
         """Whether the start of each epoch in the stream is known without a sum over epochs."""
         extent = self.partition.extent
         return self.order.constant_num_units if extent is None else extent.sums_up
@@ -169,7 +169,7 @@ class Layout:
         """Return the epoch and the position in it of a stream place, or raise `IndexPlanError`."""
         first, begin = self.partition.resume[::3] if self.partition.resume else (0, 0)
         cure = "pass the number of units that the run has read"
-        if self._sums_up:
+        if self.sums_up:
             partition, num_units = self.partition, self.order.num_units(0)
             start = partition.before(num_units, first) + begin
             stop = partition.before(num_units, EPOCH_STOP)

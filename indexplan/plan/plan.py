@@ -64,8 +64,9 @@ class Plan:
         Number of nearly equal parts to cut each epoch into, such as one for each checkpoint.
     remainder : {"spread", "drop", "pad", "carry"}, default "spread"
         What happens to units that do not fill a global batch. "spread": steps get smaller, and
-        differ by at most one unit. "drop": no rank reads them. "pad": the sub-epoch's first units
-        fill up the last step. "carry": the next epoch's first units fill it up.
+        differ by at most one unit. "drop": no rank reads them; a plan of which an epoch would have
+        no step is refused, unless a resume or a skip leaves little of it. "pad": the sub-epoch's
+        first units fill up the last step. "carry": the next epoch's first units fill it up.
     balance : Balance, optional
         For samples of different lengths: divides the units of each step so that all ranks have
         nearly equal work.

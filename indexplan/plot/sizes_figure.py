@@ -93,7 +93,7 @@ def batch_sizes(
         try:
             changed = _under(plan, remainder)
         except IndexPlanError as error:
-            nothing_here(axes, "not for this order")
+            nothing_here(axes, "not for this plan")
             why = printable(f"{error.what} {error.rule}")
             axes.set_xlabel(textwrap.fill(why, LINE), fontsize=SMALL)
             continue

@@ -14,12 +14,12 @@ from typing import IO
 import numpy as np
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import shown
+from indexplan.errors import IndexPlanError, shown
 from indexplan.files.read import load
 from indexplan.files.saving import save
 from indexplan.orders.base import Order
 from indexplan.orders.registry import order_from_dict, registered
-from indexplan.partition.remainders import REMAINDERS
+from indexplan.partition.remainders import REMAINDERS, Remainder
 from indexplan.plan.plan import Plan
 from indexplan.reports.verification import verify
 from indexplan.seeds import EPOCH_STOP
@@ -125,9 +125,9 @@ def _plans(look: Look) -> Found:
         remainders.sort(key="spread".__ne__)  # the default comes first
         problems = []
         for world_size, remainder in enumerate(remainders, 1):
-            plan = Plan(look.order, world_size=world_size, batch_size=size, remainder=remainder)
+            plan = _planned(look.order, world_size, size, remainder)
             cut = plan.cursor(row.epoch, step=plan.steps(row.epoch).stop // 2)
-            rest = plan.replace(world_size=world_size + 2, batch_size=size + 1).resume(cut)
+            rest = _planned(look.order, world_size + 2, size + 1, remainder).resume(cut)
             for each in (plan, rest):
                 checks = verify(each, [row.epoch]).checks
                 said = [problem for check in checks for problem in check.problems]
@@ -135,6 +135,16 @@ def _plans(look: Look) -> Found:
         yield 1, problems[0] if problems else ""  # one, however many policies there are
         if row.whole:
             yield len(row.positions), _dealt(row, size)
+
+
+def _planned(order: Order, world_size: int, size: int, remainder: Remainder) -> Plan:
+    """Return a plan; with padding where, under "drop", an epoch is too short for a step."""
+    try:
+        return Plan(order, world_size=world_size, batch_size=size, remainder=remainder)
+    except IndexPlanError:
+        if not REMAINDERS[remainder].leaves:
+            raise
+        return Plan(order, world_size=world_size, batch_size=size, remainder="pad")
 
 
 def _dealt(row: Row, size: int) -> str:

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.adapters.small import Identity, as_they_are
+from tests.support.planned import planned
 
 PLAN = ip.Plan(ip.Repeat(ip.Shuffle(20, seed=3), copies=2), global_batch_size=8)  # 5 steps
 Step = tuple[int, ...]  # what all ranks read together
@@ -41,7 +42,7 @@ def steps_of(plan: ip.Plan, epoch: int) -> list[Step]:
 
 
 plans = st.builds(
-    ip.Plan,
+    planned,
     st.builds(
         lambda n, seed, copies: ip.Repeat(ip.Shuffle(n, seed=seed), copies=copies),
         st.integers(8, 20),

@@ -46,7 +46,7 @@ def run(folder: Path, plan: ip.Plan, leg: Leg, states: dict[str, Any], **options
 def histories(draw: st.DrawFn) -> tuple[ip.Plan, list[Leg]]:
     """A plan, and legs that go on, return, and change the number of ranks."""
     plan = ip.Plan(
-        ip.Shuffle(draw(st.integers(20, 60)), seed=draw(st.integers(0, 5))),
+        ip.Shuffle(draw(st.integers(24, 60)), seed=draw(st.integers(0, 5))),
         batch_size=draw(st.integers(1, 3)),
         remainder=draw(st.sampled_from(["spread", "drop", "pad", "carry"])),
         sub_epochs=draw(st.integers(1, 2)),

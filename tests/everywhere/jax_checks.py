@@ -23,6 +23,7 @@ import indexplan_jax
 from indexplan_jax import rank_indices, shuffle, step_indices, taken, traced, unshuffle
 from tests.everywhere import on_jax
 from tests.everywhere.drawn import drawn
+from tests.support.planned import planned
 
 NONE = 2**31 - 1
 PLAN = ip.Plan(ip.Shuffle(1003, seed=5), world_size=4, batch_size=6, remainder="drop")
@@ -61,7 +62,7 @@ def drawn_plan(draw: random.Random) -> ip.Plan:
     remainder: Any = draw.choice(["drop", "pad", "carry"])
     batch_size, world_size = draw.choice([1, 2, (5, 3), 40]), draw.choice([1, 2, 3])
     order = draw.choice(orders)
-    return ip.Plan(order, world_size=world_size, batch_size=batch_size, remainder=remainder)
+    return planned(order, world_size=world_size, batch_size=batch_size, remainder=remainder)
 
 
 @pytest.mark.parametrize("number", range(5))

@@ -16,6 +16,7 @@ import numpy as np
 
 import indexplan as ip
 from tests.support.left_out import LENGTHS, inner_orders, new_sources
+from tests.support.planned import planned, replaced
 
 EPOCHS = 4
 Batches = tuple[tuple[int, ...], ...]  # of a step: the samples of each rank
@@ -46,7 +47,7 @@ class Run:
     def __init__(self, drawn: random.Random, folder: Path) -> None:
         self.drawn, self.path = drawn, folder / f"{drawn.randrange(2**40)}.ledger"
         order = inner_orders(drawn)
-        self.plan = ip.Plan(
+        self.plan = planned(
             order,
             world_size=drawn.randrange(1, 5),
             batch_size=drawn.randrange(1, 9),
@@ -99,14 +100,14 @@ class Run:
         """Start another process, perhaps with other ranks and batches."""
         self.ledger = ip.Ledger(self.path)
         if self.drawn.random() < 0.7:
-            self.plan = self.plan.replace(world_size=self.drawn.randrange(1, 5))
+            self.plan = replaced(self.plan, world_size=self.drawn.randrange(1, 5))
         if self.drawn.random() < 0.2:
             size = self.drawn.choice([(2, 3), self.drawn.randrange(4, 30)])
-            self.plan = self.plan.replace(global_batch_size=size)
+            self.plan = replaced(self.plan, global_batch_size=size)
         if self.drawn.random() < 0.3:
             rest: Any = self.drawn.choice(["spread", "drop", "pad", "carry"])
             self._change(lambda: self.plan.replace(remainder=rest))
-            self.remainders.add(self.plan.remainder)
+        self.remainders.add(self.plan.remainder)
         self.ledger.begin(self.plan.resume(self.cursor))
 
     def back(self) -> None:

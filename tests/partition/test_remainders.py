@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS, Policy
+from tests.support.planned import planned
 
 
 class Short(Policy):
@@ -44,7 +45,7 @@ def test_sizes_of_batches(num: int, ranks: int, size: int, sub_epochs: int) -> N
     """
     order = ip.Sequential(num)
     for remainder in ("spread", "drop", "pad", "carry"):
-        plan = ip.Plan(
+        plan = planned(
             order, world_size=ranks, batch_size=size, sub_epochs=sub_epochs, remainder=remainder
         )
         for part in range(sub_epochs):

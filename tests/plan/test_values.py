@@ -31,7 +31,7 @@ PLAN = ip.Plan(
     batch_size=[
         ip.Phase(0, (2, 3), {"resolution": 128, "mask": 0.5}),
         ip.Phase(40, 4, {"resolution": 192, "mask": None}),
-        ip.Phase((1, 1), 7),
+        ip.Phase((1, 1), 6),
     ],
     sub_epochs=3,
     remainder="pad",

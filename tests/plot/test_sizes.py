@@ -73,12 +73,18 @@ def test_sizes_of_a_resumed_plan() -> None:
 
 def test_sizes_without_steps() -> None:
     """A policy without steps says what becomes of the units."""
-    plan = ip.Plan(ip.Shuffle(3), world_size=8, batch_size=256, sub_epochs=2)
+    plan = ip.Plan(ip.Shuffle(3), world_size=2, batch_size=1, sub_epochs=2)
     words = said(plot.batch_sizes(plan, 0, 1))
     assert "no steps: all 1 unit dropped" == words["drop"]
+    plan = ip.Plan(ip.Shuffle(3), world_size=8, batch_size=256, sub_epochs=2)
+    figure = plot.batch_sizes(plan, 0, 1)
+    words = said(figure)
+    why = "epoch 0 must have a full step, as remainder='drop' reads no other"
+    assert why == panels(figure)["drop"].get_xlabel().replace("\n", " ")
     assert "no steps: one that starts before reads these 1 unit" == words["carry"]
     empty = ip.Plan(ip.Shuffle(3), world_size=8, batch_size=256, sub_epochs=5)
-    assert {"no steps: no units are left"} == set(notes(plot.batch_sizes(empty, 0, 4)))
+    said_by_all = {"no steps: no units are left", "not for this plan"}
+    assert said_by_all == set(notes(plot.batch_sizes(empty, 0, 4)))
 
 
 def test_sizes_of_many() -> None:

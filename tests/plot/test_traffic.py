@@ -43,7 +43,9 @@ def test_many_nodes_are_a_band() -> None:
     assert found.live_at.min(axis=1).tolist() == baseline.tolist()
     middle = np.median(found.live_at, axis=1).tolist()
     assert middle == median.get_data()[0].tolist()  # type: ignore[attr-defined]
-    empty = ip.traffic(PLAN.replace(batch_size=2000))
+    rest = PLAN.cursor(0, step=1)  # what is left of its epoch does not fill a step
+    full = PLAN.replace(global_batch_size=ORDER.num_units(0))
+    empty = ip.traffic(full.resume(rest))
     assert not plot.traffic(empty).axes[0].patches
     assert (0.0,) == empty.times
 

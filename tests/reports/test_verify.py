@@ -15,6 +15,7 @@ from indexplan.partition.steps import Partition, steps_in
 from indexplan.reports import laws as checks
 from tests.support.examples import examples
 from tests.support.found import at
+from tests.support.planned import planned
 from tests.support.strategies import plans, resumed_plans
 
 
@@ -147,8 +148,9 @@ def test_open_world() -> None:
 def test_many_sub_epochs(remainder: str, sub_epochs: int) -> None:
     """Of many sub-epochs some are looked at, and the report says how many of how many."""
     phases = [ip.Phase(0, 7), ip.Phase(10**6, 9), ip.Phase((1, 0), 2)]
-    plan = ip.Plan(ip.Shuffle(10**9), world_size=2, batch_size=phases, sub_epochs=sub_epochs)
-    report = ip.verify(plan.replace(remainder=remainder), epochs=range(2))
+    fields = {"world_size": 2, "batch_size": phases, "sub_epochs": sub_epochs}
+    plan = planned(ip.Shuffle(10**9), **fields, remainder=remainder)
+    report = ip.verify(plan, epochs=range(2))
     assert report.ok, str(report)
     seen = report.checks[0].num_checked
     assert 500 < seen < 600

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 import indexplan as ip
 from tests.site.browser_checks import watched
 from tests.site.conftest import ROOT
+from tests.support.planned import planned, replaced
 
 STATES = 1000
 REMAINDERS = ("spread", "drop", "pad", "carry")
@@ -128,6 +129,7 @@ def drawn(random: random.Random) -> dict[str, Any]:
         "seed": random.choice([random.randint(0, 9), random.getrandbits(53)]),
         "then": random.randint(1, 6),
     }
+    state["remainder"] = remainder_of(state)
     return {**state, "stop": random.randint(0, total(state))}
 
 
@@ -144,6 +146,7 @@ def drawn_large(random: random.Random) -> dict[str, Any]:
         "seed": random.getrandbits(53),
         "then": random.choice([random.randint(1, 6), random.randint(1, 64)]),
     }
+    state["remainder"] = remainder_of(state)
     plan = plan_of(state)
     edge = random.choice([*starts(plan, state["epoch"]), n])
     near = random.choice([0, edge - random.randint(0, SHOWN), edge, n, random.randrange(n)])
@@ -156,6 +159,14 @@ def drawn_large(random: random.Random) -> dict[str, Any]:
             stop = random.choice([stop, before + min(step, len(steps))])
         before += len(steps)
     return {**state, "stop": stop}
+
+
+def remainder_of(state: dict[str, Any]) -> str:
+    """Return the remainder of a state; "pad" where "drop" would read nothing of an epoch."""
+    ranks = max(state["ranks"], state["then"])
+    kinds = {"remainder": state["remainder"], "sub_epochs": state["subEpochs"]}
+    order = ip.Sequential(state["n"])
+    return planned(order, world_size=ranks, batch_size=state["batch"], **kinds).remainder
 
 
 def starts(plan: ip.Plan, epoch: int) -> list[int]:
@@ -387,14 +398,14 @@ def test_large_partitions_under_node() -> None:
         parts, batch = random_.randint(1, 12), random_.randint(1, 64)
         kinds: Any = {"remainder": random_.choice(REMAINDERS), "sub_epochs": parts}
         epoch, part = random_.randint(0, 2**32 - 9), random_.randint(0, parts - 1)
-        plan = ip.Plan(ip.Sequential(n), world_size=ranks, batch_size=batch, **kinds)
+        plan = planned(ip.Sequential(n), world_size=ranks, batch_size=batch, **kinds)
         resume = None
         if len(asked) % 2 and (steps := plan.steps(epoch, part)):
             at = plan.cursor(epoch, part, step=random_.choice(steps))
             resume = {"epoch": at.epoch, "subEpoch": at.sub_epoch}
             resume |= {"step": at.step, "position": at.position}
             ranks = random_.randint(1, 64)
-            plan = plan.replace(world_size=ranks).resume(at)
+            plan = replaced(plan, world_size=ranks).resume(at)
             epoch += random_.choice([0, 0, 1, random_.randint(0, 2**32 - 9 - epoch)])
             first = part if epoch == at.epoch else 0
             part = random_.choice([first, random_.randint(first, parts - 1)])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
 from tests.support.bins import Bins, ChangingBins
+from tests.support.planned import planned
 
 MOST_RANKS = 200
 MOST_SUB_EPOCHS = 130
@@ -89,7 +90,9 @@ def partition(random: Random, run: ip.Plan, near: ip.Cursor, most_ranks: int) ->
     batch = size(random, most)
     if random.random() < 0.35:
         batch = phases(random, run, near, most)
-    return {"world_size": ranks, name: batch, "remainder": remainder}
+    fields = {"world_size": ranks, name: batch, "remainder": remainder}
+    made = planned(run.order, sub_epochs=run.sub_epochs, **fields)
+    return {**fields, "remainder": made.remainder}
 
 
 def phases(random: Random, run: ip.Plan, near: ip.Cursor, most: int) -> list[ip.Phase]:

@@ -16,6 +16,7 @@ import grain
 
 import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset, PlanSampler
+from tests.support.planned import planned
 
 AHEAD = [
     None,
@@ -54,7 +55,7 @@ def draw(key: str, remainders: list[Any]) -> tuple[int, list[Leg]]:
         ranks = random.choice([1, 2, 3, 4])
         size = random.randint(1, 6)
         sizes: Any = random.choice([{"batch_size": size}, {"global_batch_size": size * ranks}])
-        plan = ip.Plan(order, world_size=ranks, sub_epochs=sub_epochs, remainder=remainder, **sizes)
+        plan = planned(order, world_size=ranks, sub_epochs=sub_epochs, remainder=remainder, **sizes)
         legs.append(Leg(plan, part, random.choice(AHEAD)))
     return random.randint(1, 3), legs
 

@@ -22,8 +22,10 @@ from indexplan.partition.remainders import REMAINDERS
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.adapters.small import Identity, as_they_are
 from tests.support.passes import Loop, Saved
+from tests.support.planned import planned
 
 NUM_PASSES = 8  # of these passes are named
+MOST_RANKS = 3
 SIZES = st.integers(6, 40)
 
 
@@ -32,15 +34,17 @@ def plans(draw: st.DrawFn) -> ip.Plan:
     """A plan for any number of ranks, with passes of a few steps that may differ in number."""
     sizes = st.tuples(st.just("batch_size"), st.integers(2, 5))
     sizes |= st.tuples(st.just("global_batch_size"), st.integers(4, 9))
-    return ip.Plan(
+    plan = planned(
         ip.Shuffle(draw(SIZES), seed=draw(st.integers(0, 3))),
         **dict([draw(sizes)]),
+        world_size=MOST_RANKS,
         sub_epochs=draw(st.integers(1, 3)),
         remainder=draw(st.sampled_from(["spread", *REMAINDERS])),
     )
+    return plan.replace(world_size=None)
 
 
-RANKS = st.integers(1, 3).flatmap(
+RANKS = st.integers(1, MOST_RANKS).flatmap(
     lambda ranks: st.tuples(st.integers(0, ranks - 1), st.just(ranks))
 )
 

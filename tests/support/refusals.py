@@ -13,7 +13,9 @@ import indexplan as ip
 PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2, sub_epochs=2)
 WHOLE = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
 RESUMED = PLAN.resume(PLAN.cursor(1, 1, step=1))
-EMPTY = ip.Plan(ip.Sequential(2), world_size=1, batch_size=5, remainder="drop")
+EMPTY = ip.Plan(ip.Sequential(7), world_size=1, batch_size=6, remainder="drop").resume(
+    ip.Plan(ip.Sequential(7), world_size=1, batch_size=2).cursor(0, step=1)
+)  # the rest of its epoch does not fill a step
 CURSOR = PLAN.cursor(0, 1, step=1)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
+from tests.support.planned import planned
 
 MAX_UNITS = 120
 EPOCHS = 3  # what the laws walk; phases start within them, or just after
@@ -97,7 +98,7 @@ def fresh_plans(draw: st.DrawFn, order: Any = None, remainder: str | None = None
     drawn = draw(orders() if order is None else order)
     sub_epochs = draw(st.one_of(st.just(1), st.integers(1, 9), st.integers(1, MAX_UNITS + 9)))
     fields = draw(partitions(drawn, sub_epochs, remainder))
-    return ip.Plan(drawn, sub_epochs=sub_epochs, **fields)
+    return planned(drawn, sub_epochs=sub_epochs, **fields)
 
 
 @st.composite
@@ -113,7 +114,7 @@ def resumed_plans(draw: st.DrawFn, order: Any = None, remainder: str | None = No
     """Draw a plan that goes on where a run of another partition was stopped."""
     before = draw(fresh_plans(order))
     fields = draw(partitions(before.order, before.sub_epochs, remainder))
-    after = ip.Plan(before.order, sub_epochs=before.sub_epochs, **fields)
+    after = planned(before.order, sub_epochs=before.sub_epochs, **fields)
     return after.resume(draw(cursors(before)))
 
 

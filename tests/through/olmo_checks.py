@@ -455,8 +455,9 @@ def test_what_is_refused_when_it_is_made() -> None:
         lambda: loader(sequence_length=0),
     )
     refuses(
-        "the global batch must be at most 50 samples, an epoch's, under remainder='drop'; got 51; "
-        "use remainder='carry', or a smaller one",
+        "epoch 0 must have a full step, as remainder='drop' reads no other; got global batches of "
+        "51 units, and 50 units in it; let a global batch have at most 50 units, or use "
+        "remainder='spread' or 'pad'",
         lambda: loader(global_batch_size=51 * LENGTH, remainder="drop"),
     )
 

@@ -389,7 +389,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
                 "PlanDataLoader.load_state_dict",
                 "raise wrong('dataset', f'the saved one, {shown(saved)}', sel",
             ),
-            ("_with_steps", "raise wrong('the global batch', rule, plan.global_batch_size"),
         ]
     },
     **{

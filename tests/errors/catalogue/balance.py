@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from tests.errors.catalogue.made import Case, Command, load_edited, load_forged, nothing
+from tests.errors.catalogue.made import (
+    Case,
+    Command,
+    load_edited,
+    load_forged,
+    nothing,
+    without_steps,
+)
 
 BINS = ip.ClassBatches([0] * 4, classes=1, per_class=4, epoch_size=4)
 
@@ -71,7 +78,7 @@ CASES: list[Case] = [
     ("a picture of work without balance", lambda: ip.plot.work(planned(None))),
     (
         "a picture of work without steps",
-        lambda: ip.plot.work(planned(ip.Balance([1, 2, 3]), batch_size=4, remainder="drop")),
+        lambda: ip.plot.work(without_steps(ip.Sequential(3), ip.Balance([1, 2, 3]))),
     ),
 ]
 

@@ -9,7 +9,9 @@ import grain
 
 import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset, PlanSampler
+from indexplan_jax.steps import Steps
 from tests.errors.catalogue.made import Case
+from tests.support.bins import Shrinking
 
 PLAN = ip.Plan(ip.Sequential(12), batch_size=2, remainder="carry")
 PARTIAL = ip.Plan(ip.Sequential(5), world_size=4, batch_size=1)
@@ -70,7 +72,7 @@ CASES: list[Case] = [
     ("a sampler that another shard asks", lambda: sampler()[1]),
     (
         "a sampler of a plan without a step",
-        lambda: sampler(PLAN.replace(batch_size=20, remainder="drop"))[0],
+        lambda: Steps(ip.Plan(Shrinking(9), world_size=2, batch_size=2, remainder="drop"), None)[5],
     ),
     ("a state of another loader", lambda: sampler().resume(b'{"next_index": 3}')),
     ("a sampler's state of another version", lambda: later(state(2))),

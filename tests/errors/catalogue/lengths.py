@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import indexplan as ip
-from tests.errors.catalogue.made import Case
+from tests.errors.catalogue.made import Case, without_steps
 
 PLAN = ip.Plan(ip.Sequential(3), world_size=1, batch_size=3)
 
@@ -77,8 +77,6 @@ CASES: list[Case] = [
     ),
     (
         "a picture of padding of no steps",
-        lambda: ip.plot.padding(
-            ip.Plan(ip.LengthGrouped([5], 1), global_batch_size=2, remainder="drop")
-        ),
+        lambda: ip.plot.padding(without_steps(ip.LengthGrouped([5, 5, 5], 1))),
     ),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import indexplan as ip
-from tests.errors.catalogue.made import CURSOR, OPEN, PLAN, Case
+from tests.errors.catalogue.made import CURSOR, OPEN, PLAN, Case, without_steps
 from tests.support.bins import Shrinking
 
 LIVE = ip.Plan(ip.Sequential(10), global_batch_size=4)
@@ -19,8 +19,8 @@ def standing(**changes: object) -> ip.live.Standing:
 
 
 def commit_all() -> None:
-    """Commit steps until no sub-epoch near has one."""
-    made = ip.live.Standing(LIVE.replace(global_batch_size=1, sub_epochs=2**40))
+    """Commit steps until epochs get so short that none has one."""
+    made = ip.live.Standing(ip.Plan(Shrinking(9), global_batch_size=4, remainder="drop"))
     while True:
         made.deal(1, 0)
         made.commit()
@@ -59,9 +59,9 @@ CASES: list[Case] = [
     ),
     (
         "a live plan without steps",
-        lambda: ip.live.Standing(LIVE.replace(global_batch_size=20, remainder="drop")),
+        lambda: ip.live.Standing(without_steps(ip.Sequential(3), epoch=2**32 - 1)),
     ),
-    ("a live plan whose steps are too far apart", commit_all),
+    ("a live plan whose epochs get too short", commit_all),
     ("a live plan from another cursor", lambda: ip.live.Standing(LIVE, CURSOR)),
     ("more ranks than a live plan's steps have units", lambda: ip.live.Standing(LIVE, max_world=9)),
     ("a step for more ranks than there may be", lambda: ip.live.Standing(LIVE).deal(9, 0)),

@@ -66,6 +66,22 @@ CASES: list[Case] = [
     ("carry over uneven epochs", lambda: plan(order=ChangingBins(10), remainder="carry")),
     ("a resume by hand", lambda: plan(_resumed=(0, 0))),
     ("a change of no field", lambda: PLAN.replace(ranks=3)),
+    (
+        "a global batch that an epoch does not fill",
+        lambda: plan(global_batch_size=20, remainder="drop"),
+    ),
+    (
+        "a phase whose global batch an epoch does not fill",
+        lambda: ip.Plan(
+            ip.Sequential(20),
+            global_batch_size=[ip.Phase(0, 6), ip.Phase(12, 30)],
+            remainder="drop",
+        ),
+    ),
+    (
+        "ranks whose global batch an epoch does not fill",
+        lambda: plan(batch_size=2, sub_epochs=3, remainder="drop").replace(world_size=4),
+    ),
     ("a phase at a float", lambda: ip.Phase(at=1.5)),
     ("a phase at three numbers", lambda: ip.Phase(at=(1, 2, 3))),
     ("a phase at a negative epoch", lambda: ip.Phase(at=(-1, 0))),

@@ -45,12 +45,15 @@ CASES: list[Case] = [
         lambda: steady.integers("positions", [[1], [1, 2]], np.asarray),
     ),
     ("the steps of no plan", lambda: given(range(3))),
-    ("the steps of another order", lambda: given(PLAN.replace(order=ip.Weighted([1, 2])))),
+    ("the steps of another order", lambda: given(PLAN.replace(order=ip.Weighted([1] * 9)))),
     ("the steps of sub-epochs", lambda: given(PLAN.replace(sub_epochs=2))),
     ("balanced steps", lambda: given(PLAN.replace(balance=ip.Balance([1] * 100)))),
     ("the steps of a resumed plan", lambda: given(PLAN.resume(PLAN.cursor(0, step=3)))),
     ("the steps of phases", lambda: given(PLAN.replace(batch_size=SCHEDULE))),
-    ("the steps of too large batches", lambda: given(PLAN.replace(batch_size=2**30))),
+    (
+        "the steps of too large batches",
+        lambda: given(PLAN.replace(batch_size=2**30, remainder="pad")),
+    ),
     ("the steps of too many samples", lambda: given(PLAN.replace(order=ip.Shuffle(2**31)))),
     ("steps that differ in size", lambda: given(PLAN.replace(remainder="spread"))),
     (

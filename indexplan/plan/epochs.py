@@ -1,0 +1,89 @@
+"""Which epochs of a plan can have other steps than the rest, and that each of them has one."""
+
+from __future__ import annotations
+
+from indexplan.errors import Cure, IndexPlanError, counted
+from indexplan.partition.account import changes
+from indexplan.partition.steps import Partition, phase_in_force, steps_in
+from indexplan.plan.layout import Layout
+from indexplan.seeds import EPOCH_STOP
+
+
+def different_epochs(layout: Layout) -> list[int]:
+    """Return epochs from the start of a plan on: all others have as many units as one of them.
+
+    And the same phases. Steps change where a phase begins, which can be an epoch later than its
+    place, and where the order says that the number of units does. Of an order that does not name
+    those epochs, they are the first two, and those of the phases.
+    """
+    partition = layout.partition
+    start = 0 if partition.resume is None else partition.resume.epoch
+    found = {start}
+    for at in partition.ats:
+        found.add(at[0] if not isinstance(at, int) else layout.held(at)[0])
+    if partition.extent is not None and partition.extent.sums_up:
+        found.update(partition.extent.changed)
+    near = {epoch + more for epoch in found for more in (0, 1)}
+    return sorted(epoch for epoch in near if start <= epoch < EPOCH_STOP)
+
+
+def check_every_epoch_reads(layout: Layout) -> None:
+    """Raise `IndexPlanError` if an epoch of a plan has no step: only "drop" can do that.
+
+    It may be without one where little of it is left to read: in the epoch of a resume, and where
+    the run skips steps. Of an order that does not name the epochs at which its number of units
+    changes, one may be short by itself, and only two in a row are refused.
+    """
+    partition, order = layout.partition, layout.order
+    if not (partition.policy.leaves and partition.sizes):
+        return
+    parts, largest = partition.sub_epochs, max(partition.sizes)
+    before: int | None = None  # the last epoch that was without a step
+    for epoch in different_epochs(layout):
+        num_units = order.num_units(epoch)
+        if -(-num_units // parts) >= largest or _is_cut(partition, epoch):
+            continue
+        size = _too_large(partition, num_units, epoch)
+        if size is not None and (layout.sums_up or before == epoch - 1):
+            raise _reads_nothing(epoch, num_units, parts, size)
+        before = epoch if size is not None else None
+
+
+def _is_cut(partition: Partition, epoch: int) -> bool:
+    """Return whether the run reads only part of an epoch's units, as it was resumed or skips."""
+    resume, extent = partition.resume, partition.extent
+    if resume is not None and resume.epoch == epoch and resume != (epoch, 0, 0, 0):
+        return True
+    return extent is not None and extent.missing(epoch, 1, 0, 1)[0] > 0
+
+
+def _too_large(partition: Partition, num_units: int, epoch: int) -> int | None:
+    """Return the global batch that the epoch cannot fill; None if it has a step.
+
+    Sub-epochs that lack excluded samples differ in length from epoch to epoch. So in an epoch of
+    one phase the mean sub-epoch has to fill a step: then the longest does, in all such epochs.
+    """
+    parts = changes(partition, num_units, epoch)[:-1]
+    phases = {phase_in_force(partition, num_units, epoch, part) for part in parts}
+    size = max(partition.sizes[phase] for phase in phases)
+    if len(phases) == 1:
+        return None if -(-num_units // partition.sub_epochs) >= size else size
+    found = (steps_in(partition, num_units, epoch, part) for part in parts)
+    return None if any(steps.num_steps for steps in found) else size
+
+
+def _reads_nothing(epoch: int, num_units: int, parts: int, size: int) -> IndexPlanError:
+    got = f"global batches of {counted(size, 'unit')}, and {counted(num_units, 'unit')} in it"
+    cure = f"let a global batch have at most {counted(-(-num_units // parts), 'unit')}"
+    if parts > 1:
+        got += f", in {parts} sub-epochs"
+        cure += f", or use at most {counted(num_units // size, 'sub-epoch')}" * (size <= num_units)
+    return IndexPlanError(
+        f"epoch {epoch}",
+        "must have a full step, as remainder='drop' reads no other",
+        got,
+        Cure(
+            f"{cure}, or use remainder='spread' or 'pad'",
+            f"{cure}, or use --remainder spread or pad",
+        ),
+    )

@@ -1,0 +1,29 @@
+"""Plans that are drawn, where "drop" would leave some epoch without a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import indexplan as ip
+
+READS_NOTHING = "must have a full step, as remainder='drop' reads no other"
+
+
+def planned(order: ip.Order, **fields: Any) -> ip.Plan:
+    """Return a plan; with padding where, under "drop", an epoch would be read by no step."""
+    try:
+        return ip.Plan(order, **fields)
+    except ip.IndexPlanError as error:
+        if error.rule != READS_NOTHING:
+            raise
+        return ip.Plan(order, **{**fields, "remainder": "pad"})
+
+
+def replaced(plan: ip.Plan, **changes: Any) -> ip.Plan:
+    """Return a changed plan; with padding where, under "drop", an epoch would have no step."""
+    try:
+        return plan.replace(**changes)
+    except ip.IndexPlanError as error:
+        if error.rule != READS_NOTHING:
+            raise
+        return plan.replace(**{**changes, "remainder": "pad"})
