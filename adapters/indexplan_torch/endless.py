@@ -206,13 +206,16 @@ class PlanIterator:
             cure = "load it with the version of indexplan that saved it"
             raise wrong("state", f"of version {STATE_VERSION}", state["version"], cure)
         consumed = count("a state's consumed_samples", state["consumed_samples"])
-        self.plan.resume(replace(self.plan.cursor_at(consumed), order=state["order"]))
+        rest = self.plan.resume(replace(self.plan.cursor_at(consumed), order=state["order"]))
         if self._recorder is not None:
             if not self._recorder.followed:  # else what was read since is void
                 self._recorder.record_consumed()
             self._recorder.load(state.get("ledger"))
         elif not self._leaves_ledger:
             refuse_unkept(state.get("ledger"))
+        self.plan = self.plan.replace(order=rest.order)  # whose past is that of the saved one
+        if self._recorder is not None:
+            self._recorder.counted = self.plan
         self._read_from(self.plan, consumed)
 
 
@@ -226,7 +229,7 @@ class _CountRecorder(Recorder):
     def __init__(self, ledger: Any, counted: Plan, ranks: Iterable[int] | None) -> None:
         super().__init__(ledger)
         self.consumed = 0
-        self._counted = counted
+        self.counted = counted
         self._ranks = None if ranks is None else _ranks_of(ranks)
 
     def begin(self, plan: Plan, rank: int, *_: Any, **__: Any) -> None:
@@ -239,7 +242,7 @@ class _CountRecorder(Recorder):
 
     def record_consumed(self) -> None:
         """Write what the run has read so far."""
-        self.record_to(self._counted.cursor_at(self.consumed))
+        self.record_to(self.counted.cursor_at(self.consumed))
 
     def catch_up(self) -> None:
         """Write what an iterator has read that another one continues from a state."""
@@ -250,7 +253,7 @@ class _CountRecorder(Recorder):
         if not process_group_runs():
             return ()
         me, num = torch.distributed.get_rank(), torch.distributed.get_world_size()
-        world_size = self._counted.world_size or 1
+        world_size = self.counted.world_size or 1
         if self._ranks is None and num != world_size:
             raise IndexPlanError(
                 "ledger_ranks",

@@ -101,7 +101,8 @@ class Stored(Order):
     @once
     def source(self) -> Order:
         """The order that is stored, to be computed instead of read."""
-        return order_from_dict(self.manifest.build.order, self.find_column)
+        build = self.manifest.build
+        return order_from_dict(build.order, self.find_column, min(build.epochs, default=0))
 
     @once
     def known(self) -> tuple[Order | None, str]:
@@ -152,6 +153,12 @@ class Stored(Order):
     def _puts_off(self) -> bool:
         source = self._leaves_out
         return source is not None and source._puts_off  # noqa: SLF001
+
+    def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
+        found = super()._with_past(saved, epoch, position)
+        if found is not None or (source := self.known[0]) is None:
+            return found
+        return source._with_past(saved, epoch, position)  # noqa: SLF001 (of an order too)
 
     def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
         source, _ = self.known
@@ -326,8 +333,12 @@ class Stored(Order):
     @property
     def columns(self) -> dict[str, Column]:
         """The columns of the order that is stored, by their sha256."""
-        named = identities(self.manifest.build.order).values()
-        return {each["sha256"]: self.find_column(each) for each in named}
+        build, has = self.manifest.build, self._chunks.store.has
+        return {
+            each["sha256"]: self.find_column(each)
+            for name, each in identities(build.order).items()
+            if each["sha256"] not in build.over or has(name)
+        }
 
     def find_column(self, identity: Mapping[str, Any]) -> Column:
         """Return a column from the plan directory, one of the order or of the balance."""

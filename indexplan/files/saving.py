@@ -138,6 +138,9 @@ def save(
     order = plan.order.source if isinstance(plan.order, Stored) else plan.order
     balance = None if plan.balance is None else plan.balance.to_dict()
     build = Build.of(order, numbers, units_per_chunk, dataset, balance)
+    for digest, column in order._lacks.items():  # noqa: SLF001 (of an order)
+        if digest not in build.over:
+            column.array  # noqa: B018 (raises, before anything is written)
     number, of = (1, 1) if part is None else check_part(part)
     mine = chunks_of(build.num_chunks, number, of)
     directory = PlanDirectory(store_of(path))

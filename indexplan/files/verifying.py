@@ -95,7 +95,7 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     findings = Findings(sum(stored.manifest.chunk_bytes), not_generated=why)
     if (error := PlanDirectory(root).other_build(build)) is not None:
         findings.problems.append(str(error))
-    findings.problems.extend(damage(root, build.spec))
+    findings.problems.extend(damage(root, build.spec, build.over))
     if source is not None and (said := _disagreements(build, source)):
         findings.problems.extend(said)
         findings.not_generated, source = "its order is not that of the manifest", None

@@ -18,7 +18,8 @@ from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
 from indexplan.partition.steps import Resume
 from indexplan.plan.layout import Layout
-from indexplan.plan.plan import Plan, layout_of
+from indexplan.plan.plan import Plan, layout_of, plan_from_dict
+from indexplan.seeds import EPOCH_STOP
 
 
 class Segment(NamedTuple):
@@ -65,7 +66,8 @@ class NamedPlan:
     @once
     def plan(self) -> Plan:
         """The plan, closed and not resumed."""
-        plan = Plan.from_dict(self.line.plan, columns=self._columns)
+        # its steps may lie in later epochs only; if not, asking for what is missing raises
+        plan = plan_from_dict(self.line.plan, self._columns, EPOCH_STOP)
         if plan.world_size is None or plan._resumed is not None:  # noqa: SLF001 (of a plan, for this)
             got = f"world_size {plan.world_size}, resumed {plan._resumed}"  # noqa: SLF001
             raise wrong("plan", "one with a world_size, and not resumed", got, CURE)

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 from indexplan.checks import Check, Report
 from indexplan.errors import IndexPlanError, PlanFileError
-from indexplan.files.columns import damage
+from indexplan.files.columns import damage, identities
 from indexplan.ledger.data import line_of_data, may_name
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History
 from indexplan.ledger.lines import FIRST, DiscardLine, PlanLine, RunLine
 from indexplan.ledger.walking import steps_to
+from indexplan.orders.past import over
+from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
 from indexplan.stores.folder import Folder
 
@@ -83,7 +85,7 @@ def _plan(ledger: _Ledger, number: int, line: PlanLine) -> Found:
     elif ledger.data is not None or history.newest_data:
         yield DATASET, "it names no dataset"
     history.add(line, number)
-    for problem in damage(ledger.folder, line.plan):
+    for problem in damage(ledger.folder, line.plan, over(line.plan["order"], EPOCH_STOP)):
         yield PLANS, problem
     history.plans[number].plan  # noqa: B018 (it raises)
     yield PLANS, ""
@@ -100,6 +102,10 @@ def _run(ledger: _Ledger, number: int, line: RunLine) -> Found:
         continues = order.continues(old["order"], line.start.epoch, line.start.position)
         if not (continues and named.plan.sub_epochs == old["sub_epochs"]):
             yield PLANS, "its plan does not continue the one before"  # which has read steps
+    needed, past = identities(named.line.plan), over(named.line.plan["order"], line.start.epoch)
+    for name, each in needed.items():
+        if each["sha256"] not in past and not ledger.folder.has(name):
+            yield PLANS, f"{ledger.folder.path}/{name} is missing"
     found = steps_to(named.layout, line.start, line.stop)
     right = found == (line.steps, line.stop)
     yield STEPS, "" if right else f"{found[0]} steps up to {list(found[1])}"

@@ -84,12 +84,13 @@ class Standing:
     ) -> None:
         check_plan("plan", plan)
         _check_open(plan)
-        self._plan = replace(plan, _resumed=None)
+        order = plan.order if cursor is None else plan.resume(cursor).order
+        self._plan = replace(plan, order=order, _resumed=None)
         self._fingerprint = self._plan.fingerprint
         self._layouts = dict[int | None, Layout]()  # by world size
         start = plan.start if cursor is None else cursor
         most = largest_world(self._plan.replace(world_size=1).resume(start))
-        self._begun = start.checked(plan.order, plan.sub_epochs)
+        self._begun = start.checked(order, plan.sub_epochs)
         self._hash = _checked_hash(hash)
         self._worlds: list[tuple[int, Resume]] = []  # how many ranks read up to which place
         self._stand_at(self._begun)

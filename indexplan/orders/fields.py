@@ -31,9 +31,19 @@ class HasFields:
 
     @property
     def columns(self) -> dict[str, Column]:
-        """The columns of the order, and of those inside it, by their sha256."""
+        """The columns of the order, and of those inside it, by their sha256.
+
+        A run that was resumed need not have those that only epochs before it read.
+        """
         values = [getattr(self, name) for name in field_names(type(self))]
-        return {each.identity["sha256"]: each for each in _columns(values)}
+        return {each.identity["sha256"]: each for each in _columns(values) if each.is_there}
+
+    @property
+    def _lacks(self) -> dict[str, Column]:
+        """The columns of the order, and of those inside it, of which only the identity is known."""
+        names = getattr(type(self), "__dataclass_fields__", ())
+        values = [getattr(self, name, None) for name in names]
+        return {each.identity["sha256"]: each for each in _missing(values)}
 
     @property
     def fingerprint(self) -> str:
@@ -143,3 +153,15 @@ def _columns(value: Any) -> Iterator[Column]:
     elif isinstance(value, Mapping | tuple | list):
         for each in value.values() if isinstance(value, Mapping) else value:
             yield from _columns(each)
+
+
+def _missing(value: Any) -> Iterator[Column]:
+    """Yield the columns in a field's value, and in orders there, that are not there themselves."""
+    if isinstance(value, Column):
+        if not value.is_there:
+            yield value
+    elif isinstance(value, HasFields):
+        yield from value._lacks.values()  # noqa: SLF001 (of an order too)
+    elif isinstance(value, Mapping | tuple | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _missing(each)

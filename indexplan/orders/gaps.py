@@ -14,7 +14,6 @@ from indexplan.orders.arguments import check_saved
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.extents import GapsExtent
-from indexplan.orders.fields import field_names
 from indexplan.orders.layers import Layer, Run
 from indexplan.orders.runs import expand
 
@@ -142,16 +141,25 @@ class Gaps(Layer):
             for num, inside in self._before(saved)
         )
 
+    def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
+        if self.continues(saved, epoch, position):
+            return self
+        found = (
+            self._with_inner_past(inside, saved, epoch, position)
+            for _, inside in self._before(saved)
+        )
+        return next((each for each in found if each is not None), None)
+
     def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
         for num, inside in self._before(saved) if saved != self.to_dict() else ():
             if isinstance(inside, Mapping):
-                places = [*self._since[num:], self._around(self.order._parts_from(inside))]  # noqa: SLF001
+                places = [*self._since[num:], self._last_up_to(self.order._parts_from(inside))]  # noqa: SLF001
                 at = min((place for place in places if place is not None), default=None)
                 if at is not None and self.continues(saved, *at):
                     return at
         return None
 
-    def _around(self, place: tuple[int, int] | None) -> tuple[int, int] | None:
+    def _last_up_to(self, place: tuple[int, int] | None) -> tuple[int, int] | None:
         """Return the last place up to which nothing past an inner place was read."""
         if place is None:
             return None
@@ -197,8 +205,7 @@ class Gaps(Layer):
     def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Gaps:
         inside = self.reach(*where)
         changed = self.order._with_phase(inside, weights, **options)  # noqa: SLF001 (of an order)
-        fields = {name: getattr(self, name) for name in field_names(type(self))}
-        return type(self)(**{**fields, "order": changed})
+        return self._around(changed)
 
     def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
         place, rising = (epoch, position), sorted(self._since)

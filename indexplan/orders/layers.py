@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -11,10 +11,14 @@ from indexplan.errors import wrong
 from indexplan.orders.arguments import check_saved
 from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.columns import Column
+from indexplan.orders.fields import field_names
 from indexplan.orders.grown import num_sources
 from indexplan.orders.nesting import nest
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, joined
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 AT_ONCE = 2**20  # samples that are renamed at a time
 Run: TypeAlias = tuple[int, Int64, Int64]  # epoch, starts, stops
@@ -267,6 +271,28 @@ class Layer(Order):
         if not same or not self.order.continues(inside, *self.reach(epoch, position)):
             return False
         return self._keeps_numbers or num_sources(inside) == num_sources(mine["order"])
+
+    def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
+        if self.continues(saved, epoch, position):
+            return self
+        return self._with_inner_past(saved.get("order"), saved, epoch, position)
+
+    def _with_inner_past(
+        self, inside: Any, saved: Mapping[str, Any], epoch: int, position: int
+    ) -> Order | None:
+        """Return this layer around its order with the past of the saved layer's; or None."""
+        if not isinstance(inside, Mapping):
+            return None
+        order = self.order._with_past(inside, *self.reach(epoch, position))  # noqa: SLF001
+        if order is None or order is self.order:
+            return None
+        changed = self._around(order)
+        return changed if changed.continues(saved, epoch, position) else None
+
+    def _around(self, order: Order) -> Self:
+        """Return this layer around another order."""
+        fields = {name: getattr(self, name) for name in field_names(type(self))}
+        return type(self)(**{**fields, "order": order})
 
     def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
         if {**saved, "order": None} != {**self.to_dict(), "order": None}:

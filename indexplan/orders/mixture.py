@@ -404,6 +404,21 @@ class Mixture(Order):
                 )
         return None
 
+    def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
+        former = Former.of(saved, self.to_dict())
+        place = epoch * self.epoch_size + position
+        if former is None or place >= PLACE_STOP or self.continues(saved, epoch, position):
+            return super()._with_past(saved, epoch, position)
+        sources, read = dict(self.sources), self._phases.count(place).tolist()
+        for (name, source), inside, count, size in zip(
+            self.sources, former.sources, read, self._sizes.tolist(), strict=False
+        ):
+            if isinstance(inside, Mapping):
+                where = divmod(count, size)
+                sources[name] = source._with_past(inside, *where) or source  # noqa: SLF001
+        changed = Mixture(sources, self.weights, epoch_size=self.epoch_size, seed=self.seed)
+        return changed if changed.continues(saved, epoch, position) else None
+
     def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
         return self._apart(Former.of(saved, self.to_dict()), epoch, position) or ()
 

@@ -6,12 +6,20 @@ import functools
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
-from indexplan.errors import wrong
+from indexplan.errors import IndexPlanError, wrong
 from indexplan.orders.base import Order
-from indexplan.orders.columns import Columns, find_column, from_json, is_identity
+from indexplan.orders.columns import (
+    Column,
+    Columns,
+    check_identity,
+    find_column,
+    from_json,
+    is_identity,
+)
 from indexplan.orders.nesting import DEEPEST
+from indexplan.orders.past import over
 
 WRITTEN = "write specs with to_json"
 
@@ -107,7 +115,7 @@ def registered() -> list[type[Order]]:
     return [kind for _, kind in sorted(_REGISTRY.items())]
 
 
-def order_from_dict(data: Mapping[str, Any], columns: Columns = None) -> Order:
+def order_from_dict(data: Mapping[str, Any], columns: Columns = None, begun: int = 0) -> Order:
     """Return the order that `to_dict` described.
 
     Parameters
@@ -116,6 +124,8 @@ def order_from_dict(data: Mapping[str, Any], columns: Columns = None) -> Order:
         What `to_dict` returned.
     columns : folder, or iterable of columns, arrays, paths and folders, optional
         Where to find the order's columns, by their sha256.
+    begun : int, default 0
+        The first epoch that is read: columns that only earlier ones need may be missing.
 
     Raises
     ------
@@ -124,12 +134,29 @@ def order_from_dict(data: Mapping[str, Any], columns: Columns = None) -> Order:
         or orders are nested more than 8 deep.
     """
     try:
-        return _order(data, columns, 1)
+        return _order(data, _Known(columns, over(data, begun)), 1)
     except RecursionError:  # lists nested in lists
         raise wrong("an order", "a dict that is nested less deeply", data, WRITTEN) from None
 
 
-def _order(data: Any, columns: Columns, depth: int) -> Order:
+class _Known(NamedTuple):
+    """Where to look for columns, and the sha256 of those that may be missing."""
+
+    columns: Columns
+    over: set[Any]
+
+    def find(self, field: str, identity: Mapping[str, Any]) -> Column:
+        """Return the column that a field's identity stands for."""
+        check_identity(field, identity)
+        try:
+            return find_column(field, identity, self.columns)
+        except IndexPlanError as error:
+            if identity["sha256"] not in self.over:
+                raise
+            return Column.missing(identity, error)
+
+
+def _order(data: Any, columns: _Known, depth: int) -> Order:
     if not isinstance(data, Mapping) or not isinstance(data.get("algorithm"), str):
         rule = "an object with the field 'algorithm'"
         raise wrong("an order", rule, data, "pass what to_dict returned")
@@ -153,12 +180,12 @@ def _order(data: Any, columns: Columns, depth: int) -> Order:
     return order
 
 
-def _value(name: str, value: Any, columns: Columns, depth: int) -> Any:
+def _value(name: str, value: Any, columns: _Known, depth: int) -> Any:
     """Return what the JSON value of a field stands for: an order, a column, or itself."""
     if isinstance(value, Mapping) and "algorithm" in value:
         return _order(value, columns, depth + 1)
     if is_identity(value):
-        return find_column(name, value, columns)
+        return columns.find(name, value)
     if isinstance(value, list):
         return [_value(name, each, columns, depth) for each in value]
     if isinstance(value, Mapping):

@@ -15,7 +15,8 @@ from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.arguments import check_saved
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, is_identity
+from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, check_identity
+from indexplan.orders.past import rows_of, since_epoch
 from indexplan.orders.registry import register
 from indexplan.orders.runs import expand
 from indexplan.orders.streams import first_by_reading
@@ -185,12 +186,50 @@ class Weighted(Order):
         """
         check_saved(saved, epoch, position)
         mine = self.to_dict()
-        rows, others = _rows(mine["weights"]), _rows(saved.get("weights"))
+        rows, others = rows_of(mine["weights"]), rows_of(saved.get("weights"))
         if not others or {**saved, "weights": 0} != {**mine, "weights": 0}:
             return False
         begun = epoch + (position > 0)
         before = [[row for row in each if row[0] < begun] for each in (rows, others)]
         return before[0] == before[1] and others[0][1]["length"] == self.num_samples
+
+    def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Weighted | None:
+        if self.continues(saved, epoch, position):
+            return self
+        mine, rows = self.to_dict(), rows_of(saved.get("weights"))
+        now, there = (since_epoch(each, epoch) for each in (rows_of(mine["weights"]), rows))
+        if there < 0 or {**saved, "weights": 0} != {**mine, "weights": 0}:
+            return None
+        first, weights = self._entries[now]
+        if weights.identity == rows[there][1]:
+            past, later = rows[: there + 1], self._entries[now + 1 :]
+        elif first == epoch and not position:  # which begins there, whatever was read before
+            past, later = [row for row in rows if row[0] < epoch], self._entries[now:]
+        else:
+            return None
+        known = self.columns
+        kept = [(at, known.get(each["sha256"]) or _over(at, each)) for at, each in past]
+        order = Weighted(
+            [*kept, *later],
+            epoch_size=self.epoch_size,
+            seed=self.seed,
+            max_repeats=self.max_repeats,
+        )
+        return order if order.continues(saved, epoch, position) else None
+
+    def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
+        mine, rows = self.to_dict(), rows_of(saved.get("weights"))
+        there = since_epoch(rows, epoch)
+        if there < 0 or {**saved, "weights": 0} != {**mine, "weights": 0}:
+            return ()
+        now = since_epoch(rows_of(mine["weights"]), epoch)
+        own, other = (each["sha256"] for each in (self._entries[now][1].identity, rows[there][1]))
+        if own == other:  # of another length
+            return ()
+        next_one = epoch + (position > 0)
+        rule = f"of a run that reads epoch {epoch} by the plan's weights, with sha256 {own}"
+        cure = f"pass those weights, or let the new ones begin later: updated({next_one}, weights)"
+        return rule, f"one with sha256 {other}", cure
 
     @once
     def _entries(self) -> Entries:
@@ -207,6 +246,7 @@ class Weighted(Order):
         since, weights = next(entry for entry in reversed(self._entries) if entry[0] <= epoch)
         found = self._tables.get(since)
         if found is None:
+            weights.array  # noqa: B018 (raises if missing, whether or not the process has its table)
             size, most, words = self._size, self.max_repeats, self._row[0]
 
             def build() -> Table:
@@ -308,6 +348,19 @@ def _entries(weights: Any) -> Entries:
     return tuple(entries)
 
 
+def _over(epoch: int, identity: Mapping[str, Any]) -> Column:
+    """Return the weights of epochs that are over, of which a cursor has only the identity."""
+    check_identity("weights", identity)
+    error = IndexPlanError(
+        "Weighted",
+        f"needs the weights since epoch {epoch}, with sha256 {identity['sha256']}, to answer for "
+        "their epochs",
+        "only their sha256, as they were over when the run was resumed",
+        "give them to Plan.from_dict(plan.to_dict(), columns=[weights, ...]) of the resumed plan",
+    )
+    return Column.missing(identity, error)
+
+
 def _is_pair(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) == 2
 
@@ -323,6 +376,8 @@ def _check_weights(column: Column, length: int) -> int:
     """Return how many weights are not 0; raise `IndexPlanError` unless all are valid."""
     if len(column) != length:
         raise wrong("weights", f"{length} numbers, as the first array has", len(column), CURE)
+    if not column.is_there:
+        return length
     num_positive = 0
     for start in range(0, length, BLOCK):
         block = column.array[start : start + BLOCK]
@@ -334,13 +389,3 @@ def _check_weights(column: Column, length: int) -> int:
     if not num_positive:
         raise IndexPlanError("weights", "need a number above 0", f"{length} times 0", CURE)
     return num_positive
-
-
-def _rows(weights: Any) -> list[Any]:
-    """Return the arrays of weights in a dict form, each with its epoch; [] if there are none."""
-    rows = weights if isinstance(weights, list) else [[0, weights]]
-    right = all(
-        isinstance(row, list) and len(row) == 2 and type(row[0]) is int and is_identity(row[1])
-        for row in rows
-    )
-    return rows if right else []

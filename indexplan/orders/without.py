@@ -158,7 +158,7 @@ class Without(Gaps):
         """Raise `IndexPlanError` if an epoch would have nothing left."""
         if len(self.samples) == self.num_samples:
             raise _nothing_left(len(self.samples))
-        if not self._closed:
+        if not self._closed and not self._lacks:  # else it may be over; each epoch looks itself
             self.num_units(min(self.since[-1][0] + 1, EPOCH_STOP - 1))
 
     @once

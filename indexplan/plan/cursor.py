@@ -106,7 +106,13 @@ class Cursor:
         return cls.from_dict(parse_json_object("a cursor", text))
 
     def checked(self, order: Order, sub_epochs: int) -> Resume:
-        """Return where a run of this order and these sub_epochs continues.
+        """Return where a run of this order and these sub_epochs continues, or raise as `on`."""
+        return self.on(order, sub_epochs)[1]
+
+    def on(self, order: Order, sub_epochs: int) -> tuple[Order, Resume]:
+        """Return the order that a run continues with, and where.
+
+        It is the given one, with the cursor's in place of its own past.
 
         Raises
         ------
@@ -114,7 +120,8 @@ class Cursor:
             If the cursor was saved under another order that this one does not continue, or under
             other sub_epochs, or its position is outside its sub-epoch.
         """
-        if not order.continues(self.order, self.epoch, self.position):
+        found = order._with_past(self.order, self.epoch, self.position)  # noqa: SLF001
+        if found is None:
             if why := order._refused(self.order, self.epoch, self.position):  # noqa: SLF001
                 raise IndexPlanError("a cursor", f"must be {why[0]}", *why[1:])
             raise IndexPlanError(
@@ -127,7 +134,7 @@ class Cursor:
             cure = f"use plan.replace(sub_epochs={self.sub_epochs})"
             raise wrong("a cursor's sub_epochs", f"{sub_epochs}, the plan's", self.sub_epochs, cure)
         place = Resume(self.epoch, self.sub_epoch, self.step, self.position)
-        return check_place(place, order, sub_epochs)
+        return found, check_place(place, found, sub_epochs)
 
 
 def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:

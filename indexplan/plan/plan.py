@@ -550,7 +550,8 @@ class Plan:
         """
         if not isinstance(cursor, Cursor):
             raise wrong("cursor", "a Cursor", cursor, "load it with Cursor.from_json or from_dict")
-        return replace(self, _resumed=cursor.checked(self.order, self.sub_epochs))
+        order, place = cursor.on(self.order, self.sub_epochs)
+        return replace(self, order=order, _resumed=place)
 
     def skip(self, start: Cursor, stop: Cursor, then: Literal["drop", "later"] = "drop") -> Plan:
         """Return this plan without the steps between two cursors, such as around a loss spike.
@@ -691,6 +692,11 @@ class Plan:
         '648eb67880a0635d'
         """
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+
+def plan_from_dict(data: Mapping[str, Any], columns: Columns, begun: int) -> Plan:
+    """Return the plan that `to_dict` described, without columns that only earlier epochs need."""
+    return Plan(**spec.from_json_types(data, None, columns, begun))
 
 
 def layout_of(plan: Plan) -> Layout:

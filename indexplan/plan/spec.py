@@ -18,6 +18,7 @@ from indexplan.plan.balance import Balance
 from indexplan.plan.cursor import check_place
 from indexplan.plan.epochs import check_every_epoch_reads
 from indexplan.plan.layout import Layout
+from indexplan.seeds import check_epoch
 
 WORLD_STOP = 2**31
 PARTITION_VERSION = "partition-v1"  # other batches from the same fields need another version
@@ -163,8 +164,13 @@ def to_json_types(given: Fields) -> dict[str, Any]:
     }
 
 
-def from_json_types(data: Any, order: Order | None, columns: Columns) -> dict[str, Any]:
-    """Return the fields of the plan that `to_json_types` described, or raise `IndexPlanError`."""
+def from_json_types(
+    data: Any, order: Order | None, columns: Columns, begun: int = 0
+) -> dict[str, Any]:
+    """Return the fields of the plan that `to_json_types` described, or raise `IndexPlanError`.
+
+    Columns that only epochs before the start of the plan need, or before `begun`, may be missing.
+    """
     if not isinstance(data, Mapping):
         raise wrong("a plan", "an object", data, "pass what to_dict returned")
     names = [name.lstrip("_") for name in Fields.__annotations__]
@@ -177,7 +183,6 @@ def from_json_types(data: Any, order: Order | None, columns: Columns) -> dict[st
     if order is not None and order.to_dict() != values["order"]:
         cure = "leave order out, or pass one that equals the plan's"
         raise wrong("a plan's order", f"{order.to_dict()}", values["order"], cure)
-    values["order"] = order or order_from_dict(values["order"], columns)
     for name in SIZES:
         values[name] = _batch_size_from_json(name, values[name])
     if "balance" in values:
@@ -188,7 +193,9 @@ def from_json_types(data: Any, order: Order | None, columns: Columns) -> dict[st
                 "resumed", "an object or null", values["resumed"], "write plans with to_json"
             )
         check_fields("resumed", values["resumed"], Resume._fields)
-        values["resumed"] = Resume(**values["resumed"])
+        values["resumed"] = place = Resume(**values["resumed"])
+        begun = max(begun, check_epoch(place.epoch))
+    values["order"] = order or order_from_dict(values["order"], columns, begun)
     values["_resumed"] = values.pop("resumed")
     return values
 
