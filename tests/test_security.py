@@ -170,7 +170,7 @@ def test_edited_exports(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[128] ^= 1
     path.write_bytes(content)
-    with pytest.raises(ip.PlanFileError, match="rank-00000.npy must hold"):
+    with pytest.raises(ip.PlanFileError, match=r"rank-00000\.npy must hold"):
         ip.export(plan, tmp_path / "out")
 
 

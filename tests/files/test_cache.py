@@ -37,15 +37,8 @@ def order(shared: Path) -> Iterator[ip.types.Stored]:
     fsspec.filesystem("memory").store.clear()
 
 
-@pytest.mark.parametrize(
-    ("at", "name", "rule"),
-    [
-        (9, "", "must begin with a .npy header for 256 numbers; got another"),
-        (200, ", block 0", "must have the XXH64 of the block table, "),
-        (-1, ", block 0", "must have the XXH64 of the block table, "),
-    ],
-)
-def test_a_kept_copy_that_was_edited(order: ip.types.Stored, at: int, name: str, rule: str) -> None:
+@pytest.mark.parametrize("at", [9, 200, -1])
+def test_a_kept_copy_that_was_edited(order: ip.types.Stored, at: int) -> None:
     """A kept chunk is hashed when it is read, and the cure works, also in the same process."""
     assert RIGHT == order.take(0, 300).tolist()
     path = places(order)["chunk"]
@@ -53,7 +46,7 @@ def test_a_kept_copy_that_was_edited(order: ip.types.Stored, at: int, name: str,
     content[at] ^= 1
     path.write_bytes(content)
     said = refused(lambda: ip.load(order.path).order.take(0, 300))
-    assert said.startswith(f"{path}{name} {rule}")
+    assert said.startswith(f"{path}, block 0 must have the XXH64 of the block table, ")
     assert said.endswith(f"; delete this copy of what {order.path} holds, to fetch it again")
     path.unlink()
     assert RIGHT == ip.load(order.path).order.take(0, 300).tolist()
