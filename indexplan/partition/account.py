@@ -95,7 +95,7 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range)
     if partition.extent is not None:
         skipped, excluded = partition.extent.missing(epoch, partition.sub_epochs, start, stop)
     if partition.policy.crosses and (start, stop) == (0, partition.sub_epochs):
-        partition, stop = _undivided(partition, num_units), 1
+        partition, stop = undivided(partition, num_units), 1
     units = finished = dropped = padded = steps = 0
     smallest, largest = [0], [0]
     intervals = []
@@ -160,7 +160,7 @@ def changes(partition: Partition, num_units: int, epoch: int) -> list[int]:
     return sorted(found)
 
 
-def _undivided(partition: Partition, num_units: int) -> Partition:
+def undivided(partition: Partition, num_units: int) -> Partition:
     """Return the partition without sub-epochs; under "carry" the steps are the same."""
     return replace(
         partition,

@@ -208,7 +208,7 @@ class _Walk:
         if a and b and a != b:
             self.steps_from = self.compared
             self.ranks_from = self.compared if self.ranks_from is None else self.ranks_from
-            self.why = dict(_apart(a, b, "dataset"))
+            self.why = dict(apart(a, b, "dataset"))
             return
         if plans[0].fingerprint == plans[1].fingerprint and one.start == other.start:
             self.compared += num  # as an unchanged plan goes on with its steps wherever it was cut
@@ -263,7 +263,7 @@ class _Walk:
         """Return what differs between two segments, at the step that is compared."""
         both = list(zip(self.histories, pair, strict=True))
         a, b = (history.plans[each.plan].line.plan for history, each in both)
-        if found := dict(_apart(a, b)):
+        if found := dict(apart(a, b)):
             return found
         one, other = (history.place_in(each, self.compared) for history, each in both)
         return {"place": f"{_placed(other)} instead of {_placed(one)}"}
@@ -295,7 +295,7 @@ def _data_of(history: History, number: int) -> dict[str, Any] | None:
     return next(each.line.data for each in history.plans.values() if each.line.data is not None)
 
 
-def _apart(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def apart(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield which fields of two values of JSON differ: their paths, and how in words."""
     if one == other:
         return
@@ -304,7 +304,7 @@ def _apart(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, str]]:
     if objects and one.get("algorithm") == other.get("algorithm"):
         for name in sorted({**one, **other}):
             inside = f"{path}.{name}" if path else name
-            yield from _apart(one.get(name), other.get(name), inside)
+            yield from apart(one.get(name), other.get(name), inside)
         return
     if objects:
         one, other = one.get("algorithm"), other.get("algorithm")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from tests.support.bins import Bins
 from tests.support.model import Step, run_of, walk
-from tests.support.strategies import EPOCHS, cursors, fresh_plans, partitions, plans
+from tests.support.strategies import EPOCHS, cursors, fresh_plans, orders, partitions, plans
 
 PLAN = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=16)
 
@@ -47,6 +49,11 @@ def walked(plan: ip.Plan, epoch: int, begin: int) -> list[tuple[tuple[int, int, 
     ]
 
 
+def read(plan: ip.Plan, step: Step) -> list[Any]:
+    """What a step reads: positions, whether they are padding, and the samples there."""
+    return [(slot, plan.order.take(slot.epoch, slot.position).tolist()) for slot in step.slots]
+
+
 def differences(a: ip.Plan, b: ip.Plan) -> dict[str, Any]:
     """The first differing steps, found one by one."""
     first: dict[str, Any] = {}
@@ -55,7 +62,7 @@ def differences(a: ip.Plan, b: ip.Plan) -> dict[str, Any]:
         begin = position if epoch == started else 0
         rows = [walked(plan, epoch, begin) for plan in (a, b)]
         for i in range(max(map(len, rows))):
-            if i >= min(map(len, rows)) or rows[0][i][1].slots != rows[1][i][1].slots:
+            if i >= min(map(len, rows)) or read(a, rows[0][i][1]) != read(b, rows[1][i][1]):
                 left = rows[0][i][0] if i < len(rows[0]) else rows[1][i][0]
                 first.setdefault("steps_from", left)
                 first.setdefault("ranks_from", left)
@@ -75,7 +82,33 @@ OLD = {"world_size": 3, "batch_size": 4}
 SAME = ip.Plan(ip.Sequential(20), world_size=3, global_batch_size=10)
 
 
-@given(pairs())
+@st.composite
+def other_orders(draw: st.DrawFn) -> tuple[ip.Plan, ip.Plan]:
+    """Draw two plans whose orders differ: at once, or only from some place on."""
+    order = draw(orders())
+    num, sub_epochs = order.num_samples, draw(st.integers(1, 5))
+    kind = draw(st.sampled_from(["seed", "without", "swapped", "bins"]))
+    other: ip.Order = ip.Shuffle(num, seed=draw(st.integers(0, 3)))
+    if kind == "without":
+        cursor = draw(cursors(ip.Plan(order, world_size=2, batch_size=draw(st.integers(1, 5)))))
+        samples = draw(st.sets(st.integers(0, num - 1), min_size=1))
+        assume(len(samples) < num)
+        other = ip.Without(order, sorted(samples), since=cursor)
+        sub_epochs = 1  # the model knows none that keep the units they had
+        assume(len(samples) + cursor.position < num)  # so that each epoch has something left
+    elif kind == "bins":
+        order, other = Bins(num), ip.Subset(Bins(num), draw(st.permutations(range(num))), num)
+    elif kind == "swapped":
+        first, second = draw(st.lists(st.integers(0, num - 1), min_size=2, max_size=2))
+        row = np.arange(num)
+        row[[first, second]] = second, first
+        order, other = ip.Sequential(num), ip.Subset(ip.Sequential(num), row, num)
+    fields: dict[str, Any] = draw(partitions(other, sub_epochs))  # no "carry" where units vary
+    fields["sub_epochs"] = sub_epochs
+    return ip.Plan(order, **fields), ip.Plan(other, **fields)
+
+
+@given(pairs() | other_orders())
 @example((ip.Plan(ip.Sequential(11), **OLD, remainder="pad"),) * 2)
 @example(
     tuple(ip.Plan(ip.Sequential(11), **OLD, remainder=each) for each in ("pad", "carry"))
@@ -89,9 +122,10 @@ def test_diff_finds_what_walking_finds(pair: tuple[ip.Plan, ip.Plan]) -> None:
     expected = differences(a, b)
     for name in ("steps_from", "ranks_from", "phases_from"):
         assert expected.get(name) == getattr(found, name), name
-    assert found.same_order
-    assert (a.sub_epochs == b.sub_epochs) == found.resumable
-    assert ("steps_from" not in expected and "ranks_from" not in expected) == found.same
+    assert found.same_order == (a.order == b.order)
+    assert (found.same_order and a.sub_epochs == b.sub_epochs) == found.resumable
+    same = "steps_from" not in expected and "ranks_from" not in expected
+    assert (found.same_order and same) == found.same
 
 
 @given(fresh_plans())
@@ -115,13 +149,17 @@ def test_a_plan_does_not_differ_from_itself(plan: ip.Plan) -> None:
             ip.Plan(ip.Shuffle(1000, seed=5), world_size=8, batch_size=16),
             [
                 "order            different: seed 5 instead of 0",
-                "resume           the second plan can't resume from the first: order and "
-                "sub_epochs must be the same",
+                "global batches   different since epoch 0, sub-epoch 0, step 0",
+                "resume           the second plan can't resume from the first: its order differs",
             ],
         ),
         (
             PLAN.replace(sub_epochs=2),
-            ["global batches   the same positions of the order; steps have other numbers"],
+            [
+                "global batches   the same positions of the order; steps have other numbers",
+                "resume           the second plan can't resume from the first: it has 2 "
+                "sub-epochs instead of 1",
+            ],
         ),
         (
             PLAN.replace(world_size=None, global_batch_size=128),
@@ -153,6 +191,37 @@ def test_any_size() -> None:
     a = ip.Plan(ip.Shuffle(10**15), world_size=64, batch_size=256, sub_epochs=40)
     b = a.replace(batch_size=[ip.Phase(0, 256), ip.Phase((1, 7), 128)])
     assert (1, 7, 0) == ip.diff(a, b).steps_from
+
+
+def test_any_number_of_sub_epochs() -> None:
+    """Those that are laid out alike are compared once: 1e9 of them are no more work than 40."""
+    for remainder in ("spread", "pad", "drop", "carry"):
+        for num, size in ((16 * 10**9 + 5, 4), (15 * 10**9 + 5, 4)):  # all steps equal, or not
+            order = ip.Shuffle(num)
+            fields: dict[str, Any] = {"sub_epochs": 10**9, "remainder": remainder}
+            a = ip.Plan(order, world_size=2, global_batch_size=size, **fields)
+            assert ip.diff(a, a).same
+            b = a.replace(global_batch_size=[ip.Phase(0, size), ip.Phase((1, 10**8), 2 * size)])
+            assert (1, 10**8, 0) == ip.diff(a, b).steps_from
+            assert (0, 0, 0) == ip.diff(a, a.replace(world_size=4)).ranks_from
+            if remainder != "carry":  # under which steps have the same places
+                since = a.cursor(1, 5 * 10**8, step=0)
+                found = ip.diff(a, a.replace(order=ip.Without(order, [1], since=since)))
+                assert found.steps_from is not None
+                assert found.steps_from >= (1, 5 * 10**8, 0)
+
+
+def test_how_far_orders_are_drawn() -> None:
+    """What one continues the other with is drawn; of all else, so much, which is said."""
+    order = ip.Sequential(2**26)
+    plan = ip.Plan(order, world_size=1, batch_size=2**10)
+    later = ip.types.Skipped(order, ((0, 2**26 - 2, 2**26 - 1, "later"),))
+    assert (0, 0, 2**16 - 1) == ip.diff(plan, plan.replace(order=later)).steps_from
+    alike = ip.diff(plan, plan.replace(order=ip.Epochs(order, 2**26)), [0])
+    assert alike.steps_from is None
+    assert not alike.same
+    said = "global batches   the same units, in the first 16,777,216 that were drawn"
+    assert said in alike.words
 
 
 def test_no_epochs() -> None:
