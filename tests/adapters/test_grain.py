@@ -17,6 +17,7 @@ import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset, PlanSampler
 from indexplan_jax.steps import Steps
 from tests.support.grain_histories import draw, of_datasets, of_loaders, run
+from tests.support.planned import planned, replaced
 
 PLAN = ip.Plan(ip.Shuffle(100, seed=1), global_batch_size=12, remainder="carry")
 
@@ -305,7 +306,7 @@ def test_steps_of_a_long_run_are_those_that_are_counted(number: int) -> None:
     size: Any = draw.choice([7, 12, (2, 3)])
     sized = {"global_batch_size": size} if draw.random() < 0.5 else {"batch_size": size}
     remainder = draw.choice(["spread", "carry", "drop", "pad"])
-    plan = ip.Plan(
+    plan = planned(
         ip.Shuffle(draw.choice([1, 3, 50, 101])),
         world_size=draw.randrange(1, 4),
         remainder=remainder,
@@ -316,7 +317,7 @@ def test_steps_of_a_long_run_are_those_that_are_counted(number: int) -> None:
     steps = plan.steps(*where)
     if draw.random() < 0.7 and steps:
         plan = plan.resume(plan.cursor(*where, step=draw.randrange(len(steps) + 1)))
-        plan = plan.replace(world_size=2).resume(plan.start)
+        plan = replaced(plan, world_size=2).resume(plan.start)
     start = plan.start
     places = [(e, s) for e in range(start.epoch, 7) for s in range(plan.sub_epochs)]
     expected = [

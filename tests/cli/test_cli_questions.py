@@ -9,6 +9,7 @@ import pytest
 import indexplan as ip
 from indexplan.cli import main
 from tests.cli.test_cli import fails, rows, run
+from tests.support.refusals import EMPTY
 
 PLAN = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2, remainder="drop")
 
@@ -58,7 +59,7 @@ def test_show_what_is_far_away_or_large(tmp_path: Path, capsys: pytest.CaptureFi
 def test_show_a_plan_without_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where all is dropped there is no batch to show."""
     path = tmp_path / "empty.json"
-    path.write_text(PLAN.replace(batch_size=100).to_json())
+    path.write_text(EMPTY.to_json())
     assert "rank 0:" not in run(capsys, "show", str(path))
     assert [] == json.loads(run(capsys, "show", str(path), "--json"))["first_batches"]
 

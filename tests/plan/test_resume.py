@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from tests.support import model
-from tests.support.planned import planned
 from tests.support.strategies import (
     EPOCHS,
     cursors,
@@ -130,7 +129,7 @@ def test_a_run_cut_anywhere_reads_everything_once_under_any_topologies(
             assert sum(plan.account(*pair).num_dropped for pair in ended) == len(missed)
             assert plan.remainder == "drop" or not missed
         fields = data.draw(partitions(plan.order, plan.sub_epochs), label="partition")
-        plan = planned(plan.order, sub_epochs=plan.sub_epochs, **fields).resume(saved(cursor))
+        plan = ip.Plan(plan.order, sub_epochs=plan.sub_epochs, **fields).resume(saved(cursor))
 
 
 @given(plans(), st.integers(1, 70))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from tests.support.bins import Bins
 from tests.support.model import Step, run_of, walk
+from tests.support.planned import planned
 from tests.support.strategies import EPOCHS, cursors, fresh_plans, orders, partitions, plans
 
 PLAN = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=16)
@@ -32,7 +33,7 @@ def pairs(draw: st.DrawFn) -> tuple[ip.Plan, ip.Plan]:
     fields |= {name: new[name] for name in ("world_size", "remainder") if name in changed}
     if "size" in changed:
         fields |= {name: new.get(name) for name in ("batch_size", "global_batch_size")}
-    b = ip.Plan(a.order, sub_epochs=sub_epochs, **fields)
+    b = planned(a.order, sub_epochs=sub_epochs, **fields)
     if b.sub_epochs == a.sub_epochs and draw(st.booleans()):
         b = b.resume(draw(cursors(a)))
     return a, b

@@ -89,7 +89,9 @@ def partitions(
     n = order.num_units(0)
     scheduled = schedules(n, sub_epochs, most, places=order.constant_num_units)
     size = draw(st.one_of(sizes(most), scheduled))
-    return {"world_size": draw(worlds), name: size, "remainder": remainder}
+    fields = {"world_size": draw(worlds), name: size, "remainder": remainder}
+    made = planned(order, sub_epochs=sub_epochs, **fields)
+    return {**fields, "remainder": made.remainder}
 
 
 @st.composite
@@ -98,7 +100,7 @@ def fresh_plans(draw: st.DrawFn, order: Any = None, remainder: str | None = None
     drawn = draw(orders() if order is None else order)
     sub_epochs = draw(st.one_of(st.just(1), st.integers(1, 9), st.integers(1, MAX_UNITS + 9)))
     fields = draw(partitions(drawn, sub_epochs, remainder))
-    return planned(drawn, sub_epochs=sub_epochs, **fields)
+    return ip.Plan(drawn, sub_epochs=sub_epochs, **fields)
 
 
 @st.composite
@@ -114,7 +116,7 @@ def resumed_plans(draw: st.DrawFn, order: Any = None, remainder: str | None = No
     """Draw a plan that goes on where a run of another partition was stopped."""
     before = draw(fresh_plans(order))
     fields = draw(partitions(before.order, before.sub_epochs, remainder))
-    after = planned(before.order, sub_epochs=before.sub_epochs, **fields)
+    after = ip.Plan(before.order, sub_epochs=before.sub_epochs, **fields)
     return after.resume(draw(cursors(before)))
 
 
