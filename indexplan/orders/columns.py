@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.errors import Cure, IndexPlanError, integer, path_text, wrong
 from indexplan.once import once
+from indexplan.orders.column_cures import WRITTEN, cure_of_file, cure_of_values, has_header
 
 INTEGERS, FLOATS = "integers", "floats"
 TYPES = {INTEGERS: ("<u4", "<i8"), FLOATS: ("<f8",)}  # the last one holds every allowed number
@@ -24,9 +25,7 @@ EXACT = 2**53  # up to here every integer is a float64
 AS_THEY_ARE = 20  # values that an error shows; of more, their type and number
 LONGEST_RANGE = 2**27  # takes 1 GiB as an array
 BLOCK = 2**17  # numbers that are hashed at a time: 1 MiB, which stays in the cache
-WRITTEN = "write it with np.save"
 SPEC = "write specs with to_json"
-FLAT = "pass numbers in one dimension, or the path of a .npy file of them"
 
 # whether fields come from JSON, where a string is not a path: the author may be a stranger
 _IN_JSON: ContextVar[bool] = ContextVar("_IN_JSON", default=False)
@@ -92,7 +91,7 @@ class Column:
                 raise wrong(what, "given in JSON by dtype, length and sha256", values, SPEC)
             path = path_text("a column's path", values, WRITTEN)
             self.path = os.path.abspath(path)  # noqa: PTH100 (Path's resolve follows links)
-            self._status, values = _mapped(self.path)
+            self._status, values = _mapped(self.path, kind)
         self._array = _as_column(what, values, kind, self.path)
 
     @classmethod
@@ -221,24 +220,25 @@ def from_json() -> Iterator[None]:
         _IN_JSON.reset(token)
 
 
-def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
+def _mapped(path: str, kind: str | None) -> tuple[Status, NDArray[Any]]:
     """Return a `.npy` file's status and its array, memory-mapped."""
     rule = "that of a .npy file of numbers in one dimension"
     try:
         status = _status(path)
         if status and not (Path(path).is_file() or Path(path).is_dir()):
             raise ValueError("a pipe, device or socket")  # which would block its reader
+        if not has_header(Path(path)):  # np.load would take it for a pickle, and say how to run it
+            raise ValueError("it has no .npy header")
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # whatever np.load raises at what it cannot read
-        raise wrong("a column's path", rule, f"{path} ({error})", WRITTEN) from None
-    if not isinstance(array, np.ndarray):
-        raise wrong("a column's path", rule, f"{path}, an archive", WRITTEN)
+        cure = cure_of_file(path, floats=kind == FLOATS)
+        raise wrong("a column's path", rule, f"{path} ({error})", cure) from None
     return status, array
 
 
 def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
     """Return numbers as a read-only array with a column's dtype; not copied if they have one."""
-    array = _as_numbers(what if path is None else path, values, kind, in_file=path is not None)
+    array = _as_numbers(what, values, kind, path)
     types = TYPES[FLOATS if kind == FLOATS or array.dtype.kind == "f" else INTEGERS]
     if array.dtype.str not in types:
         array = array.astype(types[-1])
@@ -249,17 +249,19 @@ def _as_column(what: str, values: Any, kind: str | None, path: str | None) -> ND
     return array
 
 
-def _as_numbers(what: str, values: Any, kind: str | None, *, in_file: bool) -> NDArray[Any]:
+def _as_numbers(asked: str, values: Any, kind: str | None, path: str | None) -> NDArray[Any]:
     """Return numbers as NumPy has them, or raise `IndexPlanError` unless a column can hold them."""
+    what = path or asked
     if isinstance(values, range) and values[LONGEST_RANGE:]:  # its len may raise
         rule = f"an array, or a range of at most {LONGEST_RANGE:,} numbers"
         raise wrong(what, rule, values, "pass np.arange(...), or a file, if you have the memory")
-    flat = "a flat array" if in_file else "a flat list or array"
+    flat = "a flat array" if path else "a flat list or array"
     rule = f"{flat} of {kind or 'integers below 2**63, or of floats'}"
     try:
         array = as_array(values)
     except Exception:  # lists of different lengths, or whatever a user's class raises
-        raise wrong(what, rule, values, FLAT) from None
+        cure = cure_of_values(asked, values, None, path, floats=kind == FLOATS)
+        raise wrong(what, rule, values, cure) from None
     if isinstance(values, np.ma.MaskedArray):
         raise wrong(what, rule, "a masked array", "leave out what is masked, or fill it")
     if large := _too_large(values, array):
@@ -268,9 +270,10 @@ def _as_numbers(what: str, values: Any, kind: str | None, *, in_file: bool) -> N
         array = array.astype(TYPES[kind or INTEGERS][0])
     types = "iu" if kind == INTEGERS else "iuf"
     if array.ndim != 1 or array.dtype.kind not in types or array.itemsize > 8:
-        short = not in_file and array.size <= AS_THEY_ARE
+        short = path is None and array.size <= AS_THEY_ARE
         got = values if short else f"{array.dtype} of shape {array.shape}"
-        raise wrong(what, rule, got, _cure(array, kind))
+        cure = cure_of_values(asked, values, array, path, floats=kind == FLOATS)
+        raise wrong(what, rule, got, cure)
     # other types need no check, which would read the whole file each time it is opened
     if array.dtype.newbyteorder("=") == np.uint64 and (most := int(array.max(initial=0))) >= 2**63:
         raise wrong(what, rule, most, _smaller(kind))
@@ -316,18 +319,6 @@ def _too_large(values: Any, row: NDArray[Any]) -> list[int]:
     if row.dtype.kind == "f" and isinstance(values, list | tuple):
         return [each for each in values if isinstance(each, int) and abs(each) > EXACT]
     return []
-
-
-def _cure(row: NDArray[Any], kind: str | None) -> str:
-    """Return what to do about values of a wrong type or shape."""
-    if kind == FLOATS:
-        mask = "pass numbers, or keep the samples of a mask with indexplan.Subset"
-        return mask if row.dtype == np.bool_ else FLAT
-    if row.dtype.kind == "U":  # names of classes, or of groups
-        return "number the names: numpy.unique(names, return_inverse=True)[1]"
-    if row.ndim == 1 and row.dtype.kind in "fb" and row.itemsize <= 8:  # instead of integers
-        return "pass integers, such as an int64 array"
-    return FLAT
 
 
 def _are_floats(row: NDArray[Any]) -> bool:

@@ -79,7 +79,9 @@ class Grouped(Strata):
     algorithm = "grouped-v1"
 
     def __post_init__(self) -> None:
-        cure = "number the groups 0, 1, 2, ..., such as by np.unique(groups, return_inverse=True)"
+        cure = (
+            "number the groups 0, 1, 2, ..., such as by np.unique(groups, return_inverse=True)[1]"
+        )
         groups = integers_of("group", self.groups, 0, MOST_STRATA - 1, cure)
         object.__setattr__(self, "groups", groups)
         sizes = _sizes(self.batch_size, self._present.tolist(), groups)

@@ -93,7 +93,7 @@ class TokenBudget(Buckets):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengths", lengths_of(self.lengths))
-        cure = "pass how many tokens a bin may have"
+        cure = "pass how many tokens a bin may have, counted as the lengths are"
         tokens = integer("max_tokens", self.max_tokens, 1, 2**63, cure)
         cure = "raise it, or cut or leave out longer samples"
         check_longest("max_tokens", tokens, self.lengths, cure)

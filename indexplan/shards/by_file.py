@@ -16,6 +16,10 @@ from indexplan.shards.place import Place
 DIGEST = 32  # hexadecimal digits of a file's digest
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
 HEAD = 2**12  # bytes that are read at once where a header may be
+RAW = (
+    "of raw tokens, as Dolma and OLMo write them, pass len(numpy.memmap(path, dtype, 'r')) to "
+    "TokenWindows; else restore the file"
+)
 PARSED_AGAIN = 20  # times that a header is parsed again where threads met in the parser
 
 
@@ -36,9 +40,10 @@ class File(NamedTuple):
             raise self.wrong("whole", got)
         return data
 
-    def wrong(self, rule: str, got: str) -> PlanFileError:
+    def wrong(
+        self, rule: str, got: str, cure: str = "write it again, or restore it"
+    ) -> PlanFileError:
         """Return the error for a file that is damaged, or of another format."""
-        cure = "write it again, or restore it"
         return PlanFileError(f"{self.place.path}/{self.name}", f"must be {rule}", got, cure)
 
 
@@ -175,6 +180,8 @@ def _at(data: bytes, at: int, kind: str) -> int:
 def read_npy(file: File) -> Read:
     """Read from the header how many rows an array has."""
     data = file.piece(0, min(TAIL, file.num_bytes))
+    if not data.startswith(np.lib.format.MAGIC_PREFIX):
+        raise file.wrong("a .npy file", "one without its header", RAW)
     stream = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(stream)

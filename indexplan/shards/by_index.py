@@ -54,12 +54,17 @@ def _index_error(place: Place, name: str, rule: str, got: object) -> PlanFileErr
     )
 
 
-def read_object(place: Place, name: str) -> dict[str, Any]:
-    """Return the JSON object in a file that another library wrote."""
+def read_json(place: Place, name: str) -> Any:
+    """Return the JSON in a file that another library wrote."""
     try:
-        data = json.loads(place.read(name))
+        return json.loads(place.read(name))
     except (ValueError, RecursionError) as error:
         raise _index_error(place, name, "be JSON", str(error)) from None
+
+
+def read_object(place: Place, name: str) -> dict[str, Any]:
+    """Return the JSON object in a file that another library wrote."""
+    data = read_json(place, name)
     if not isinstance(data, dict):
         raise _index_error(place, name, "be a JSON object", data)
     return data

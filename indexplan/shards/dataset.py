@@ -109,7 +109,9 @@ class Dataset:
             got = f"{error.strerror!r} at {error.filename or path}"
             cure = cure_of(error, "check the path and its permissions")
             raise IndexPlanError("dataset", "must be readable", got, cure) from error
-        raise wrong("dataset", "a folder or a .npy file", str(path), "check the path")
+        raise wrong(
+            "dataset", "a folder or a .npy file", str(path), "check the path, or pass the folder"
+        )
 
     @classmethod
     def _scan_folder(cls, root: Path, pattern: str) -> Dataset:
@@ -149,7 +151,7 @@ class Dataset:
                 raise
             except Exception as error:  # NumPy evaluates headers as Python, which raises anything
                 got = str(error).partition("\n")[0]
-                cure = "write it with numpy.save"
+                cure = "if it holds raw numbers, pass its folder; else write it with numpy.save"
                 raise IndexPlanError(file, "must be a .npy file", f"{got!r}", cure) from None
             size = os.fstat(stream.fileno()).st_size
         if not shape or not shape[0]:

@@ -7,14 +7,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
+from typing import Any
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import check_callable, did_you_mean, integer, wrong
+from indexplan.errors import IndexPlanError, check_callable, did_you_mean, integer, wrong
 from indexplan.shards.by_file import FORMATS, SUFFIXES, File, Read, digest_of
-from indexplan.shards.by_index import INDEXES, Listed, read_object
-from indexplan.shards.place import Found, Place, place_of, within
+from indexplan.shards.by_index import INDEXES, Listed, read_json
+from indexplan.shards.place import Found, Local, Place, place_of, within
 from indexplan.shards.shards import FORMAT, Shards
 
+COUNTS = "pass ShardShuffle a list of how many samples each shard holds"
 NUM_THREADS = 16  # more than there are cores, as they wait for a disk or a store
 
 
@@ -79,7 +81,8 @@ def shard_sizes(
     True
     """
     if kind is not None and not (isinstance(kind, str) and kind in FORMATS):
-        cure = did_you_mean(kind, FORMATS) + "leave it out if the files' names tell it"
+        cure = f"{did_you_mean(kind, FORMATS)}leave it out if the files' names tell it; else "
+        cure += COUNTS
         raise wrong("kind", f"one of {', '.join(FORMATS)}", kind, cure)
     num_threads = integer("num_threads", num_threads, 1, 2**10, f"leave it out for {NUM_THREADS}")
     check_callable("progress", progress)
@@ -88,7 +91,10 @@ def shard_sizes(
         return found
     if not found:
         rule = "that of shards"
-        cure = "check the path, write a glob as 'data/**/*.parquet', or pass the index of tars"
+        cure = (
+            "check the path, write a glob as 'data/**/*.parquet', or pass the index of tars; else "
+        )
+        cure += COUNTS
         raise wrong("path", rule, os.fspath(path), cure)
     return _read(found, kind or _kind_of(found), whole_files, num_threads, progress)
 
@@ -128,15 +134,33 @@ def _indexed(place: Place, name: str, count: bool) -> Shards | list[File]:
     for kind, index in INDEXES.items():
         if not index.field and name in index.names:
             return _listed(kind, place, index.read(place, name, count))
-    fields = read_object(place, name)
+    fields = read_json(place, name)
+    if not isinstance(fields, dict):
+        raise _no_index(place, name, fields)
     if fields.get("format") == FORMAT:
         return Shards.from_dict(fields, place.path)
     for kind, index in INDEXES.items():
         if index.field and index.field in fields:
             return _listed(kind, place, index.read(place, name, count))
+    raise _no_index(place, name, fields)
+
+
+def _no_index(place: Place, name: str, found: Any) -> IndexPlanError:
+    """Return the error for JSON of another kind, such as counts by name or one shard's own."""
     known = ", ".join(index.words for index in INDEXES.values())
     rule = f"the index of shards ({known}), or what Shards.to_json returned"
-    raise wrong(f"{place.path}/{name}", rule, sorted(fields), "pass the index, or the shards")
+    numbers, read = found, f"json.loads(Path({f'{place.path}/{name}'!r}).read_text())"
+    if isinstance(found, dict):
+        numbers, read = list(found.values()), f"list({read}.values())"
+    counts = (
+        isinstance(numbers, list)
+        and numbers
+        and all(type(each) is int and each >= 0 for each in numbers)
+    )
+    cure = f"if it counts the samples of each shard, pass ShardShuffle({read})"
+    got = sorted(found) if isinstance(found, dict) else found
+    followed = counts and isinstance(place, Local)
+    return wrong(f"{place.path}/{name}", rule, got, cure if followed else COUNTS)
 
 
 def _listed(kind: str, place: Place, found: Listed | list[File]) -> Shards | list[File]:
@@ -165,7 +189,10 @@ def _kind_of(files: Sequence[File]) -> str:
         kinds.setdefault(SUFFIXES.get(PurePosixPath(file.name).suffix), file.name)
     if None in kinds:
         rule = f"one that ends in {', '.join(SUFFIXES)}"
-        cure = "pass kind=..., pass the index of tars, or write a glob that leaves this file out"
+        cure = (
+            "pass kind=... for one of these formats, or the index of tars; else leave it out, or "
+        )
+        cure += COUNTS
         raise wrong("the name of a shard", rule, kinds[None], cure)
     if len(kinds) > 1:
         cure = "write a glob that matches the files of one format"
