@@ -27,6 +27,7 @@ QUESTIONS = {
     "at": "the plan that read step WHAT, and its epoch and step there",
     "reads": "the steps and ranks that read sample WHAT",
     "account": "how much of each epoch was read, and what became of the rest",
+    "draws": "how much of each class or source was read, and how many epochs that is",
     "diff": "the first step at which this run and that of ledger WHAT differ",
 }
 WITH = {  # the question that each of the other options belongs to
@@ -168,6 +169,11 @@ def _account(options: Any) -> int:
     return OK
 
 
+def _draws(options: Any) -> int:
+    emit(options, ip.draws(_nothing(options)))
+    return OK
+
+
 def _diff(options: Any) -> int:
     other = _what(options, "another ledger")
     emit(options, ip.diff(open_ledger(options.ledger), open_ledger(other)))
@@ -180,5 +186,6 @@ ANSWERS: dict[str, Callable[[Any], int]] = {
     "at": _at,
     "reads": _reads,
     "account": _account,
+    "draws": _draws,
     "diff": _diff,
 }

@@ -18,7 +18,6 @@ from indexplan.cli import (
     build,
     completion,
     diff,
-    draws,
     explain,
     export,
     finish,
@@ -42,7 +41,7 @@ from indexplan.errors import IndexPlanError, PlanFileError
 
 GROUPS = {
     "plan a run": (build, finish, orders, bench),
-    "look at a plan or a run": (show, locate, explain, diff, draws, plot, ledger, replay),
+    "look at a plan or a run": (show, locate, explain, diff, plot, ledger, replay),
     "check and export files": (verify, export),
     "look at data in shards": (shards, traffic),
     "set up a machine and a shell": (warm_up,),  # and what has to know all verbs

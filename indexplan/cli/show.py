@@ -16,7 +16,7 @@ from indexplan.cli.common import (
     number,
     open_plan,
 )
-from indexplan.errors import IndexPlanError, counted
+from indexplan.errors import IndexPlanError, counted, wrong
 from indexplan.partition.account import between
 from indexplan.reports.show import show_batch, show_plan, show_step
 
@@ -31,16 +31,30 @@ def add(verbs: Any) -> None:
         examples=(
             "indexplan show run.plan",
             "indexplan show run.plan --epoch 0 --step 17 --rank 2",
+            "indexplan show mixed.plan --stop 10_000_000 --most-epochs 4",
         ),
     )
     add_plan_or_spec(show)
     add_columns(show)
     for name in ("epoch", "sub-epoch", "step", "rank"):
         show.add_argument(f"--{name}", type=number, metavar="N", help=f"print this {name} only")
+    words = "count what is read of each class or source from this unit of the run on"
+    show.add_argument("--start", type=number, metavar="N", help=words)
+    show.add_argument("--stop", type=number, metavar="N", help="count it up to this unit")
+    words = "name the sources of which more epochs are read than this"
+    show.add_argument("--most-epochs", type=_epochs, metavar="N", help=words)
     add_dataset(
         show, "print the names of a batch's files, and check that the dataset hasn't changed"
     )
     add_world_size(show)
+
+
+def _epochs(text: str) -> float:
+    """Read a number of epochs."""
+    try:
+        return float(text)
+    except ValueError:  # the parser says which option it is of, and what to do
+        raise wrong("a number", "a number of epochs, such as 4 or 1.5", text, "") from None
 
 
 def run(options: Any) -> int:
@@ -58,13 +72,21 @@ def run(options: Any) -> int:
             cure = f"give {how_many}, or leave {option} out"
             raise IndexPlanError(option, f"needs {needed}", None, cure)
     epoch, sub_epoch, step, rank = options.epoch, options.sub_epoch, options.step, options.rank
+    counting = {name: getattr(options, name) for name in ("start", "stop", "most_epochs")}
+    for name, value in counting.items():
+        other = "step" if step is not None else "epoch"
+        if value is not None and (other == "step" or (epoch is not None and name != "most_epochs")):
+            option = f"--{name.replace('_', '-')}"
+            cure = "leave one of them out"
+            raise IndexPlanError(option, f"must go without --{other}", None, cure)
     if rank is not None:
         where = {"epoch": epoch, "sub_epoch": sub_epoch, "step": step, "rank": rank}
         shown = show_batch(plan, where, dataset)
     elif step is not None:
         shown = show_step(plan, epoch, sub_epoch, step)
     else:
-        shown = show_plan(plan, manifest, epoch, sub_epoch, options.plan, options.columns)
+        given = options.plan, options.columns, counting
+        shown = show_plan(plan, manifest, epoch, sub_epoch, *given)
     if manifest is not None and epoch is not None and epoch not in manifest.build.epochs:
         stored = manifest.build.epochs
         there = f"{counted(len(stored), 'epoch')}, {between(min(stored), max(stored))}"

@@ -18,6 +18,7 @@ from indexplan.files.mapped import Chunks, manifest_status
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.columns import Column
+from indexplan.orders.groups import Place
 from indexplan.orders.registry import order_from_dict
 from indexplan.orders.runs import expand
 from indexplan.orders.traits import Traits
@@ -189,6 +190,20 @@ class Stored(Order):
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
         """Return the share of each group at which the order that is stored aims."""
         return self.source.aim(epoch, start, stop)
+
+    @property
+    def _counts_groups(self) -> bool:
+        source, _ = self.known
+        return source is not None and source._counts_groups  # noqa: SLF001 (of an order too)
+
+    @property
+    def _group_sizes(self) -> Int64 | None:
+        return self.source._group_sizes  # noqa: SLF001
+
+    def _read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+        if self._counts_groups:
+            return self.source._read_between(start, stop)  # noqa: SLF001
+        return super()._read_between(start, stop)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dict form of the order that is stored."""

@@ -11,6 +11,7 @@ import numpy as np
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
+from indexplan.orders.groups import Place
 from indexplan.orders.layers import Layer, Run
 from indexplan.orders.registry import register
 from indexplan.orders.runs import expand
@@ -120,6 +121,15 @@ class Epochs(Layer):
         begin = self._begin(epoch)
         few(epochs_of(self.order, start + begin, stop + begin))  # else there are too many runs
         return super().aim(epoch, start, stop)
+
+    @property
+    def _counts_groups(self) -> bool:
+        return self.order._counts_groups  # noqa: SLF001 (of an order too)
+
+    def _read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+        if self._counts_groups:
+            return self.order._read_between(self.reach(*start), self.reach(*stop))  # noqa: SLF001
+        return super()._read_between(start, stop)
 
     def inside(self, epoch: int, starts: Int64, stops: Int64) -> Iterator[Run]:
         """Yield the runs in the order inside, one epoch of it after another."""

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
+Place = tuple[int, int]  # an epoch, and a position in it
+
+BLOCK, BINS = 2**20, 2**12  # units drawn at a time; fewer if they are bins, of many samples each
 
 
 class HasGroups:
@@ -25,6 +28,9 @@ class HasGroups:
     num_samples: int
 
     if TYPE_CHECKING:  # what an order has besides
+
+        @property
+        def deals_bins(self) -> bool: ...
 
         def num_units(self, epoch: int) -> int: ...
 
@@ -73,6 +79,35 @@ class HasGroups:
         filled = units.sizes > 0
         groups[filled] = self.group(units.samples[offsets[:-1][filled]])
         return groups
+
+    @property
+    def _counts_groups(self) -> bool:
+        """Whether `_read_between` draws nothing, so that it costs the same for any interval."""
+        return False
+
+    @property
+    def _group_sizes(self) -> Int64 | None:
+        """How many of what `shares_of` counts an epoch of each group has; None if unknown."""
+        return None
+
+    def _read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+        """Return how much of each group is read between two places, and how much its share is.
+
+        int64 and float64, shape (groups,). The places are valid, the second not before the first.
+        An order that can count its groups without drawing them overrides this and `_counts_groups`.
+        """
+        num = len(self.group_names)
+        read, wanted = np.zeros(num, np.int64), np.zeros(num)
+        block = BINS if self.deals_bins else BLOCK
+        for epoch in range(start[0], stop[0] + 1):
+            low = start[1] if epoch == start[0] else 0
+            high = stop[1] if epoch == stop[0] else self.num_units(epoch)
+            for begin in range(low, high, block):
+                until = min(begin + block, high)
+                groups = self._groups_read(epoch, begin, until)
+                read += np.bincount(groups[groups >= 0], minlength=num)
+                wanted += self.aim(epoch, begin, until) * len(groups)
+        return read, wanted
 
     @property
     def _no_groups(self) -> IndexPlanError:

@@ -12,6 +12,7 @@ from indexplan.orders.arguments import check_saved
 from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.columns import Column
 from indexplan.orders.fields import field_names
+from indexplan.orders.groups import Place
 from indexplan.orders.grown import num_sources
 from indexplan.orders.nesting import nest
 from indexplan.orders.traits import Traits
@@ -215,6 +216,20 @@ class Layer(Order):
     def shares_of(self) -> str:
         """The inner order's `shares_of`."""
         return self.order.shares_of
+
+    @property
+    def _counts_groups(self) -> bool:
+        same = not (self._moves or self._renames)
+        return same and self.order._counts_groups  # noqa: SLF001 (of an order too)
+
+    @property
+    def _group_sizes(self) -> Int64 | None:
+        return None if self._renames else self.order._group_sizes  # noqa: SLF001
+
+    def _read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+        if self._counts_groups:
+            return self.order._read_between(start, stop)  # noqa: SLF001 (of an order too)
+        return super()._read_between(start, stop)
 
     @property
     def shard_sizes(self) -> Column | None:

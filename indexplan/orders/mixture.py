@@ -18,6 +18,7 @@ from indexplan.orders.arguments import NUM_SAMPLES_STOP, check_indices, check_sa
 from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.fields import as_json, different_fields
+from indexplan.orders.groups import Place
 from indexplan.orders.grown import Former, num_sources
 from indexplan.orders.mixed_bins import Sorted
 from indexplan.orders.nesting import nest
@@ -342,11 +343,22 @@ class Mixture(Order):
         """Return the source of each sample."""
         return np.searchsorted(self._begins, indices, "right") - 1
 
-    def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
-        if self.deals_bins:  # one that is empty belongs to no source
-            return super()._groups_read(epoch, start, stop)
-        starts, stops = np.array([start]), np.array([stop])
-        return self._phases.deal(self._begin(epoch), starts, stops)[0].astype(np.int64)
+    @property
+    def _counts_groups(self) -> bool:
+        return True
+
+    @property
+    def _group_sizes(self) -> Int64:
+        return self._sizes
+
+    def _read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+        low, high = (self._place(*each) for each in (start, stop))
+        shares = self._phases.shares(low, high) if high > low else np.zeros(len(self.names))
+        return self._phases.count(high) - self._phases.count(low), shares * (high - low)
+
+    def _place(self, epoch: int, position: int) -> int:
+        """Return the unit of the run at a position of an epoch, which may be its end."""
+        return (self._begin(epoch) if position else epoch * self.epoch_size) + position
 
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
         """Return the share of each source that the weights of these units ask for."""

@@ -153,7 +153,7 @@ class Layout:
             cure = "use one of these, or plan.cursor(epoch, step=...), which counts steps"
             raise wrong("remainder", rule, partition.remainder, cure)
         self.check_sized()
-        return self.resume_from(*self._unit_at(place))
+        return self.resume_from(*self.unit_at(place))
 
     def resume_from(self, epoch: int, position: int) -> Resume:
         """Return where a run stands that has read all units before a position of an epoch."""
@@ -165,7 +165,7 @@ class Layout:
         """Return the epoch and position of a stream place that a phase starts at."""
         return self.partition.holding(self.order.num_units(0), place)
 
-    def _unit_at(self, place: int) -> tuple[int, int]:
+    def unit_at(self, place: int, what: str = "place") -> tuple[int, int]:
         """Return the epoch and the position in it of a stream place, or raise `IndexPlanError`."""
         first, begin = self.partition.resume[::3] if self.partition.resume else (0, 0)
         cure = "pass the number of units that the run has read"
@@ -173,17 +173,17 @@ class Layout:
             partition, num_units = self.partition, self.order.num_units(0)
             start = partition.before(num_units, first) + begin
             stop = partition.before(num_units, EPOCH_STOP)
-            return partition.holding(num_units, integer("place", place, start, stop, cure))
-        left = place = integer("place", place, 0, PLACE_STOP, cure)
+            return partition.holding(num_units, integer(what, place, start, stop, cure))
+        left = place = integer(what, place, 0, PLACE_STOP, cure)
         for epoch in range(MOST_EPOCHS):
             if left < (num_units := self.order.num_units(epoch)):
                 if (epoch, left) < (first, begin):
                     rule = f"at or past position {begin} of epoch {first}, where the plan starts"
-                    raise wrong("place", rule, f"position {left} of epoch {epoch}", cure)
+                    raise wrong(what, rule, f"position {left} of epoch {epoch}", cure)
                 return epoch, left
             left -= num_units
         rule = f"in the first {MOST_EPOCHS} epochs, as their numbers of units differ"
-        raise wrong("place", rule, place, "use plan.cursor(epoch, step=...)")
+        raise wrong(what, rule, place, "use plan.cursor(epoch, step=...)")
 
     def step(self, steps: Steps, step: int) -> int:
         """Return `step`, or raise `IndexPlanError` unless it is an unfinished step."""

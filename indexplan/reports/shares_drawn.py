@@ -1,82 +1,97 @@
-"""How often the steps of a plan draw each class or source, compared with the shares aimed at."""
+"""How much of each class or source a run reads, compared with the shares that were asked for."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from indexplan.answers import Answer, table
-from indexplan.errors import Cure, counted, wrong
+from indexplan.errors import Cure, counted, integer, wrong
+from indexplan.ledger.history import resumed
+from indexplan.ledger.ledger import Ledger
 from indexplan.orders.base import Float64, Int64, Order
-from indexplan.partition.steps import Steps
+from indexplan.orders.groups import BINS, Place
+from indexplan.plan.cursor import Cursor
 from indexplan.plan.plan import Plan, check_plan, layout_of
-from indexplan.seeds import check_epoch
+from indexplan.seeds import EPOCH_STOP
 
-POINTS = 128  # most steps at which counts are taken
-NUMBERS = 2**22  # most counts, of all groups at all of these steps
-MOST = 2**25  # about how many samples are drawn, in some seconds: the first steps of a longer epoch
-BLOCK, BINS = 2**20, 2**12  # units at a time; fewer if they are bins, which hold many samples
-SUB_EPOCHS = 2**16
+MOST = 2**25  # about how many samples are drawn, in some seconds: the first ones of a longer read
 ROWS = 24  # groups that the text lists: half of them those drawn most, half those drawn least
+POINTS = 128  # most places of an epoch at which a picture shows counts
+NUMBERS = 2**22  # most counts, of all groups at all of these
+PARTS = 2**16  # most epochs or sub-epochs that are counted one by one
+LAST = (EPOCH_STOP, 0)  # the place after all others
+PAST = "name a place that this plan, or this run, reads"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Draws(Answer):
-    """How many samples of each group the steps of an epoch draw, and how many they should.
+    """How much of each group a run reads between two places, and how much it should.
 
-    `draws` returns it. It counts units instead for a mixture of bins, where each bin comes from a
-    single source, and for other orders whose shares count units.
+    `draws` returns it. It counts units instead of samples for a mixture of bins, where each bin
+    comes from a single source, and for other orders whose shares count units.
 
     Parameters
     ----------
-    epoch : int
-    num_steps, num_looked_at : int
-        Steps that are left in the epoch, and how many of them, from the first on, were drawn.
+    start, stop : (int, int)
+        The places between which reads are counted: an epoch, and a position in it.
+    num_units, num_looked_at : int
+        Units that are read between them, and how many of these, from the first on, were counted:
+        all of a mixture's, about the first 2**25 samples of other orders.
     counted : {"samples", "units"}
         What is counted: the order's `shares_of`.
     names : tuple of str
         The order's groups: the sources of a mixture, or the classes.
-    stops : numpy.ndarray
-        int64, shape (points,): how many of the steps each point comes after.
-    counts : numpy.ndarray
-        int64, shape (points, groups): what all ranks had drawn of each group by then, without
-        padding.
+    drawn : numpy.ndarray
+        int64, shape (groups,): what all ranks read of each group, without padding.
     aimed : numpy.ndarray
-        float64, the same shape: what they should have drawn according to the shares.
+        float64, shape (groups,): what they should have read according to the shares.
+    sizes : numpy.ndarray or None
+        int64, shape (groups,): how many of what is counted an epoch of each source has; None for
+        an order other than a mixture.
+    most_epochs : float or None
+        The number of epochs past which sources are named in `over`.
 
     Examples
     --------
     >>> import indexplan as ip
-    >>> labels = [0, 0, 0, 0, 1, 1]
-    >>> plan = ip.Plan(ip.ClassBalanced(labels), world_size=1, batch_size=2)
-    >>> print(ip.draws(plan))
-    epoch 0, 3 steps: 6 samples drawn
-    group         drawn     share   aimed at   most apart
-    0                 3    50.00%     50.00%          0.0
-    1                 3    50.00%     50.00%          0.0
+    >>> sources = {"web": ip.Shuffle(700, seed=1), "code": ip.Shuffle(20, seed=2)}
+    >>> plan = ip.Plan(ip.Mixture(sources, {"web": 7, "code": 1}), batch_size=32)
+    >>> print(ip.draws(plan, stop=1600, most_epochs=4))
+    from the start to epoch 2, position 160: 1,600 samples read
+    group      samples        got     wanted  epochs
+    web          1,400     87.50%     87.50%    2.00
+    code           200     12.50%     12.50%   10.00
+    more than 4 epochs: code
     """
 
-    epoch: int
-    num_steps: int
+    start: Place
+    stop: Place
+    num_units: int
     num_looked_at: int
     counted: str
     names: tuple[str, ...]
-    stops: Int64
-    counts: Int64
+    drawn: Int64
     aimed: Float64
+    sizes: Int64 | None
+    most_epochs: float | None
 
     @property
-    def drawn(self) -> Int64:
-        """What was drawn of each group in total; int64, shape (groups,)."""
-        return self.counts[-1] if len(self.counts) else np.zeros(len(self.names), np.int64)
+    def epochs(self) -> Float64 | None:
+        """How many epochs are read of each source; float64, shape (groups,), or None."""
+        return None if self.sizes is None else self.drawn / self.sizes
 
     @property
-    def most_apart(self) -> Float64:
-        """The largest difference, over all points, between each group's count and its aim."""
-        apart: Float64 = np.abs(self.counts - self.aimed).max(axis=0, initial=0.0)
-        return apart
+    def over(self) -> tuple[str, ...]:
+        """The sources of which more than `most_epochs` are read; none if that is None."""
+        if self.epochs is None or self.most_epochs is None:
+            return ()
+        many = np.flatnonzero(self.epochs > self.most_epochs).tolist()
+        return tuple(self.names[group] for group in many)
 
     @property
     def noun(self) -> str:
@@ -84,55 +99,100 @@ class Draws(Answer):
         return "bins" if self.counted == "units" else "samples"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts as JSON types, with arrays as lists."""
-        arrays = {name: getattr(self, name).tolist() for name in ("stops", "counts", "aimed")}
-        names = ("epoch", "num_steps", "num_looked_at", "counted")
-        plain = {name: getattr(self, name) for name in names}
-        return {**plain, "names": list(self.names), **arrays}
+        """Return the counts as JSON types, with an object for each group."""
+        names = ("num_units", "num_looked_at", "counted", "most_epochs")
+        columns = {
+            "name": self.names,
+            self.counted: self.drawn.tolist(),
+            "got": (self.drawn / max(self.drawn.sum(), 1)).tolist(),
+            "wanted": (self.aimed / (self.aimed.sum() or 1)).tolist(),
+        }
+        if self.sizes is not None:
+            columns |= {"size": self.sizes.tolist(), "epochs": (self.drawn / self.sizes).tolist()}
+        rows = zip(*columns.values(), strict=True)
+        return {
+            "start": list(self.start),
+            "stop": list(self.stop),
+            **{name: getattr(self, name) for name in names},
+            "groups": [dict(zip(columns, row, strict=True)) for row in rows],
+            "over": list(self.over),
+        }
 
     def __str__(self) -> str:
-        drawn, total = self.drawn, int(self.drawn.sum())
-        shares = self.aimed[-1] / max(self.aimed[-1].sum(), 1) if len(self.aimed) else drawn * 0.0
-        steps = counted(self.num_steps, "step")
-        if self.num_looked_at < self.num_steps:
-            steps = f"the first {self.num_looked_at:,} of {steps}"
-        lines = [f"epoch {self.epoch}, {steps}: {counted(total, self.noun[:-1])} drawn"]
-        shown, left_out = _rows(drawn)
-        rows = [("group", "drawn", "share", "aimed at", "most apart")]
-        apart = self.most_apart
+        total = int(self.drawn.sum())
+        got, wanted = self.drawn / max(total, 1), self.aimed / (self.aimed.sum() or 1)
+        shown, left_out = _rows(self.drawn)
+        digits = _digits([*got[shown].tolist(), *wanted[shown].tolist()])
+        rows = [["group", self.noun, "got", "wanted"] + ["epochs"] * (self.epochs is not None)]
         for group in shown:
-            share, aim = drawn[group] / max(total, 1), float(shares[group])
-            cells = f"{drawn[group]:,}", f"{share:.2%}", f"{aim:.2%}", f"{apart[group]:,.1f}"
-            rows.append((self.names[group], *cells))
-        shown_rows = table(rows, least=(5, 13, 9, 10, 12))
+            shares = (f"{each[group]:.{digits}%}" for each in (got, wanted))
+            rows.append([self.names[group], f"{self.drawn[group]:,}", *shares])
+            if self.epochs is not None:
+                rows[-1].append(f"{self.epochs[group]:,.2f}")
+        lines = table(rows, least=(5, 12, 10, 10, 7)[: len(rows[0])])
         if left_out:  # after the heading and one half of the groups
-            place = 1 + len(shown) // 2
-            shown_rows.insert(place, f"... {left_out:,} more between these")
-        return "\n".join([*lines, *shown_rows])
+            lines.insert(1 + len(shown) // 2, f"... {left_out:,} more between these")
+        if self.most_epochs is not None and self.sizes is not None:
+            lines.append(f"more than {self.most_epochs:g} epochs: {', '.join(self.over) or 'none'}")
+        return "\n".join([f"{self._where}: {counted(total, self.noun[:-1])} read", *lines])
+
+    @property
+    def _where(self) -> str:
+        """Return which reads were counted, in words."""
+        (epoch, position), (end, until) = self.start, self.stop
+        words = f"epoch {epoch}"
+        if position or (end, until) != (epoch + 1, 0):
+            start = f"epoch {epoch}, position {position:,}" if position or epoch else "the start"
+            words = f"from {start} to epoch {end}, position {until:,}"
+        if self.num_looked_at < self.num_units:
+            some = f"{self.num_looked_at:,} of {counted(self.num_units, 'unit')}"
+            words += f", the first {some}"
+        return words
 
 
-def draws(plan: Plan, epoch: int | None = None) -> Draws:
-    """Count how many samples of each class or source the steps of an epoch draw, against the aim.
+def draws(
+    plan: Plan | Ledger,
+    epoch: int | None = None,
+    *,
+    start: Cursor | int | None = None,
+    stop: Cursor | int | None = None,
+    most_epochs: float | None = None,
+) -> Draws:
+    """Count how much of each class or source is read between two places, against the shares.
 
-    To check the weights of a mixture or of classes. If the epoch has more than about 2**25 samples,
-    only its first steps are drawn; if a single step has more, only a part of it.
+    To check the weights of a mixture or of classes: how often each was read, how often it should
+    be, and how many epochs of it that is. It counts what all steps read, without padding and
+    without the units that "drop" leaves out.
+
+    A mixture is counted by a formula, which draws nothing, so a place may be as far as a run can
+    get; under "drop" each epoch is counted by itself. Of other orders about the first 2**25
+    samples are drawn.
 
     A mixture's weights count units. So if its sources have bins, bins are counted, not the samples
     in them; the shares of samples differ where bins differ in size.
 
     Parameters
     ----------
-    plan : Plan
-        Its order must have groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, `Grouped`, or a
-        layer around one.
+    plan : Plan or Ledger
+        A plan whose order has groups: a `Mixture`, `ClassBalanced`, `ClassBatches`, `Grouped`, or a
+        layer around one. Or the ledger of a run of such plans: then all that has been read is
+        counted, through resumes and changes of plan.
     epoch : int, optional
-        By default the first epoch of the plan.
+        Count what is read of this epoch.
+    start, stop : Cursor or int, optional
+        Count from the one place to the other: a cursor, or the unit of the run, counted over all
+        epochs. By default from where the plan starts, and to the end of the epoch of `start`; of a
+        ledger, all.
+    most_epochs : number, optional
+        Name the sources of which more epochs than this are read.
 
     Raises
     ------
     IndexPlanError
-        If the order has no groups, the epoch is out of range, or more than 2**16 sub-epochs of it
-        are left.
+        If the order has no groups, a place is out of range or before the start of the plan, `epoch`
+        is given together with a place, `most_epochs` is no number of at least 0, or more than 2**16
+        epochs or sub-epochs would have to be counted one by one. Under "drop", if the steps depend
+        on a world_size that is open.
 
     Examples
     --------
@@ -142,70 +202,225 @@ def draws(plan: Plan, epoch: int | None = None) -> Draws:
     >>> dict(zip(counted.names, counted.drawn.tolist()))
     {'3': 2, '5': 2}
     """
-    check_plan("plan", plan)
-    order = plan.order
+    most = _number_of_epochs(most_epochs)
+    if isinstance(plan, Ledger):
+        reads = list(_reads_of(plan))
+        named, first, last = plan.plan, reads[0].start, reads[-1].stop
+        low, high = _between(named, epoch, start, stop, (first, last), (first, last))
+        reads = [each.clipped(low, high) for each in reads]
+    else:
+        check_plan("plan", plan)
+        named, first = plan, (plan.start.epoch, plan.start.position)
+        low, high = _between(plan, epoch, start, stop, (first, LAST), (first, (first[0] + 1, 0)))
+        reads = list(_reads(plan, low, high))
+    sums = _Sums()
+    for read in reads:
+        if read.start < read.stop:
+            sums.add(read)
+    return sums.draws(named.order, low, high, most)
+
+
+class _Read(NamedTuple):
+    """Everything that an order has between two places was read."""
+
+    order: Order
+    start: Place
+    stop: Place
+
+    def clipped(self, low: Place, high: Place) -> _Read:
+        """Return what was read of it between two places."""
+        return self._replace(start=max(self.start, low), stop=min(self.stop, high))
+
+
+def _reads(plan: Plan, low: Place, high: Place) -> Iterator[_Read]:
+    """Yield what the steps of a plan read between two places: all, except under "drop"."""
+    layout, order = layout_of(plan), plan.order
+    _check_groups(order)
+    one_by_one = layout.partition.policy.leaves
+    num_parts = (high[0] - low[0] + 1) * (plan.sub_epochs if one_by_one else 1)
+    if (one_by_one or not order._counts_groups) and num_parts > PARTS:  # noqa: SLF001 (of an order)
+        rule = f"at most {PARTS} epochs or sub-epochs apart, to be counted one by one"
+        raise wrong("start and stop", rule, num_parts, "count fewer at a time")
+    if not one_by_one:
+        yield _Read(order, low, high)
+        return
+    layout.check_sized()
+    for epoch in range(low[0], high[0] + (high[1] > 0)):
+        for part in range(plan.sub_epochs):
+            if not layout.is_finished(epoch, part):
+                steps = layout.steps_in(epoch, part)
+                read = _Read(order, (epoch, steps.start), (epoch, steps.end))
+                yield read.clipped(low, high)
+
+
+def _reads_of(ledger: Ledger) -> Iterator[_Read]:
+    """Yield what a run has read, from change to change."""
+    history = ledger._history  # noqa: SLF001 (of a ledger, for this)
+    ledger.cursor  # noqa: B018 (raises if it holds no step)
+    for segment in history.live:
+        plan = resumed(history.plans[segment.plan].plan, segment.start)
+        low, high = ((each.epoch, each.position) for each in (segment.start, segment.stop))
+        yield from _reads(plan, low, high)
+
+
+def _between(
+    plan: Plan,
+    epoch: int | None,
+    start: Cursor | int | None,
+    stop: Cursor | int | None,
+    read: tuple[Place, Place],
+    otherwise: tuple[Place, Place],
+) -> tuple[Place, Place]:
+    """Return the places between which a call asks for reads, of all that is or may be read."""
+    first, last = read
+    if epoch is not None:
+        if start is not None or stop is not None:
+            raise wrong("epoch", "left out if start or stop is given", epoch, "leave one out")
+        epoch = integer("epoch", epoch, first[0], max(last[0] + (last[1] > 0), first[0] + 1), PAST)
+        return max(first, (epoch, 0)), min(last, (epoch + 1, 0))
+    low = otherwise[0] if start is None else _place(plan, "start", start)
+    high = otherwise[1] if stop is None else _place(plan, "stop", stop)
+    if stop is None and start is not None:
+        high = max(high, (low[0] + 1, 0)) if last == LAST else high
+    for name, place in (("start", low), ("stop", high)):
+        if not first <= place <= last:
+            ends = f"from epoch {first[0]}, position {first[1]}"
+            ends += "" if last == LAST else f" to epoch {last[0]}, position {last[1]}"
+            raise wrong(name, f"{ends}, as that is what is read", place, PAST)
+    if low > high:
+        raise wrong("stop", f"at or after start, {low}", high, "swap them")
+    return low, high
+
+
+def _place(plan: Plan, name: str, value: Any) -> Place:
+    """Return the epoch and position of a cursor, or of a unit of the run."""
+    layout, order = layout_of(plan), plan.order
+    if isinstance(value, Cursor):
+        epoch, position = value.checked(order, plan.sub_epochs)[::3]
+    else:
+        epoch, position = layout.unit_at(value, name)
+    return (epoch + 1, 0) if position and position == order.num_units(epoch) else (epoch, position)
+
+
+def _check_groups(order: Order) -> None:
+    """Raise `IndexPlanError` unless an order has groups."""
     if not order.group_names:
-        cure: str = Cure(
+        cure = Cure(
             "this plan has no classes or sources to count; plan.account counts its units",
             "this plan has no classes or sources to count; `indexplan show` counts its units",
         )
         raise wrong("an order", "one with groups, such as a Mixture", order.algorithm, cure)
-    epoch = plan.start.epoch if epoch is None else check_epoch(epoch)
-    first = plan.start.sub_epoch if epoch == plan.start.epoch else 0
-    if plan.sub_epochs - first > SUB_EPOCHS:
-        rule, cure = f"at most {SUB_EPOCHS}, to be counted one by one", "use fewer sub_epochs"
-        raise wrong("sub_epochs that are left", rule, plan.sub_epochs - first, cure)
-    parts = [layout_of(plan).steps(epoch, part) for part in range(first, plan.sub_epochs)]
-    return _counted(order, epoch, parts)
 
 
-def _counted(order: Order, epoch: int, parts: list[Steps]) -> Draws:
-    names = order.group_names
-    num_steps = sum(steps.num_steps - steps.first_step for steps in parts)
-    points = max(1, min(POINTS, NUMBERS // len(names)))
-    each = max(1, -(-num_steps // points))  # steps from one point to the next
-    stops, counts, aimed = [], [], []
-    count, aim = np.zeros(len(names), np.int64), np.zeros(len(names))
-    block = BINS if order.deals_bins else BLOCK
-    most = max(1, MOST // _bin_size(order, epoch))
-    done = units = 0
-    for steps in parts:
-        step = steps.first_step
-        while step < steps.num_steps and units < most:
-            stop = min(step + each - done % each, steps.num_steps)
-            low, high = steps.interval(step)[0], steps.interval(stop - 1)[1]
-            if high - low > most - units:  # as many steps as there is room for, or a part of one
-                stop = step + max(1, (most - units) * (stop - step) // (high - low))
-                high = min(steps.interval(stop - 1)[1], low + most)
-            for of_epoch, start, end in steps.positions(low, low + steps.valid(low, high)):
-                for begin in range(start, end, block):
-                    until = min(begin + block, end)
-                    groups = order._groups_read(of_epoch, begin, until)  # noqa: SLF001
-                    count += np.bincount(groups[groups >= 0], minlength=len(names))
-                    aim += order.group_shares(of_epoch, begin, until) * len(groups)
-            done, units, step = done + stop - step, units + high - low, stop
-            if done % each == 0 or done == num_steps or units >= most:
-                stops.append(done)
-                counts.append(count.copy())
-                aimed.append(aim.copy())
-    shape = (len(stops), len(names))
-    return Draws(
-        epoch=epoch,
-        num_steps=num_steps,
-        num_looked_at=done,
-        counted=order.shares_of,
-        names=names,
-        stops=np.array(stops, np.int64),
-        counts=np.array(counts, np.int64).reshape(shape),
-        aimed=np.array(aimed, np.float64).reshape(shape),
-    )
+def _number_of_epochs(most: Any) -> float | None:
+    """Return `most_epochs`, or raise `IndexPlanError` if it is no number of epochs."""
+    if most is None:
+        return None
+    try:
+        right = not isinstance(most, bool | str | bytes) and 0 <= float(most) < math.inf
+    except Exception:  # whatever a user's class raises
+        right = False
+    if not right:
+        cure = "pass a number of epochs, such as 4 or 1.5"
+        raise wrong("most_epochs", "a finite number of at least 0", most, cure)
+    return float(most)
+
+
+class _Sums:
+    """What is read of each group, by name: plans of a run may have had other sources."""
+
+    def __init__(self) -> None:
+        self.drawn: dict[str, int] = {}
+        self.aimed: dict[str, float] = {}
+        self.num_units = self.num_looked_at = 0
+        self.left = 1.0  # of the samples that may be drawn
+
+    def add(self, read: _Read) -> None:
+        """Add what was read, or as much of it as may be drawn."""
+        order, start, stop = read
+        if order._counts_groups:  # noqa: SLF001 (of an order too)
+            units = self._count(order, start, stop)
+            self.num_units, self.num_looked_at = self.num_units + units, self.num_looked_at + units
+            return
+        for epoch in range(start[0], stop[0] + (stop[1] > 0)):
+            low = start[1] if epoch == start[0] else 0
+            high = stop[1] if epoch == stop[0] else order.num_units(epoch)
+            most = max(1, MOST // _bin_size(order, epoch))
+            some = min(high - low, int(most * self.left))
+            if some > 0:
+                self._count(order, (epoch, low), (epoch, low + some))
+            self.left -= some / most
+            self.num_units, self.num_looked_at = (
+                self.num_units + high - low,
+                self.num_looked_at + max(0, some),
+            )
+
+    def _count(self, order: Order, start: Place, stop: Place) -> int:
+        drawn, aimed = order._read_between(start, stop)  # noqa: SLF001 (of an order too)
+        for name, count, share in zip(
+            order.group_names, drawn.tolist(), aimed.tolist(), strict=True
+        ):
+            self.drawn[name] = self.drawn.get(name, 0) + count
+            self.aimed[name] = self.aimed.get(name, 0.0) + share
+        return int(drawn.sum())
+
+    def draws(self, order: Order, start: Place, stop: Place, most_epochs: float | None) -> Draws:
+        """Return the sums, for the groups of the newest order and any others."""
+        names = tuple(dict.fromkeys((*order.group_names, *self.drawn)))
+        sizes = order._group_sizes  # noqa: SLF001 (of an order too)
+        return Draws(
+            start=start,
+            stop=stop,
+            num_units=self.num_units,
+            num_looked_at=self.num_looked_at,
+            counted=order.shares_of,
+            names=names,
+            drawn=np.array([self.drawn.get(name, 0) for name in names], np.int64),
+            aimed=np.array([self.aimed.get(name, 0.0) for name in names], np.float64),
+            sizes=sizes if sizes is not None and len(sizes) == len(names) else None,
+            most_epochs=most_epochs,
+        )
+
+
+class Course(NamedTuple):
+    """How the counts of an epoch rise: `at` some numbers of units that have been read of it."""
+
+    at: Int64  # (points,)
+    drawn: Int64  # (points, groups), what was read of each group by then
+    aimed: Float64  # (points, groups), what should have been
+    total: Draws  # at the end
+
+
+def course_of(plan: Plan, epoch: int | None) -> Course:
+    """Return how the counts of an epoch rise, from its first unit to its last."""
+    total = draws(plan, epoch)
+    order, num = plan.order, len(total.names)
+    points = max(1, min(POINTS, NUMBERS // num))
+    step = max(layout_of(plan).partition.sizes, default=1)
+    each = max(1, -(-total.num_looked_at // (points * step))) * step  # units between two points
+    at, drawn, aimed = [], [], []
+    count, aim, done = np.zeros(num, np.int64), np.zeros(num), 0
+    for _, (number, start), stop in _reads(plan, total.start, total.stop):
+        begin, end = start, stop[1] if stop[0] == number else order.num_units(number)
+        while begin < end and done < total.num_looked_at:
+            until = min(end, begin + each - done % each, begin + total.num_looked_at - done)
+            some = order._read_between((number, begin), (number, until))  # noqa: SLF001
+            count, aim, done = count + some[0], aim + some[1], done + until - begin
+            if done % each == 0 or done == total.num_looked_at:
+                at.append(done)
+                drawn.append(count)
+                aimed.append(aim)
+            begin = until
+    shape = (len(at), num)
+    counts = np.array(drawn, np.int64).reshape(shape), np.array(aimed, np.float64).reshape(shape)
+    return Course(np.array(at, np.int64), *counts, total)
 
 
 def _bin_size(order: Order, epoch: int) -> int:
     """Estimate the samples in a unit of an epoch, rounded up, from its first units."""
-    if not order.deals_bins:
-        return 1
     num = min(BINS, order.num_units(epoch))
+    if not order.deals_bins or not num:
+        return 1
     return max(1, -(-int(order.offsets(epoch, 0, num)[-1]) // num))
 
 
@@ -215,3 +430,9 @@ def _rows(drawn: Int64) -> tuple[list[int], int]:
         return list(range(len(drawn))), 0
     order = np.argsort(-drawn, kind="stable").tolist()
     return [*order[: ROWS // 2], *order[-ROWS // 2 :]], len(drawn) - ROWS
+
+
+def _digits(shares: list[float]) -> int:
+    """Return with how many decimals, from 2 to 8, the least of some percentages can be read."""
+    least = min((share for share in shares if share > 0), default=1.0)
+    return min(8, max(2, 1 - math.floor(math.log10(100 * least))))

@@ -88,11 +88,13 @@ def show_plan(
     sub_epoch: int | None,
     path: str = "run.plan",
     columns: Sequence[str] = (),
+    where: Mapping[str, Any] | None = None,
 ) -> Shown:
     """Return a plan's fields in words, counts of its epochs, its first batches, how to resume.
 
     Without a manifest the plan is not stored, and its first epochs are shown; `columns` are the
-    paths of the files with its columns.
+    paths of the files with its columns. `where` has the `start`, `stop` and `most_epochs` of
+    `draws`, if any.
     """
     start = plan.start.epoch
     stored = tuple(range(start, min(start + FIRST, EPOCH_STOP)))
@@ -104,7 +106,7 @@ def show_plan(
         _fields(plan, manifest),
         _accounts(plan, epochs, sub_epoch, num_more),
         _work(plan, epochs[0], sub_epoch),
-        _draws(plan, epochs[0]),
+        _draws(plan, epochs[0], dict(where or {})),
         _locality(plan, epochs),
         _first_batches(plan, epochs[0], sub_epoch),
         Shown({}, _how_to_resume(plan, path, columns, epochs[0], sub_epoch)),
@@ -192,15 +194,29 @@ def _hints_of(order: Order) -> list[str]:
     ]
 
 
-def _draws(plan: Plan, epoch: int) -> Shown:
-    """Return the draws of an epoch if the order has groups; of a long epoch what they aim at."""
-    order = plan.order
-    if not order.group_names or not _is_sized(plan):
+def _draws(plan: Plan, epoch: int, where: dict[str, Any]) -> Shown:
+    """Return the draws of an epoch, or between two places, if the order has groups.
+
+    A long epoch of other orders than mixtures would have to be drawn: then, what it aims at.
+    """
+    order, places = plan.order, {name: where.get(name) for name in ("start", "stop")}
+    if not order.group_names:
+        if any(value is not None for value in where.values()):
+            draws(plan)  # raises
+        return Shown({}, "")
+    if REMAINDERS[plan.remainder].leaves and not _is_sized(plan):
         return Shown({}, "")
     drawn: Answer
+    counts = order._counts_groups  # noqa: SLF001 (of an order, for this)
     try:
-        drawn = draws(plan, epoch) if order.num_units(epoch) <= COUNTED else _aims_of(order, epoch)
+        if places == {"start": None, "stop": None}:
+            many = not counts and order.num_units(epoch) > COUNTED
+            drawn = _aims_of(order, epoch) if many else draws(plan, epoch, **where)
+        else:
+            drawn = draws(plan, **where)
     except IndexPlanError as error:  # of samples that belong to several groups
+        if any(value is not None for value in where.values()):
+            raise
         drawn = Shown({"error": str(error)}, f"draws: {error}")
     return Shown({"draws": drawn}, str(drawn))
 
@@ -212,7 +228,7 @@ def _aims_of(order: Order, epoch: int) -> Shown:
     aimed = dict(zip(order.group_names, shares, strict=True))
     some = [f"{name} {share:.2%}" for name, share in list(aimed.items())[:SHOWN]]
     some += [f"... {len(aimed) - SHOWN:,} more"] * (len(aimed) > SHOWN)
-    words = f"not counted, as the epoch has {units:,} units; `indexplan draws` counts its start"
+    words = f"not counted, as the epoch has {units:,} units; --stop N counts the first N"
     text = f"draws: {words}\naimed at: {', '.join(some)}"
     return Shown({"not_counted": units, "aimed": aimed}, text)
 

@@ -40,7 +40,7 @@ def completed(script: Path, line: str) -> list[str]:
 def test_bash(script: Path) -> None:
     """Verbs, options, choices and files are completed."""
     assert ["build"] == completed(script, "indexplan bu")
-    assert ["diff", "draws"] == completed(script, "indexplan d")
+    assert ["diff"] == completed(script, "indexplan d")
     assert ["--world-size"] == completed(script, "indexplan build my.plan --wo")
     assert sorted(REMAINDERS) == completed(script, "indexplan build my.plan --remainder ")
     assert ["mixing"] == completed(script, "indexplan plot my.plan --kind m")

@@ -59,7 +59,7 @@ def test_every_verb(
         run(capsys, "plot", "a.plan", "--kind", kind, "-o", f"{kind}.png")
         assert Path(f"{kind}.png").stat().st_size > 1000
     if names:
-        assert str(ip.draws(plan)) in run(capsys, "draws", "a.plan")
+        assert str(ip.draws(plan)) in run(capsys, "show", "a.plan")
 
 
 @pytest.mark.parametrize(("size", "expected"), [(5, True), (6, False)])

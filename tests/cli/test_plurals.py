@@ -25,7 +25,7 @@ COMMANDS = [
     ["export", "one.plan", "out"],
     ["shards", "sizes.npy"],
     ["traffic", "one.plan", "--shards=one.npy", "--ranks-per-node=1", "--cache=1"],
-    ["draws", "groups.plan"],
+    ["show", "groups.plan"],
     ["show", "groups.plan"],
     ["show", "balanced.plan"],
     ["show", "files.plan"],

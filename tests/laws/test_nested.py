@@ -170,5 +170,5 @@ def test_a_nested_order_in_a_plan_directory(tmp_path: Path) -> None:
         for rank in range(3):
             expected = plan.indices(epoch, rank=rank).tolist()
             assert expected == stored.indices(epoch, rank=rank).tolist()
-    assert ip.draws(stored).counts.tolist() == ip.draws(plan).counts.tolist()
+    assert ip.draws(stored).to_dict() == ip.draws(plan).to_dict()
     assert stored.order.group_names == ("rare", "web", "pairs")

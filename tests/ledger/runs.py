@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import indexplan as ip
 from tests.support.left_out import LENGTHS, inner_orders, new_sources
@@ -212,6 +213,8 @@ def check(run: Run) -> None:
     assert [read[sample] for sample in samples.tolist()] == seen.count(samples).tolist()
     assert [sample in read for sample in samples.tolist()] == seen.contains(samples).tolist()
     _check_account(run, ledger)
+    if steps and ledger.plan.order.group_names:
+        _check_draws(ledger)
     if steps:
         _check_step(ledger, steps, drawn.randrange(len(steps)))
 
@@ -242,6 +245,22 @@ def _check_reads(ledger: ip.Ledger, run: Run) -> None:
                 found[sample, read.step, read.rank] += 1
     assert expected == found
     assert undone == gone
+
+
+def _check_draws(ledger: ip.Ledger) -> None:
+    """What was read of each source is what is in the batches of the steps that count."""
+    read: Counter[str] = Counter()
+    for number in range(ledger.step):
+        at = ledger.at(number)
+        order = at.plan.order
+        for rank in range(at.plan.world_size or 1):
+            batch = at.plan.units(at.epoch, at.sub_epoch, step=at.step, rank=rank)
+            firsts = batch.samples[batch.offsets[: batch.num_valid]]  # of each bin, or all
+            read.update(order.group_names[group] for group in order.group_of(firsts).tolist())
+    found = ip.draws(ledger)
+    drawn = dict(zip(found.names, found.drawn.tolist(), strict=True))
+    assert {name: read[name] for name in found.names} == drawn
+    assert read.total() == found.num_units == pytest.approx(found.aimed.sum())
 
 
 def _check_account(run: Run, ledger: ip.Ledger) -> None:

@@ -124,8 +124,8 @@ def test_what_a_plan_says(remainder: Any) -> None:
     assert counts[2] == 75
     drawn = [ip.draws(plan, epoch) for epoch in (0, 2)]
     assert [("a", "b", "c")] * 2 == [each.names for each in drawn]
-    assert [0, 0] == [drawn[0].drawn[2], drawn[0].aimed[-1][2]]
-    assert abs(drawn[1].drawn[2] - drawn[1].aimed[-1][2]) < 2
+    assert [0, 0] == [drawn[0].drawn[2], drawn[0].aimed[2]]
+    assert abs(drawn[1].drawn[2] - drawn[1].aimed[2]) < 2
     (before, *after) = ip.explain(plan, 160, epochs=[0, 2])
     assert "not in this epoch: no unit of its order holds the sample" == before.words
     assert {"c"} == {each.group for each in (before, *after)}

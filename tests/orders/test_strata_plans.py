@@ -248,7 +248,7 @@ def test_groups_are_named() -> None:
     assert [3 / 7, 3 / 7, 1 / 7] == order.group_shares(0, 2, 3).tolist()
     drawn = ip.draws(ip.Plan(order, world_size=1, batch_size=2))
     assert [3, 3, 1] == drawn.drawn.tolist()
-    assert np.allclose([3, 3, 1], drawn.aimed[-1])
+    assert np.allclose([3, 3, 1], drawn.aimed)
 
 
 def test_what_is_worked_out_waits() -> None:

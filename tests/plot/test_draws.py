@@ -10,6 +10,7 @@ import pytest
 import indexplan as ip
 from indexplan import plot
 from indexplan.cli import main
+from indexplan.reports.shares_drawn import course_of
 from tests.orders.test_groups import Leaning
 from tests.reports.test_draws import Many, mixed_bins
 from tests.support.figures import heading, legend
@@ -18,14 +19,14 @@ from tests.support.figures import heading, legend
 def test_every_group_is_drawn() -> None:
     """Points are shares of what is read from one point to the next, lines how far ahead it is."""
     plan = ip.Plan(Leaning(100), world_size=2, batch_size=5)
-    found = ip.draws(plan)
+    found = course_of(plan, None)
     above, below = plot.draws(plan).axes
     assert ["low", "high"] == [line.get_label() for line in above.lines]
     for group, line in enumerate(above.lines):
-        expected = 10 * np.diff(found.counts[:, group], prepend=0)  # of 10 samples each, percent
+        expected = 10 * np.diff(found.drawn[:, group], prepend=0)  # of 10 samples each, percent
         np.testing.assert_allclose(line.get_ydata(), expected)
     for group, line in enumerate(below.lines[:2]):
-        ahead = (found.counts - found.aimed)[:, group]
+        ahead = (found.drawn - found.aimed)[:, group]
         np.testing.assert_allclose(line.get_ydata(), ahead)
 
 
@@ -58,7 +59,7 @@ def test_of_many_groups_both_ends_are_drawn() -> None:
     assert 6 == len(figure.axes[0].lines)
     full = plan.replace(batch_size=800, remainder="drop")
     empty = plot.draws(full.resume(plan.cursor(0, step=50)))
-    assert "0 steps, 0 samples" in heading(empty)[0]
+    assert "from epoch 0, position 500 to epoch 1, position 0, 0 samples" in heading(empty)[0]
 
 
 def test_of_a_mixture_of_bins_bins_are_drawn() -> None:
@@ -66,21 +67,18 @@ def test_of_a_mixture_of_bins_bins_are_drawn() -> None:
     figure = plot.draws(ip.Plan(mixed_bins(), world_size=2, batch_size=5))
     above, below = figure.axes
     assert ("% of the bins", "bins ahead") == (above.get_ylabel(), below.get_ylabel())
-    assert "4 steps, 40 bins" in heading(figure)[0]
+    assert "epoch 0, 40 bins" in heading(figure)[0]
     for line in above.lines:
         np.testing.assert_allclose(line.get_ydata(), 50)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`draws`, `plot --kind draws`, `show` and `explain` name the groups of a stored plan."""
+    """`plot --kind draws`, `show` and `explain` name the groups of a stored plan."""
     plan = ip.Plan(Leaning(100), world_size=2, batch_size=5)
     root = str(tmp_path / "a.plan")
     ip.save(plan, root, epochs=[3])
-    assert 0 == main(["draws", root])
-    said = capsys.readouterr().out
-    assert str(ip.draws(plan, 3)) == said.rstrip("\n")
     assert 0 == main(["show", root])
-    assert said in capsys.readouterr().out
+    assert f"\n{ip.draws(plan, 3)}\n" in capsys.readouterr().out
     assert 0 == main(["explain", root, "--index", "7"])
     assert ", of low: step" in capsys.readouterr().out
     picture = str(tmp_path / "a.png")

@@ -1,4 +1,4 @@
-"""Draws: what the steps of an epoch read of each group, against walking through its batches."""
+"""Draws: what the steps of a plan read of each group, against walking through its batches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import given
 
 import indexplan as ip
 from indexplan.reports import shares_drawn as module
+from indexplan.reports.shares_drawn import course_of
 from indexplan.reports.show import show_plan
 from tests.orders.test_groups import LAYERS, Leaning, aims
 from tests.support.strategies import plans
@@ -17,36 +18,31 @@ from tests.support.strategies import plans
 
 @given(plans(LAYERS))
 def test_counts_are_those_of_the_batches(plan: ip.Plan) -> None:
-    """At each point, so many samples of each group were in the batches of all ranks."""
-    epoch = plan.start.epoch
+    """So many samples of each group are in the batches of all ranks, without padding."""
+    epoch, order = plan.start.epoch, plan.order
     found = ip.draws(plan)
-    first = plan.start.sub_epoch
     batches = [
-        np.concatenate(
-            [
-                plan.batch(epoch, part, step=step, rank=rank)[
-                    : plan.units(epoch, part, step=step, rank=rank).num_valid
-                ]
-                for rank in range(plan.world_size or 0)
-            ]
-        )
-        for part in range(first, plan.sub_epochs)
+        plan.batch(epoch, part, step=step, rank=rank)[
+            : plan.units(epoch, part, step=step, rank=rank).num_valid
+        ]
+        for part in range(plan.start.sub_epoch, plan.sub_epochs)
         for step in plan.steps(epoch, part)
+        for rank in range(plan.world_size or 0)
     ]
-    assert (epoch, len(batches), len(batches)) == (
-        *(found.epoch, found.num_steps, found.num_looked_at),
-    )
-    assert sorted(set(found.stops.tolist()) | {len(batches)} - {0}) == found.stops.tolist()
-    for stop, counts, aimed in zip(found.stops, found.counts, found.aimed, strict=True):
-        read = np.concatenate(batches[:stop])
-        groups = plan.order.group_of(read)
-        assert np.bincount(groups, minlength=2).tolist() == counts.tolist()
-        assert len(read) == pytest.approx(aimed.sum())
-    if batches and plan.remainder == "spread" and plan._resumed is None:
-        low = sum(aims(plan.order, epoch))
-        assert [low, found.counts[-1].sum() - low] == pytest.approx(found.aimed[-1].tolist())
+    read = np.concatenate([np.empty(0, np.int64), *batches])
+    if plan.remainder == "carry":  # steps read into the next epoch
+        read = order.take(epoch, plan.start.position, order.num_units(epoch))
+    assert np.bincount(order.group_of(read), minlength=2).tolist() == found.drawn.tolist()
+    assert len(read) == found.num_units == found.num_looked_at == pytest.approx(found.aimed.sum())
+    if len(read) and plan.remainder == "spread" and plan._resumed is None:
+        low = sum(aims(order, epoch))
+        assert [low, len(read) - low] == pytest.approx(found.aimed.tolist())
     assert str(found).count("\n") == 3
-    assert found.to_dict()["counts"] == found.counts.tolist()
+    assert [row["samples"] for row in found.to_dict()["groups"]] == found.drawn.tolist()
+    course = course_of(plan, None)
+    assert sorted(set(course.at.tolist())) == course.at.tolist()
+    assert [[0, 0], *course.drawn.tolist()][-1] == found.drawn.tolist()
+    assert [[0, 0], *course.aimed.tolist()][-1] == pytest.approx(found.aimed.tolist())
 
 
 LABELS = np.arange(3 * 17**2) ** 2 % 17
@@ -56,8 +52,6 @@ MIXED = {"web": ip.Shuffle(700, seed=1), "code": ip.Shuffle(90, seed=2), "none":
 @pytest.mark.parametrize(
     "order",
     [
-        ip.Mixture(MIXED, {"web": 5, "code": 3, "none": 0}, epoch_size=5000),
-        ip.Mixture(MIXED, [(0, {"web": 5, "code": 3, "none": 1}), (5001, dict.fromkeys(MIXED, 1))]),
         ip.ClassBalanced(LABELS, epoch_size=40000),
         ip.ClassBalanced(LABELS, epoch_size=40000, weights=np.arange(9)),
         ip.ClassBatches(LABELS, classes=4, per_class=3, epoch_size=4000),
@@ -90,9 +84,9 @@ def test_no_sample_is_drawn_whose_group_is_known(
 ) -> None:
     """As drawing them takes most of the time."""
     plan = ip.Plan(order, world_size=1, batch_size=5, remainder="spread")
-    expected = ip.draws(plan).counts.tolist()
+    expected = ip.draws(plan).drawn.tolist()
     monkeypatch.setattr(type(order), "fill", None)
-    assert expected == ip.draws(plan).counts.tolist()
+    assert expected == ip.draws(plan).drawn.tolist()
 
 
 def test_samples_of_two_groups_are_not_counted() -> None:
@@ -107,16 +101,15 @@ def test_samples_of_two_groups_are_not_counted() -> None:
 
 
 def test_of_a_long_epoch_only_the_shares_are_shown() -> None:
-    """`show` counts no billion samples, but says whose they should be, and what counts them."""
-    sources = {"web": ip.Shuffle(10**9, seed=1), "code": ip.Shuffle(10**6, seed=2)}
-    mixture = ip.Mixture(sources, {"web": 0.75, "code": 0.25})
-    plan = ip.Plan(mixture, world_size=8, batch_size=256)
+    """`show` draws no billion samples, but says whose they should be, and what counts them."""
+    order = ip.ClassBalanced([0, 0, 0, 1], epoch_size=10**9)
+    plan = ip.Plan(order, world_size=8, batch_size=256)
     shown = show_plan(plan, None, None, None)
-    words = "not counted, as the epoch has 1,001,000,000 units; `indexplan draws` counts its start"
-    assert f"\ndraws: {words}\naimed at: web 75.00%, code 25.00%\n" in str(shown)
-    assert {"not_counted": 1_001_000_000, "aimed": {"web": 0.75, "code": 0.25}} == (
-        shown.to_dict()["draws"]
-    )
+    words = "not counted, as the epoch has 1,000,000,000 units; --stop N counts the first N"
+    assert f"\ndraws: {words}\naimed at: 0 50.00%, 1 50.00%\n" in str(shown)
+    assert {"not_counted": 10**9, "aimed": {"0": 0.5, "1": 0.5}} == shown.to_dict()["draws"]
+    some = show_plan(plan, None, None, None, where={"stop": 7})
+    assert str(ip.draws(plan, stop=7)) in str(some)
 
 
 def test_a_long_list_of_sources_is_cut() -> None:
@@ -130,14 +123,15 @@ def test_a_long_list_of_sources_is_cut() -> None:
 
 
 def test_a_long_epoch_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many units the first steps are drawn, of a huge step a part; and that is said."""
+    """Of many units the first are drawn, and that is said; so it is of many epochs."""
     monkeypatch.setattr(module, "MOST", 1000)
-    monkeypatch.setattr(module, "BLOCK", 64)
-    found = ip.draws(ip.Plan(Leaning(5000), world_size=2, batch_size=30))
-    assert (84, 17, 1020) == (found.num_steps, found.num_looked_at, found.drawn.sum())
-    assert "epoch 0, the first 17 of 84 steps: 1,020 samples drawn" in str(found)
-    found = ip.draws(ip.Plan(Leaning(5000), world_size=1, batch_size=3000))
-    assert (2, 1, 1000) == (found.num_steps, found.num_looked_at, found.drawn.sum())
+    plan = ip.Plan(Leaning(5000), world_size=2, batch_size=30)
+    found = ip.draws(plan)
+    assert (5000, 1000, 1000) == (found.num_units, found.num_looked_at, found.drawn.sum())
+    assert "epoch 0, the first 1,000 of 5,000 units: 1,000 samples read" in str(found)
+    found = ip.draws(plan, start=4700, stop=12_000)
+    assert (7300, 1000, 1000) == (found.num_units, found.num_looked_at, found.drawn.sum())
+    assert course_of(plan, 0).drawn[-1].tolist() == ip.draws(plan).drawn.tolist()
 
 
 def test_of_long_epochs_of_bins_as_many_samples_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +139,7 @@ def test_of_long_epochs_of_bins_as_many_samples_are_drawn(monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "MOST", 1000)
     order = ip.ClassBatches(np.arange(200) % 10, classes=5, per_class=5, epoch_size=400)
     found = ip.draws(ip.Plan(order, world_size=2, batch_size=1))
-    assert (200, 20, 1000) == (found.num_steps, found.num_looked_at, found.drawn.sum())
+    assert (400, 40, 1000) == (found.num_units, found.num_looked_at, found.drawn.sum())
 
 
 class Many(Leaning):
@@ -173,8 +167,8 @@ def test_of_many_groups_both_ends_are_named() -> None:
     assert "... 976 more between these" in str(found)
     assert 500 == found.drawn.sum()
     empty = ip.draws(plan.replace(batch_size=2000))
-    assert (0, 0.0) == (empty.drawn.sum(), empty.most_apart.max())
-    assert "0 steps: 0 samples drawn" in str(empty)
+    assert (0, 0.0) == (empty.drawn.sum(), empty.aimed.sum())
+    assert "epoch 0: 0 samples read" in str(empty)
     few = plan.replace(world_size=7)
     whole = ip.draws(few)
     assert whole.drawn.sum() == few.account(0).num_read
@@ -195,9 +189,8 @@ def test_of_a_mixture_of_bins_bins_are_counted(layer: Any) -> None:
     found = ip.draws(plan)
     half = order.num_units(0) // 2
     assert ("units", "units") == (order.shares_of, found.counted)
-    assert [half, half] == found.drawn.tolist() == found.aimed[-1].tolist()
-    assert 1 >= found.most_apart.max()
-    assert f"steps: {2 * half} bins drawn" in str(found)
+    assert [half, half] == found.drawn.tolist() == found.aimed.tolist()
+    assert f"epoch 0: {2 * half} bins read" in str(found)
     assert str(found) in str(show_plan(plan, None, None, None))
     samples = order.group_of(order.take(0, 0, 2 * half))
     assert [8 * half, 2 * half] == np.bincount(samples).tolist()

@@ -91,12 +91,30 @@ CASES: list[Case] = [
     ("a number of epochs", lambda: ip.diff(WHOLE, WHOLE, 3)),
     ("a difference of no epochs", lambda: ip.diff(WHOLE, WHOLE, [])),
     ("a verification of no plan", lambda: ip.verify(WHOLE.order)),
-    ("draws of very many sub-epochs", lambda: ip.draws(MIXED.replace(sub_epochs=2**40))),
+    (
+        "draws of very many sub-epochs",
+        lambda: ip.draws(MIXED.replace(sub_epochs=2**40, remainder="drop")),
+    ),
     (
         "draws of a sample that belongs to two sources",
         lambda: ip.draws(MIXED.replace(order=ip.Subset(MIXED.order, [0, 1, 1, 2], 3))),
     ),
     ("draws of an order without groups", lambda: ip.draws(WHOLE)),
+    ("draws of an epoch from a place on", lambda: ip.draws(MIXED, 0, start=2)),
+    ("draws that end before they start", lambda: ip.draws(MIXED, start=3, stop=2)),
+    ("draws from before the run", lambda: ip.draws(MIXED, start=-1)),
+    ("draws of no number of epochs", lambda: ip.draws(MIXED, most_epochs="4")),
+    (
+        "draws of a finished epoch",
+        lambda: ip.draws(MIXED.resume(MIXED.replace(world_size=1).cursor(2, step=0)), 1),
+    ),
+    (
+        "draws up to before where a plan was resumed",
+        lambda: ip.draws(
+            MIXED.resume(MIXED.replace(world_size=1).cursor(2, step=0)),
+            stop=MIXED.replace(world_size=1).cursor(1, step=0),
+        ),
+    ),
     ("a bench of an order of one's own", lambda: bench(BINS)),
     ("a picture of the coverage of bins", lambda: ip.plot.coverage(BINS)),
     ("a picture of the mixing of bins", lambda: ip.plot.mixing(BINS)),

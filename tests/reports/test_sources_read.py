@@ -1,0 +1,140 @@
+"""What a run reads of each source of a mixture: counted by formula, against walking through it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.cli import main
+from tests.orders.test_mixture import mixtures
+
+BIG, SMALL = 1_000_003, 4
+SIZES = {"big": BIG, "small": SMALL}
+WHOLE = ip.Mixture({name: ip.Shuffle(n) for name, n in SIZES.items()}, SIZES)
+
+
+def sources_at(order: ip.Order, places: list[tuple[int, int]]) -> list[int]:
+    """Return the source of each unit, by its first sample."""
+    firsts = [order.take(epoch, at)[0] for epoch, at in places]
+    return order.group_of(np.array(firsts, np.int64)).tolist()
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> ip.Order:
+    """Draw a mixture, whose phases begin anywhere, or a layer around one."""
+    order = draw(mixtures())
+    kinds: list[Any] = [
+        lambda: order,
+        lambda: ip.Epochs(order, draw(st.integers(1, 90))),
+        lambda: ip.Subset(order, np.arange(order.num_samples)[::-1], order.num_samples),
+    ]
+    if not order.deals_bins:
+        some = st.lists(st.integers(0, order.num_samples - 1), min_size=1, max_size=5)
+        kinds += [lambda: ip.Without(order, sorted(set(draw(some))))]
+    try:
+        made: ip.Order = draw(st.sampled_from(kinds))()
+        made.num_units(3)
+    except ip.IndexPlanError:  # nothing would be left of an epoch
+        return order
+    return made
+
+
+@given(layers(), st.sampled_from(["spread", "drop", "pad", "carry"]), st.data())
+def test_counts_between_any_two_places(order: ip.Order, rest: Any, data: st.DataObject) -> None:
+    """They are those of the units that are read there; under "drop", of those in full batches."""
+    if rest == "carry" and not order.constant_num_units:
+        rest = "spread"
+    plan = ip.Plan(order, world_size=2, batch_size=data.draw(st.integers(1, 6)), remainder=rest)
+    units = [(epoch, at) for epoch in range(4) for at in range(order.num_units(epoch))]
+    start = data.draw(st.integers(0, len(units)), label="start")
+    stop = data.draw(st.integers(start, len(units)), label="stop")
+    found = ip.draws(plan, start=start, stop=stop)
+    read = units[start:stop]
+    if rest == "drop":
+        full = [order.num_units(e) - plan.account(e).num_dropped for e in range(4)]
+        read = [(epoch, at) for epoch, at in read if at < full[epoch]]
+    expected = np.bincount(sources_at(order, read), minlength=len(found.names))
+    assert expected.tolist() == found.drawn.tolist()
+    wanted = np.zeros(len(found.names))
+    for epoch, at in read:
+        wanted += order.group_shares(epoch, at, at + 1)
+    assert np.allclose(wanted, found.aimed)
+    assert len(read) == found.num_units == found.num_looked_at
+    if found.sizes is not None:
+        (mixture,) = (
+            each for each in (order, getattr(order, "order", None)) if hasattr(each, "sources")
+        )
+        sizes = [source.num_units(0) for _, source in mixture.sources]
+        assert [n / size for n, size in zip(expected, sizes, strict=True)] == found.epochs.tolist()
+
+
+def test_a_place_is_a_cursor_or_a_unit() -> None:
+    """Both of the run; from a place alone, to the end of its epoch; and a resumed plan's start."""
+    plan = ip.Plan(WHOLE, world_size=4, batch_size=250)
+    cursor = plan.cursor(epoch=1, step=7)
+    place = BIG + SMALL + 7000
+    assert ip.draws(plan, stop=cursor).to_dict() == ip.draws(plan, stop=place).to_dict()
+    rest = plan.resume(cursor)
+    found = ip.draws(rest)
+    assert ((1, 7000), (2, 0)) == (found.start, found.stop)
+    assert found.to_dict() == ip.draws(plan, start=cursor).to_dict()
+    assert str(found).startswith("from epoch 1, position 7,000 to epoch 2, position 0: 993,007 ")
+    with pytest.raises(ip.IndexPlanError, match="start must be an integer from 1007007 to"):
+        ip.draws(rest, start=place - 1)
+
+
+def test_sources_that_are_read_too_often_are_named_where_asked() -> None:
+    """In the report alone, and in what programs read; nothing warns of it unasked."""
+    plan = ip.Plan(WHOLE.with_phase(0, {"big": BIG, "small": 20}), world_size=1, batch_size=9)
+    found = ip.draws(plan, stop=3 * 1_000_023, most_epochs=4)
+    assert ("small",) == found.over
+    assert str(found).endswith("\nmore than 4 epochs: small")
+    assert ["small"] == found.to_dict()["over"]
+    assert str(ip.draws(plan, most_epochs=5.5)).endswith("\nmore than 5.5 epochs: none")
+    assert () == ip.draws(plan, stop=10**9).over
+    assert "more than" not in str(ip.draws(plan, stop=10**9))
+
+
+def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`show` counts between places and names sources; `ledger draws` counts what a run read."""
+    plan = ip.Plan(WHOLE, world_size=2, batch_size=100)
+    path = tmp_path / "plan.json"
+    path.write_text(plan.to_json())
+    assert 0 == main(["show", str(path), "--stop", "5e9", "--most-epochs", "4999"])
+    found = ip.draws(plan, stop=5 * 10**9, most_epochs=4999)
+    assert str(found) in capsys.readouterr().out
+    assert 0 == main(["show", str(path), "--start", "7", "--stop", "5e9", "--json"])
+    said = json.loads(capsys.readouterr().out)["draws"]
+    assert ip.draws(plan, start=7, stop=5 * 10**9).to_dict() == said
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    ledger.record(plan, plan.cursor(epoch=2, step=0))
+    assert 0 == main(["ledger", str(ledger.path), "draws"])
+    assert f"{ip.draws(ledger)}\n" == capsys.readouterr().out
+
+
+def test_a_ledger_counts_through_changes_of_plan(tmp_path: Path) -> None:
+    """What each plan read of it: other weights, sources that joined, and "drop" in between."""
+    sources = {"a": ip.Shuffle(50, seed=1), "b": ip.Shuffle(30, seed=2)}
+    mixture = ip.Mixture(sources, {"a": 1, "b": 1})
+    plan = ip.Plan(mixture, world_size=2, batch_size=5, remainder="drop")
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    cursor = plan.cursor(epoch=1, step=4)
+    ledger.record(plan, cursor)
+    new = {"c": ip.Shuffle(20, seed=3)}
+    grown = plan.order.with_phase(cursor, {"a": 0, "b": 1, "c": 3}, sources=new)
+    plan = plan.replace(order=grown, world_size=3, batch_size=2).resume(cursor)
+    ledger.record(plan, plan.cursor(epoch=1, step=10))
+    found = ip.draws(ledger)
+    assert ("a", "b", "c") == found.names
+    assert [60, 69, 27] == found.drawn.tolist()  # 80 + 40, half each; then 36, 1 : 3
+    assert [60.0, 69.0, 27.0] == found.aimed.tolist()
+    assert [60 / 50, 69 / 30, 27 / 20] == found.epochs.tolist()
+    assert [60 - 40, 69 - 40, 27] == ip.draws(ledger, 1).drawn.tolist()
+    assert [40, 40, 0] == ip.draws(ledger, stop=80).drawn.tolist()
