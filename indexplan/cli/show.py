@@ -30,7 +30,6 @@ def add(verbs: Any) -> None:
         "print a plan, an epoch, a step or a batch",
         examples=(
             "indexplan show run.plan",
-            "indexplan show run.plan --epoch 0 --step 17 --rank 2",
             "indexplan show mixed.plan --stop 10_000_000 --most-epochs 4",
         ),
     )

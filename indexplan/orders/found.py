@@ -43,6 +43,6 @@ def too_many(reads: int) -> IndexPlanError:
 def check_told(reads: int) -> None:
     """Raise `IndexPlanError` if a sample has more reads than are put into words."""
     if reads > MOST_TOLD:
-        cure = Cure("call plan.locate_all or plan.order.count", "count them by `indexplan draws`")
+        cure = Cure("call plan.locate_all or plan.order.count", "call plan.order.count in Python")
         rule = f"at most {MOST_TOLD} in an epoch, to be explained"
         raise wrong("the reads of a sample", rule, reads, cure)
