@@ -37,12 +37,14 @@ READ_UINT64 = types.Array(types.uint64, 1, "C", readonly=True)
 READ_INT64 = types.Array(types.int64, 1, "C", readonly=True)
 READ_FLOAT64 = types.Array(types.float64, 1, "C", readonly=True)
 READ_NODES = types.Array(types.int64, 2, "C", readonly=True)
+READ_RATIOS = types.Array(types.float64, 2, "C", readonly=True)
 WRITE_UINT32 = types.Array(types.uint32, 1, "C")
 WRITE_UINT64 = types.Array(types.uint64, 1, "C")
 WRITE_INT32 = types.Array(types.int32, 1, "C")
 WRITE_INT64 = types.Array(types.int64, 1, "C")
 WRITE_TABLE = types.Array(types.uint32, 2, "C")
 WRITE_GROUPS = types.Array(types.int64, 2, "C")
+WRITE_RATIOS = types.Array(types.float64, 2, "C")
 
 
 # The wrapper that numba makes for C callers is left out; of a helper, `register_jitable` leaves out

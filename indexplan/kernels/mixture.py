@@ -1,10 +1,11 @@
 """Which source a mixture reads at a place, both ways. Frozen: mixture-v1.
 
-A node of the tree (see tree.py) has S slots of a block, and its minority has m of them. Unit c of
-the minority is dealt one slot of its window, those with tickets in [c * S, (c + 1) * S), where slot
-x has the tickets [x * m, (x + 1) * m). So two units share at most one slot. Even units take the
-slot of a random ticket; odd units take what these leave, corrected for how often they leave it, so
-that every slot is the minority's with probability m / S. The majority gets the others in order.
+A node of the tree (see tree.py) gives its minority p of every q of its slots, which it counts from
+the start of the phase. Unit c of the minority is dealt one slot of its window, from slot c * q / p
+to slot (c + 1) * q / p. Windows begin inside slots, so their edges are counted in ticks, 2**BITS to
+a slot, each the floor of the exact edge. Two units share at most one slot. Even units take the slot
+of a random tick; odd units take what these leave, corrected for how often they leave it, so that
+every slot is the minority's with probability p / q. The majority gets the others in order.
 """
 
 from __future__ import annotations
@@ -17,18 +18,36 @@ from indexplan.kernels.compiling import (
     INT64,
     READ_INT64,
     READ_NODES,
+    READ_RATIOS,
     READ_UINT32,
     WRITE_INT32,
     WRITE_INT64,
     helper,
+    inlined,
     kernel,
 )
-from indexplan.kernels.philox import HALF, LOW, ONE, TWO, U64, ZERO, philox
-from indexplan.kernels.tree import FACTOR, FIRST, MINOR, SECOND, SHIFT, SLOTS
+from indexplan.kernels.philox import HALF, LOW, ONE, U64, ZERO, philox
+from indexplan.kernels.ratios import any_part, high_word, part, ticks_in
+from indexplan.kernels.tree import (
+    BITS,
+    FIRST,
+    LEFT,
+    OF_MAJORITY,
+    OF_SLOTS,
+    OF_TICKS,
+    OF_UNITS,
+    REST,
+    SECOND,
+    SLOTS,
+    TICKS,
+    P,
+    Q,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Float64s: TypeAlias = NDArray[np.float64]
     Int32s: TypeAlias = NDArray[np.int32]
     Int64s: TypeAlias = NDArray[np.int64]
     UInt8s: TypeAlias = NDArray[np.uint8]
@@ -36,78 +55,166 @@ if TYPE_CHECKING:
     UInt64s: TypeAlias = NDArray[U64]
 
 AT_ONCE = 16_384  # slots that are dealt at a time, in the second-level cache
-PAIRS = 32  # of units, an even and an odd one, whose slots are computed at a time: see `_slots_of`
+PAIRS = 32  # of units, an even and an odd one, whose slots are computed at a time: see `_walk`
+EVEN, ODD, STARTS, LEFTS, MIDDLES, SECONDS, THIRDS = range(7)  # the lanes of pairs
+LANES = 7
+WIDE = 2**32  # windows of so many ticks or more take words of 64 bits
+LOOKS = 3  # units of a minority that may come before a unit of the majority, or after it
+
+
+@inlined
+def _edge(c: int, v: int, nodes: Int64s, ratios: Float64s) -> tuple[U64, U64, U64]:
+    """Return where a unit's window begins: the slot, the ticks in it, and the rest, in 1 / p."""
+    slots, rest = any_part(c, nodes[v, REST], nodes[v, P], ratios[v, OF_UNITS])
+    ticks, left = ticks_in(rest, U64(nodes[v, BITS]), nodes[v, P], ratios[v, OF_TICKS])
+    return U64(c) * U64(nodes[v, SLOTS]) + U64(slots), ticks, left
+
+
+@inlined
+def _edge_before(
+    n: int, c: int, rest: int, v: int, nodes: Int64s, ratios: Float64s
+) -> tuple[U64, U64, U64]:
+    """Return the edge of the first unit of c's pair, from n * p = c * q + rest.
+
+    So the division that finds the unit whose window is at slot n finds its edge too. The ticks may
+    be several slots' if c is odd.
+    """
+    p, f = U64(nodes[v, P]), U64(nodes[v, BITS])
+    ticks, left = ticks_in(rest, f, nodes[v, P], ratios[v, OF_TICKS])  # back from slot n
+    if left > ZERO:
+        ticks, left = ticks + ONE, p - left
+    if c & 1:
+        each = U64(nodes[v, LEFT])
+        ticks += U64(nodes[v, TICKS])
+        if left < each:
+            ticks, left = ticks + ONE, left + p
+        left -= each
+    slots = ticks + (ONE << f) - ONE >> f
+    return U64(n) - slots, (slots << f) - ticks, left
 
 
 @helper
-def _slots_of(pair: int, num: int, v: int, nodes: Int64s, at: UInt64s, lanes: UInt64s) -> None:
+def _walk(
+    pair: U64,
+    begin: U64,
+    now: U64,
+    left: U64,
+    num: int,
+    v: int,
+    nodes: Int64s,
+    at: UInt64s,
+    lanes: UInt64s,
+) -> tuple[U64, U64]:
     """Write the slots of the even units of pairs [pair, pair + num], and of the odd ones but one.
 
-    The last pair's even unit is the neighbour of the odd unit before. Units from m on get slots
-    from S on. Up to PAIRS pairs and a neighbour fit; `at` is the block, low and high, the number of
-    the phase and the key.
+    The last pair's even unit is the neighbour of the odd unit before. Up to PAIRS pairs and a
+    neighbour fit. The first window begins `now` ticks, and left / p of one, after slot `begin`;
+    returned is the same for the last pair. Not for windows of WIDE ticks.
     """
     node = nodes[v]
-    slots, minor = U64(node[SLOTS]) & LOW, U64(node[MINOR]) & LOW
-    factor, shift = U64(node[FACTOR]) & LOW, U64(node[SHIFT])
-    low, high, tag, k0, k1 = at[0], at[1], U64(v) << U64(12) | at[2], at[3], at[4]
-    even, odd, second, third = lanes[0], lanes[1], lanes[2], lanes[3]
-    tickets = U64(2 * pair) * slots
-    begin = tickets // minor  # from here on numerators are below (2 * PAIRS + 3) * 2**20
-    rest = tickets - begin * minor
-    first = U64(pair)
+    p, f = U64(node[P]), U64(node[BITS])
+    ticks, more = U64(node[TICKS]), U64(node[LEFT])
+    even, odd, starts, lefts = lanes[EVEN], lanes[ODD], lanes[STARTS], lanes[LEFTS]
+    middles, second, third = lanes[MIDDLES], lanes[SECONDS], lanes[THIRDS]
+    over = U64(more + more >= p)
+    both, more_of_both = ticks + ticks + over, more + more - p * over
     for i in range(num + 1):
-        w0, w1, w2, _ = philox(low, high, first + U64(i), tag, k0, k1)
-        ticket = rest + TWO * U64(i) * slots + ((w0 & LOW) * slots >> HALF)
-        even[i] = begin + ((ticket & LOW) * factor >> shift)
-        second[i], third[i] = w1, w2
+        starts[i], lefts[i] = now, left
+        left += more_of_both
+        over = U64(left >= p)
+        now, left = now + both + over, left - (p if left >= p else ZERO)
+    tag, k0, k1 = U64(v) << U64(12) | at[0], at[1], at[2]
+    for i in range(num + 1):
+        number = pair + U64(i)
+        w0, w1, w2, _ = philox(number & LOW, number >> HALF, ZERO, tag, k0, k1)
+        width = ticks + U64(lefts[i] + more >= p)
+        even[i] = starts[i] + ((w0 & LOW) * (width & LOW) >> HALF) >> f
+        middles[i], second[i], third[i] = starts[i] + width, w1, w2
+    slot = ONE << f
     for i in range(num):
-        ticket = rest + (TWO * U64(i) + ONE) * slots
-        lowest = (ticket & LOW) * factor >> shift
-        a = ticket - lowest * minor  # the tickets of the lowest slot that the unit before has
-        ticket += slots
-        highest = (ticket & LOW) * factor >> shift
-        b = ticket - highest * minor  # those of the highest slot that the unit itself has
-        before, after = even[i] - begin, even[i + 1] - begin
+        start, stop = middles[i], starts[i + 1]
         w1, w2 = second[i] & LOW, third[i] & LOW
+        lowest, a = start >> f, start & (slot - ONE)  # a ticks of the lowest are the unit's before
+        highest, e = stop - ONE >> f, stop & (slot - ONE)  # e ticks of the highest are its own
         inner = lowest + U64(a > ZERO)
-        slot = inner + (w2 * ((highest - inner) & LOW) >> HALF)
-        of_next = (LOW - w1) * ((slots - minor + b) & LOW) < b << HALF
-        slot = highest if (b > ZERO) & (after != highest) & of_next else slot
-        of_last = w1 * ((slots - a) & LOW) < (minor - a) << HALF
-        slot = lowest if (a > ZERO) & (before != lowest) & of_last else slot
-        odd[i] = begin + slot
+        x = inner + (w2 * (((stop >> f) - inner) & LOW) >> HALF)
+        of_next = (LOW - w1) * ((ticks - slot + e) & LOW) < e << HALF
+        x = highest if (e > ZERO) & (even[i + 1] != highest) & of_next else x
+        of_last = w1 * ((ticks - a) & LOW) < (slot - a) << HALF
+        x = lowest if (a > ZERO) & (even[i] != lowest) & of_last else x
+        odd[i] = begin + x
+    for i in range(num + 1):
+        even[i] += begin
+    return starts[num], lefts[num]
+
+
+@inlined
+def _wide_words(c: int, v: int, at: UInt64s) -> tuple[U64, U64, U64]:
+    """Return the words of a unit's pair, of 64 bits."""
+    pair, tag = U64(c >> 1), U64(v) << U64(12) | at[0]
+    x0, x1, x2, _ = philox(pair & LOW, pair >> HALF, ZERO, tag, at[1], at[2])
+    y0, y1, y2, _ = philox(pair & LOW, pair >> HALF, ONE, tag, at[1], at[2])
+    return x0 << HALF | y0, x1 << HALF | y1, x2 << HALF | y2
 
 
 @helper
-def _slot(c: int, v: int, nodes: Int64s, at: UInt64s, lanes: UInt64s) -> int:
-    """Return the slot of a unit of a node's minority."""
-    _slots_of(c >> 1, c & 1, v, nodes, at, lanes)
-    slot: int = np.int64(lanes[c & 1, 0])
-    return slot
+def _rare_even(c: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s) -> U64:
+    """Return the slot of an even unit with a window of WIDE ticks or more."""
+    f = U64(nodes[v, BITS])
+    slot, a, _ = _edge(c, v, nodes, ratios)
+    after, e, _ = _edge(c + 1, v, nodes, ratios)
+    w0, _, _ = _wide_words(c, v, at)
+    return slot + (a + high_word(w0, (after - slot << f) + e - a) >> f)
 
 
 @helper
-def _before(n: int, v: int, nodes: Int64s, at: UInt64s, lanes: UInt64s) -> int:
-    """Return how many of a node's first n slots are the minority's."""
-    slots, minor = nodes[v, SLOTS], nodes[v, MINOR]
-    found: int = minor
-    if n < slots:
-        c = n * minor // slots  # the only unit that may be dealt a slot before n or one from n on
-        found = c + (_slot(c, v, nodes, at, lanes) < n)
-    return found
+def _rare(c: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s) -> U64:
+    """Return the slot of a unit with a window of WIDE ticks or more, as `_walk` does."""
+    if c & 1 == 0:
+        return _rare_even(c, v, nodes, ratios, at)
+    lowest, a, _ = _edge(c, v, nodes, ratios)
+    highest, e, _ = _edge(c + 1, v, nodes, ratios)  # if e is 0, it is past the window
+    _, w1, w2 = _wide_words(c, v, at)
+    ticks, slot = U64(nodes[v, TICKS]), ONE << U64(nodes[v, BITS])
+    if (
+        a > ZERO
+        and high_word(w1, ticks - a) < slot - a
+        and _rare_even(c - 1, v, nodes, ratios, at) != lowest
+    ):
+        return lowest
+    if (
+        e > ZERO
+        and high_word(~w1, ticks - slot + e) < e
+        and _rare_even(c + 1, v, nodes, ratios, at) != highest
+    ):
+        return highest
+    inner = lowest + U64(a > ZERO)
+    return inner + high_word(w2, highest - inner)
 
 
 @helper
-def _block(block: int, phase: int, key: UInt32s, at: UInt64s) -> None:
-    """Write what the words of a block depend on."""
-    at[0], at[1], at[2] = U64(block) & LOW, U64(block) >> HALF, U64(phase)
-    at[3], at[4] = U64(key[0]), U64(key[1])
+def _look(
+    first: int, num: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s, lanes: UInt64s
+) -> None:
+    """Write the slots of a unit, and of two or more per pair after it, for `_seen`."""
+    if nodes[v, TICKS] < WIDE:
+        begin, now, left = _edge(first & -2, v, nodes, ratios)
+        _walk(U64(first >> 1), begin, now, left, num + (first & 1), v, nodes, at, lanes)
 
 
-@kernel(INT64, INT64, READ_UINT32, READ_INT64, READ_NODES, INT64, WRITE_INT64)
+@helper
+def _seen(
+    c: int, first: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s, lanes: UInt64s
+) -> U64:
+    """Return the slot of a unit, after `_look` from `first` on."""
+    if nodes[v, TICKS] < WIDE:
+        return lanes[c & 1, (c >> 1) - (first >> 1)]
+    return _rare(c, v, nodes, ratios, at)
+
+
+@kernel(INT64, INT64, READ_UINT32, READ_NODES, READ_RATIOS, INT64, WRITE_INT64)
 def count_before(
-    place: int, phase: int, key: UInt32s, shares: Int64s, nodes: Int64s, top: int, out: Int64s
+    place: int, phase: int, key: UInt32s, nodes: Int64s, ratios: Float64s, top: int, out: Int64s
 ) -> None:
     """Add how many units of each source are read before a place of a phase.
 
@@ -115,25 +222,30 @@ def count_before(
     ----------
     place : int
         Counted from the phase's start, 0 <= place < 2**63.
-    phase, key, shares, nodes, top
+    phase, key, nodes, ratios, top
         As for `deal`.
     out : int64 (k,)
         The counts are added to it.
     """
-    block, r = divmod(place, shares.sum())
-    for j in range(len(shares)):
-        out[j] += block * shares[j]
-    at, lanes = np.empty(5, U64), np.empty((4, PAIRS + 1), U64)
-    _block(block, phase, key, at)
+    at, lanes = _coins(phase, key), np.empty((LANES, PAIRS + 1), U64)
     clocks = np.empty(len(nodes), np.int64)
     if top < 0:
-        out[~top] += r
+        out[~top] += place
     else:
-        clocks[0] = r
+        clocks[0] = place
     for v in range(len(nodes)):
-        minor = _before(clocks[v], v, nodes, at, lanes)
+        n = clocks[v]
+        minor, rest = any_part(n, nodes[v, P], nodes[v, Q], ratios[v, OF_SLOTS])
+        if rest:  # else a window begins at slot n
+            if nodes[v, TICKS] < WIDE:
+                begin, now, left = _edge_before(n, minor, rest, v, nodes, ratios)
+                _walk(U64(minor >> 1), begin, now, left, minor & 1, v, nodes, at, lanes)
+                slot = lanes[minor & 1, 0]
+            else:
+                slot = _rare(minor, v, nodes, ratios, at)
+            minor += np.int64(slot < U64(n))
         for side in range(2):
-            child, num = nodes[v, FIRST + side], clocks[v] - minor if side else minor
+            child, num = nodes[v, FIRST + side], n - minor if side else minor
             if child < 0:
                 out[~child] += num
             else:
@@ -141,10 +253,27 @@ def count_before(
 
 
 @helper
+def _sorted(marked: UInt8s, places: UInt32s, spare: UInt32s) -> int:
+    """Put the places that are not marked first; return how many are, and mark none."""
+    found, others = ZERO, ZERO
+    for i in range(len(places)):  # without a branch, which would often be mispredicted
+        place, mine = places[i], U64(marked[i])
+        places[others], spare[found] = place, place
+        found += mine
+        others += ONE - mine
+        marked[i] = 0
+    for i in range(found):
+        places[others + i] = spare[i]
+    num: int = np.int64(found)
+    return num
+
+
+@helper
 def _split(
     n: int,
     v: int,
     nodes: Int64s,
+    ratios: Float64s,
     at: UInt64s,
     lanes: UInt64s,
     marked: UInt8s,
@@ -156,35 +285,46 @@ def _split(
     Returns how many slots before n are the minority's, and how many of the run's. `marked` is all 0
     before and after.
     """
-    slots, minor, num = nodes[v, SLOTS], nodes[v, MINOR], len(places)
-    first = n * minor // slots
-    last = ((n + num) * minor - 1) // slots  # the last unit whose window begins before the end
-    pair, stop = first >> 1, (last + 1) >> 1
-    before, even, odd = first, lanes[0], lanes[1]
-    while True:
-        count = min(PAIRS, stop - pair)
-        _slots_of(pair, count, v, nodes, at, lanes)
-        if pair == first >> 1:
-            before += lanes[first & 1, 0] < U64(n)
-        for i in range(count + 1):
-            if even[i] - U64(n) < U64(num):
-                marked[even[i] - U64(n)] = 1
-        for i in range(count):
-            if odd[i] - U64(n) < U64(num):
-                marked[odd[i] - U64(n)] = 1
-        pair += count
-        if pair >= stop:
-            break
-    found, others = ZERO, ZERO
-    for i in range(num):  # without a branch, which would often be mispredicted
-        place, mine = places[i], U64(marked[i])
-        places[others], spare[found] = place, place
-        found += mine
-        others += ONE - mine
-        marked[i] = 0
-    for i in range(found):
-        places[others + i] = spare[i]
-    return before, np.int64(found)
+    p, q, ratio = nodes[v, P], nodes[v, Q], ratios[v, OF_SLOTS]
+    num, low, size = len(places), U64(n), U64(len(places))
+    first, rest = any_part(n, p, q, ratio)
+    more, over = part(num, p, q, ratio)
+    over += rest  # (n + num) * p = (first + more) * q + over
+    last = first + more + np.int64(over > q) - np.int64(over == 0)  # whose window begins in the run
+    before = first
+    if nodes[v, TICKS] < WIDE:
+        pair, stop = first >> 1, (last + 1) >> 1
+        even, odd = lanes[EVEN], lanes[ODD]
+        begin, now, left = _edge_before(n, first, rest, v, nodes, ratios)
+        while True:
+            count = min(PAIRS, stop - pair)
+            now, left = _walk(U64(pair), begin, now, left, count, v, nodes, at, lanes)
+            if pair == first >> 1:
+                before += np.int64(lanes[first & 1, 0] < low)
+            for i in range(count + 1):
+                if even[i] - low < size:  # what lies before the run wraps around
+                    marked[even[i] - low] = 1
+            for i in range(count):
+                if odd[i] - low < size:
+                    marked[odd[i] - low] = 1
+            pair += count
+            if pair >= stop:
+                break
+    else:
+        for c in range(first, last + 1):
+            slot = _rare(c, v, nodes, ratios, at)
+            before += np.int64(c == first and slot < low)
+            if slot - low < size:
+                marked[slot - low] = 1
+    return before, _sorted(marked, places, spare)
+
+
+@helper
+def _coins(phase: int, key: UInt32s) -> UInt64s:
+    """Return what the words of a phase depend on."""
+    at = np.empty(3, U64)
+    at[0], at[1], at[2] = U64(phase), U64(key[0]), U64(key[1])
+    return at
 
 
 @kernel(
@@ -192,8 +332,8 @@ def _split(
     INT64,
     READ_UINT32,
     READ_INT64,
-    READ_INT64,
     READ_NODES,
+    READ_RATIOS,
     INT64,
     READ_INT64,
     READ_INT64,
@@ -205,8 +345,8 @@ def deal(
     phase: int,
     key: UInt32s,
     base: Int64s,
-    shares: Int64s,
     nodes: Int64s,
+    ratios: Float64s,
     top: int,
     starts: Int64s,
     stops: Int64s,
@@ -225,10 +365,10 @@ def deal(
         The Philox key of all coins.
     base : int64 (k,)
         Units of each source before the phase.
-    shares : int64 (k,)
-        Units of each source in a block.
-    nodes : int64 (num_nodes, 6)
+    nodes : int64 (num_nodes, 9)
         The tree, as `plant` writes it.
+    ratios : float64 (num_nodes, 4)
+        Its ratios, likewise.
     top : int
         The root, 0, or ~ the number of the only source.
     starts, stops : int64 (num_runs,)
@@ -236,40 +376,34 @@ def deal(
     sources, numbers : int32 and int64 (sum(stops - starts),)
         Get the sources, and the numbers of their units, counted from the start of the whole run.
     """
-    num_slots = shares.sum()
-    at, lanes = np.empty(5, U64), np.empty((4, PAIRS + 1), U64)
+    at, lanes = _coins(phase, key), np.empty((LANES, PAIRS + 1), U64)
     places, spare = np.empty(AT_ONCE, np.uint32), np.empty(AT_ONCE, np.uint32)
     marked = np.zeros(AT_ONCE, np.uint8)
     # What is left to do, breadth first: nodes or sources, the slot of its own at which the run
     # begins, and its part of `places`. The slots of a node lie together there.
-    children, clocks = (
-        np.empty(2 * len(nodes) + 1, np.int64),
-        np.empty(2 * len(nodes) + 1, np.int64),
-    )
-    begins, sizes = np.empty(2 * len(nodes) + 1, np.int64), np.empty(2 * len(nodes) + 1, np.int64)
+    most = 2 * len(nodes) + 1
+    children, clocks = np.empty(most, np.int64), np.empty(most, np.int64)
+    begins, sizes = np.empty(most, np.int64), np.empty(most, np.int64)
     done = 0
     for run in range(len(starts)):
         place, stop = starts[run] + shift, stops[run] + shift
         while place < stop:
-            block, r = divmod(place, num_slots)
-            num = min(stop - place, num_slots - r, AT_ONCE)
-            _block(block, phase, key, at)
+            num = min(stop - place, AT_ONCE)
             for i in range(num):
                 places[i] = np.uint32(i)
-            children[0], clocks[0], begins[0], sizes[0] = top, r, 0, num
+            children[0], clocks[0], begins[0], sizes[0] = top, place, 0, num
             now, known = 0, 1
             while now < known:
                 child, n, begin, size = children[now], clocks[now], begins[now], sizes[now]
                 now += 1
                 mine = places[begin : begin + size]
                 if child < 0:
-                    j = ~child
-                    number = base[j] + block * shares[j] + n
+                    number = base[~child] + n
                     for i in range(size):
-                        sources[done + mine[i]] = np.int32(j)
+                        sources[done + mine[i]] = np.int32(~child)
                         numbers[done + mine[i]] = number + i
                     continue
-                before, minor = _split(n, child, nodes, at, lanes, marked, mine, spare)
+                before, minor = _split(n, child, nodes, ratios, at, lanes, marked, mine, spare)
                 if minor:
                     children[known], clocks[known] = nodes[child, FIRST], before
                     begins[known], sizes[known] = begin + size - minor, minor
@@ -283,24 +417,32 @@ def deal(
 
 
 @kernel(
-    INT64, READ_UINT32, INT64, INT64, READ_INT64, READ_NODES, READ_INT64, READ_INT64, WRITE_INT64
+    INT64,
+    READ_UINT32,
+    INT64,
+    INT64,
+    READ_NODES,
+    READ_RATIOS,
+    READ_INT64,
+    READ_INT64,
+    WRITE_INT64,
 )
 def find(
     phase: int,
     key: UInt32s,
     source: int,
     base: int,
-    shares: Int64s,
     nodes: Int64s,
+    ratios: Float64s,
     ups: Int64s,
     numbers: Int64s,
     out: Int64s,
 ) -> None:
-    """Write at which places of a phase some units of a source are read.
+    """Write at which places of a phase some units of a source are read; all are below 2**63.
 
     Parameters
     ----------
-    phase, key, shares, nodes
+    phase, key, nodes, ratios
         As for `deal`.
     source, base : int
         The source, and its units before the phase.
@@ -311,21 +453,22 @@ def find(
     out : int64 (num,)
         Gets their places, counted from the phase's start.
     """
-    num_slots = shares.sum()
-    at, lanes = np.empty(5, U64), np.empty((4, PAIRS + 1), U64)
+    at, lanes = _coins(phase, key), np.empty((LANES, PAIRS + 1), U64)
     for i in range(len(numbers)):
-        block, c = divmod(numbers[i] - base, shares[source])
-        _block(block, phase, key, at)
-        up = ups[len(nodes) + source]
+        n, up = numbers[i] - base, ups[len(nodes) + source]
         while up >= 0:
             v = up >> 1
             if up & 1:
-                c = _slot(c, v, nodes, at, lanes)
-            else:  # count the minority's units among the slots before
-                minor = nodes[v, MINOR]
-                u = max(0, c * minor // (nodes[v, SLOTS] - minor) - 1)
-                while u < minor and _slot(u, v, nodes, at, lanes) - u <= c:
-                    u += 1
-                c += u
+                _look(n, 0, v, nodes, ratios, at, lanes)
+                n = np.int64(_seen(n, n, v, nodes, ratios, at, lanes))
+            else:  # count the minority's units that come before
+                of_majority = nodes[v, Q] - nodes[v, P]
+                near, _ = any_part(n, nodes[v, P], of_majority, ratios[v, OF_MAJORITY])
+                first = max(0, near - 1)
+                _look(first, 1, v, nodes, ratios, at, lanes)
+                c, stop = first, first + LOOKS
+                while c < stop and _seen(c, first, v, nodes, ratios, at, lanes) <= U64(n + c):
+                    c += 1
+                n += c
             up = ups[v]
-        out[i] = block * num_slots + c
+        out[i] = n

@@ -15,6 +15,7 @@ from indexplan.orders.base import Float64, Int64
 from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass
 from indexplan.orders.columns import FLOATS, Column, Numbers
 from indexplan.orders.registry import register
+from indexplan.orders.rounding import largest_remainder
 from indexplan.orders.runs import expand
 from indexplan.orders.traits import Traits
 from indexplan.seeds import check_seed
@@ -115,7 +116,7 @@ class ClassBalanced(ByClass):
         pairs = [weight.as_integer_ratio() for weight in weights.tolist()]
         scale = max(below for _, below in pairs)
         exact = [above * (scale // below) for above, below in pairs]  # in the same proportions
-        shares = _rounded(total, exact)
+        shares = largest_remainder(total, exact)
         for label, weight, share in zip(self._table.labels, exact, shares, strict=True):
             if weight and not share:
                 enough = -(-sum(exact) // min(each for each in exact if each))  # exactly
@@ -198,14 +199,3 @@ def _listed(weights: Any, labels: Int64) -> Any:
         got = f"{'one' if odd in weights else 'none'} for {odd}"
         raise wrong("weights", "given for each label, and for no other", got, CURE)
     return [weights[label] for label in labels.tolist()]
-
-
-def _rounded(total: int, weights: list[int]) -> list[int]:
-    """Return how many of `total` each weight gets: by largest remainder, ties to the first."""
-    whole = sum(weights)
-    sizes, rests = zip(*(divmod(total * weight, whole) for weight in weights), strict=True)
-    shares = list(sizes)
-    by_rest = sorted(range(len(weights)), key=lambda i: (-rests[i], i))
-    for i in by_rest[: total - sum(shares)]:
-        shares[i] += 1
-    return shares

@@ -16,7 +16,6 @@ from indexplan import kernels
 from indexplan.errors import integer, wrong
 from indexplan.orders.columns import Column
 from indexplan.orders.mixture import Mixture
-from indexplan.orders.shares import PERIOD
 from indexplan.orders.shuffle import Shuffle
 from indexplan.orders.subset import Subset
 from indexplan.seeds import MIXTURE, check_seed, key_words
@@ -70,8 +69,7 @@ def curriculum(
     -----
     Bin i of b holds the samples [n * i // b, n * (i + 1) // b) of the n sorted ones, and reads them
     by a `Shuffle` whose seed is the first four key words of purpose 6 and "epoch" 1 + i, the lowest
-    first. Up to 65,536 samples, bins are weighted by their sizes. With more, they are weighted
-    equally, because an exact period would be too long and the sizes hardly differ.
+    first. Bins are weighted by their sizes.
 
     For one pass from easy to hard that is shuffled only among neighbours, sort the samples
     yourself: `Subset(LocalShuffle(n, window), np.argsort(difficulty, kind="stable"), n)`.
@@ -96,9 +94,8 @@ def curriculum(
     bins = integer("num_bins", bins, 1, most + 1, "leave it out")
     ends = [n * i // bins for i in range(bins + 1)]
     sizes = [stop - start for start, stop in pairwise(ends)]
-    weights = sizes if n <= PERIOD else [1] * bins
     phases = [
-        (place, {f"bin {i}": weights[i] * (i < opened) for i in range(bins)})
+        (place, {f"bin {i}": sizes[i] * (i < opened) for i in range(bins)})
         for place, opened in _opened(stages, bins)
     ]
     sources = {f"bin {i}": Shuffle(size, seed=_seed(seed, n, i)) for i, size in enumerate(sizes)}

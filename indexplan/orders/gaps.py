@@ -174,7 +174,6 @@ class Gaps(Layer):
         weights: Mapping[str, Any],
         *,
         sources: Mapping[str, Order] | Sequence[tuple[str, Order]] | None = None,
-        period: int | None = None,
     ) -> Gaps:
         """Return this order with other weights, or more sources, for its mixture from a cursor on.
 
@@ -182,7 +181,7 @@ class Gaps(Layer):
         ----------
         place : Cursor
             Where the weights begin: a cursor of a plan with this order.
-        weights, sources, period
+        weights, sources
             As for `Mixture.with_phase`.
 
         Raises
@@ -201,7 +200,7 @@ class Gaps(Layer):
         (1000, range(4, 70))
         """
         where = place_of(self, place, "place")
-        return self._with_phase(where, weights, sources=sources, period=period)
+        return self._with_phase(where, weights, sources=sources)
 
     def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Gaps:
         inside = self.reach(*where)

@@ -54,17 +54,14 @@ class Mixture(Order):
     weights : mapping of str to number, or sequence of (int, mapping)
         How much to read each source, relative to the others. To change this during the run, pass
         phases `(unit, weights)`: each begins at that unit of the run, counted over all epochs, and
-        the first at 0. Decimals are taken as written: 0.7, 0.2 and 0.1 are 7, 2 and 1 of every 10
-        units.
+        the first at 0. Numbers are taken as written: 0.7, 0.2 and 0.1 are 7, 2 and 1 of every 10
+        units. See the notes for weights that are extremely far apart.
     epoch_size : int or {"first_exhausted", "all_exhausted"}, optional
         Units in an epoch, 1 <= epoch_size < 2**63: by default, as many as all sources have
         together. "first_exhausted" ends the epoch before any source would start again,
         "all_exhausted" when each source has been read to its end at least once.
     seed : int, default 0
         0 <= seed < 2**128, for the mixing; the sources have their own.
-    period : int, optional
-        For weights that are not short decimals: they are rounded to shares of this many units,
-        after which all counts are exact. At most 2**20; by default 2**16.
 
     Raises
     ------
@@ -81,10 +78,16 @@ class Mixture(Order):
 
     At every place in a phase of weights, the number of units read from each source is within
     `within` of its share: less than 1 for two sources, about 2 for many, and never 3.36. At every
-    multiple of the period it is exact. Independent draws would deviate by about the square root of
-    the units read. Over all seeds, a source is read at every place with exactly its probability. So
-    only by chance does a rank get more of a source than others, for any number of ranks and any
-    batch size.
+    multiple of the sum of `shares` it is exact, so weights equal to the sources' sizes read each
+    unit once an epoch. Independent draws would deviate by about the square root of the units read.
+    Over all seeds, a source is read at every place with its probability, to within 2**-29 for each
+    choice between two parts of the sources. So only by chance does a rank get more of a source than
+    others, for any number of ranks and any batch size.
+
+    Weights become the smallest integers in the same proportions, which is exact if they add up to
+    less than 2**62. Otherwise they are scaled down to about 2**61 together and rounded down, so a
+    share s of k is off by at most 1 / s + k / 2**61 of itself. A weight above 0 never gets less
+    than 1, so next to 1 a weight of 1e-300 is read as often as 2**-61.
 
     Examples
     --------
@@ -112,7 +115,6 @@ class Mixture(Order):
         *,
         epoch_size: int | str | None = None,
         seed: int = 0,
-        period: int | None = None,
     ) -> None:
         keep = object.__setattr__
         keep(self, "sources", sources_of(sources))
@@ -121,7 +123,7 @@ class Mixture(Order):
             rule = "fewer than 2**63 together"
             raise wrong("the sources' samples", rule, num_samples, "leave some of them out")
         keep(self, "num_samples", num_samples)
-        keep(self, "weights", phases_of(weights, self.names, period))
+        keep(self, "weights", phases_of(weights, self.names))
         keep(self, "seed", check_seed(seed))
         check_different(self.sources, self._own_draws)
         keep(self, "epoch_size", self._stop(epoch_size))
@@ -153,13 +155,11 @@ class Mixture(Order):
 
     @property
     def shares(self) -> tuple[int, ...]:
-        """The units of each source in every `period` units, in the last phase of weights."""
-        return self.weights[-1][1]
+        """The last phase's weights as integers without a common divisor.
 
-    @property
-    def period(self) -> int:
-        """The number of units after which all counts are exact, in the last phase of weights."""
-        return sum(self.shares)
+        Each source's units in every `sum(shares)` units of the phase.
+        """
+        return self.weights[-1][1]
 
     @property
     def within(self) -> float:
@@ -255,7 +255,6 @@ class Mixture(Order):
         weights: Mapping[str, Any],
         *,
         sources: Mapping[str, Order] | Sequence[tuple[str, Order]] | None = None,
-        period: int | None = None,
     ) -> Mixture:
         """Return this mixture with other weights, or more sources, from some place of the run on.
 
@@ -272,8 +271,6 @@ class Mixture(Order):
         sources : mapping of str to Order, or sequence of (str, Order), optional
             Sources that join there. They come last, so that all samples keep their numbers, and
             epochs keep their size. If a dataset has grown, pass its new rows as one more source.
-        period : int, optional
-            As for `Mixture`.
 
         Raises
         ------
@@ -295,11 +292,11 @@ class Mixture(Order):
         cure = "pass a cursor, or epoch * epoch_size + position, of where the weights begin"
         if as_integer(place) is None:
             where = place_of(self, place, "place", cure)
-            return self._with_phase(where, weights, sources=sources, period=period)
+            return self._with_phase(where, weights, sources=sources)
         begin = integer("place", place, 0, PLACE_STOP, cure)
         joined = () if sources is None else self._new(sources)
         every = (*self.sources, *joined)
-        ((_, shares),) = phases_of([(0, weights)], [name for name, _ in every], period)
+        ((_, shares),) = phases_of([(0, weights)], [name for name, _ in every])
         none = (0,) * len(joined)
         before = [(at, (*each, *none)) for at, each in self._phases.before(begin)]
         phases = [*before, (begin, shares)]

@@ -10,16 +10,15 @@ from indexplan.orders.base import Int64
 from indexplan.orders.shuffle import UInt32
 
 Int32 = NDArray[np.int32]
-BLOCK = 2**16  # slots of a block, or a period if that has more
 
 
 class Pattern:
-    """The slots of a phase, in blocks that have the same tree and different coins.
+    """The slots of a phase, which a tree deals to the sources.
 
     Parameters
     ----------
     shares : tuple of int
-        Units of each source in a period.
+        The share of each source, in lowest terms; less than 2**62 together.
     phase : int
         The phase's number, below 2**12.
     key : uint32 (2,)
@@ -34,19 +33,19 @@ class Pattern:
     def __init__(self, shares: tuple[int, ...], phase: int, key: UInt32) -> None:
         self._phase, self._key = phase, key
         each = np.array(shares, np.int64)
-        self._shares = each * max(1, BLOCK // sum(shares))
         leaves = each.argsort(kind="stable")[shares.count(0) :]
-        self._nodes = np.empty((len(leaves) - 1, kernels.tree.COLUMNS), np.int64)
-        self._ups = np.empty(len(leaves) - 1 + len(each), np.int64)
-        self._top = 0 if len(leaves) > 1 else ~int(leaves[0])
-        self.reach: int = kernels.tree.plant(self._shares, leaves, self._nodes, self._ups)
+        num = len(leaves) - 1
+        self._nodes = np.empty((num, kernels.tree.COLUMNS), np.int64)
+        self._ratios = np.empty((num, kernels.tree.RATIOS))
+        self._ups = np.empty(num + len(each), np.int64)
+        self._top = 0 if num else ~int(leaves[0])
+        self.reach: int = kernels.tree.plant(each, leaves, self._nodes, self._ratios, self._ups)
 
     def count(self, base: Int64, place: int) -> Int64:
         """Return how many units of each source come before a place, and `base`; int64 (k,)."""
         out: Int64 = base.copy()
-        kernels.mixture.count_before(
-            place, self._phase, self._key, self._shares, self._nodes, self._top, out
-        )
+        tree = self._nodes, self._ratios, self._top
+        kernels.mixture.count_before(place, self._phase, self._key, *tree, out)
         return out
 
     def deal(
@@ -59,7 +58,7 @@ class Pattern:
         numbers: Int64,
     ) -> None:
         """Write the sources and units at runs of places, each counted from -shift."""
-        tree = self._shares, self._nodes, self._top
+        tree = self._nodes, self._ratios, self._top
         kernels.mixture.deal(
             shift, self._phase, self._key, base, *tree, starts, stops, sources, numbers
         )
@@ -67,6 +66,6 @@ class Pattern:
     def find(self, source: int, base: int, numbers: Int64) -> Int64:
         """Return the places of some units of a source, which has `base` units before the phase."""
         out = np.empty(len(numbers), np.int64)
-        tree = self._shares, self._nodes, self._ups
+        tree = self._nodes, self._ratios, self._ups
         kernels.mixture.find(self._phase, self._key, source, base, *tree, numbers, out)
         return out

@@ -60,9 +60,9 @@ class Phases:
     def _count(self, number: int, base: Int64, place: int) -> Int64:
         """Return how many units of each source come before a place of a phase."""
         shares = self.phases[number][1]
-        periods, rest = divmod(place, sum(shares))
+        times, rest = divmod(place, sum(shares))
         if not rest:  # then no tree is needed
-            return base + periods * np.array(shares, np.int64)
+            return base + times * np.array(shares, np.int64)
         return self.pattern(number).count(base, place)
 
     def pattern(self, number: int) -> Pattern:
@@ -131,14 +131,9 @@ class Phases:
         return places
 
     def place_of(self, source: int, number: int) -> int | None:
-        """Return the place at which a unit of a source is read; None if that is 2**63 or later."""
-        bases = self._bases_of(source, number)
-        phase = bisect_right(bases, number) - 1
-        place, shares = self.phases[phase]
-        if not shares[source]:
-            return None
-        periods = (number - bases[phase]) // shares[source] + 1
-        if place + periods * sum(shares) >= PLACE_STOP:
+        """Return the place at which a unit of a source is read; None if not before 2**63 - 1."""
+        read = self._bases_of(source, number)[-1] > number  # before the last phase that is needed
+        if not read and number >= self.count(PLACE_STOP - 1)[source]:
             return None
         return int(self.find(source, np.array([number], np.int64))[0])
 
@@ -159,10 +154,10 @@ class Phases:
         """Return how often an epoch reads each unit of the sources: a value of `Traits.reads`."""
         reads = "once"
         for place, shares in self.phases:
-            periods, rest = divmod(epoch_size, sum(shares))
+            times, rest = divmod(epoch_size, sum(shares))
             if rest or place % epoch_size:
                 return "any"
-            counts = [periods * share for share in shares]
+            counts = [times * share for share in shares]
             if counts != sizes:
                 reads = "at most once"
                 before = self.count(place).tolist()

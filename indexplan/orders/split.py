@@ -18,8 +18,9 @@ from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Draws, Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.registry import register
+from indexplan.orders.rounding import largest_remainder
 from indexplan.orders.runs import expand
-from indexplan.orders.shares import integers, largest_remainder
+from indexplan.orders.shares import integers
 from indexplan.orders.traits import Traits
 from indexplan.seeds import SPLITS, check_seed
 

@@ -6,10 +6,9 @@ with another name.
 
 from __future__ import annotations
 
-import hashlib
 import json
+from fractions import Fraction
 from itertools import accumulate
-from struct import pack
 from typing import Any
 
 import indexplan as ip
@@ -289,11 +288,28 @@ def _of_an_epoch(epoch: int, row: list[list[int]]) -> dict[str, Any]:
 
 
 def mixture() -> str:
-    """Return the answers of mixture-v1 to the specs of its file; 120 whole blocks take minutes."""
+    """Return the answers of mixture-v1 to the weights, places and units of its file."""
     known = json.loads((FOLDER / "mixture_v1.json").read_text())
-    for kind, answered in (("one_phase", _one_phase), ("phases", _phases), ("seeded", _one_phase)):
-        known[kind] = [answered(case) for case in known[kind]]
-    return json.dumps(known)
+    known["cases"] = [_mixed(case) for case in known["cases"]]
+    return json.dumps(known, separators=(",", ":"))
+
+
+def _mixed(case: dict[str, Any]) -> dict[str, Any]:
+    """Return a case of phases of weights, with its answers."""
+    phases = [(place, mixing.shares_of(weights)) for place, weights in case["weights"]]
+    key = mixing.key_of(case["seed"])
+    units = [mixing.unit(phases, key, place) for place in case["places"]]
+    within = [mixing.phase_of(each, key, i).within for i, (_, each) in enumerate(phases)]
+    return {
+        **case,
+        "shares": phases,
+        "key": key,
+        "sources": [source for source, _ in units],
+        "numbers": [number for _, number in units],
+        "counts": mixing.counts(phases, key, case["count_at"]),
+        "find": [[j, n, mixing.place_of(phases, key, j, n)] for j, n, _ in case["find"]],
+        "within": [str(Fraction(each, 2**32)) for each in within],
+    }
 
 
 def grown() -> str:
@@ -305,35 +321,3 @@ def grown() -> str:
             case = {"name": name, "sources": sources, "phases": phases, "epoch_size": epoch_size}
             cases.append({**case, "seed": str(seed), "epoch": epoch, **_read(row)})
     return lines({"algorithm": "mixture-v1", "sources": "shuffle-v1"}, "cases", cases)
-
-
-def _one_phase(case: dict[str, Any]) -> dict[str, Any]:
-    """Return a case of one phase of weights, with its answers."""
-    shares, each = tuple(case["shares"]), mixing.of_a_block(case["shares"])
-    key, phase = tuple(case["key"]), case["phase"]
-    if "seed" in case:
-        key = mixing.key_of(int(case["seed"]))
-    answers: dict[str, Any] = {"block": sum(each)}
-    answers["within_2_32"] = max(mixing.reaches(mixing.tree_of(each)))
-    rows = {n: mixing.whole_block(each, (key, phase, int(n))) for n in case["block_sha256_u2"]}
-    answers["block_sha256_u2"] = {
-        n: hashlib.sha256(pack(f"<{len(row)}H", *row)).hexdigest() for n, row in rows.items()
-    }
-    if "first" in case:
-        answers["first"] = rows["0"][: len(case["first"])]
-    if "places" in case:
-        answers["answers"] = []
-        for place in case["places"]:
-            first, then = (mixing.in_phase(shares, key, phase, at) for at in (place, place + 1))
-            (source,) = (j for j in range(len(first)) if first[j] != then[j])
-            answers["answers"].append([source, first[source]])
-        answers["count_before_last_place"] = first
-    return {**case, "key": list(key), **answers}
-
-
-def _phases(case: dict[str, Any]) -> dict[str, Any]:
-    """Return a case of several phases of weights, with its answers."""
-    phases, key = case["phases"], tuple(case["key"])
-    bases = [mixing.counts(phases, key, place) for place, _ in phases]
-    answers = [list(mixing.unit(phases, key, place)) for place in case["places"]]
-    return {**case, "bases": bases, "answers": answers}

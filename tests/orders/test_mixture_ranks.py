@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 import indexplan as ip
 from indexplan.orders.base import Int64
 from tests.support import rank_counts
+from tests.support.mixing import Dealer, Phase, Words
 from tests.support.rank_counts import Case, Deal
 
 IN_STEP = Case((25, 26, 49), 4, 1, 0), Case((10, 3, 72, 15), 8, 1, 0)
@@ -53,10 +54,25 @@ def with_turns(case: Case) -> Deal:
     return deal
 
 
-def fixed_coins(case: Case) -> Deal:
-    """Return blocks that all have the coins of the first one."""
-    block = rank_counts.dealt(case, 0)(0, 2**16 // sum(case.shares) * sum(case.shares))
-    return lambda place, num: block[np.arange(place, place + num) % len(block)]
+def restarted(case: Case) -> Deal:
+    """Return a clock that restarts each period, so that all periods have the coins of the first."""
+    row = rank_counts.dealt(case, 0)(0, sum(case.shares))
+    return lambda place, num: row[np.arange(place, place + num) % len(row)]
+
+
+class OneCoin(Dealer):
+    """All pairs of units draw what the first pair draws."""
+
+    def __init__(self, p: int, q: int, words: Words, bits: int | None = None) -> None:
+        super().__init__(p, q, lambda _: words(0), bits)
+
+
+def one_coin(case: Case) -> Deal:
+    """Return the pattern of units that all draw the same, which repeats after two periods."""
+    oracle = Phase(case.shares, (0, 1), 0, OneCoin)
+    counts = np.array([oracle.count(place) for place in range(2 * sum(case.shares) + 1)])
+    row = np.diff(counts, axis=0).argmax(axis=1)
+    return lambda place, num: row[np.arange(place, place + num) % len(row)]
 
 
 def drawn(case: Case) -> Deal:
@@ -68,7 +84,7 @@ def drawn(case: Case) -> Deal:
 def test_no_rank_is_favoured() -> None:
     """Over drawn weights and ranks, counts by source and rank are as of independent draws."""
     chi_square = freedom = 0.0
-    for number, case in enumerate([*IN_STEP, *rank_counts.cases(100, 0)]):
+    for number, case in enumerate([*IN_STEP, *rank_counts.cases(298, 0)]):
         found = rank_counts.looked_at(case, rank_counts.dealt(case, number), 2**16)
         assert not found.favours, (case, found)
         chi_square, freedom = chi_square + found.chi_square, freedom + found.freedom
@@ -77,7 +93,7 @@ def test_no_rank_is_favoured() -> None:
 
 @pytest.mark.parametrize("case", IN_STEP, ids=str)
 def test_patterns_in_step_with_the_ranks_would_fail(case: Case) -> None:
-    """The even row, with turns and without, as it was; and a block's coins for all blocks."""
+    """The even row, with turns and without, as the library once dealt them."""
     places = 20 * 2**16
     assert not rank_counts.looked_at(case, rank_counts.dealt(case, 5), places).favours
     assert not rank_counts.looked_at(case, drawn(case), places).favours
@@ -85,11 +101,12 @@ def test_patterns_in_step_with_the_ranks_would_fail(case: Case) -> None:
         assert rank_counts.looked_at(case, wrong(case), 2**16).z_of_counts > 20
 
 
-def test_one_set_of_coins_for_all_blocks_would_fail() -> None:
-    """Over many blocks whose period is one of the ranks too."""
+@pytest.mark.parametrize("wrong", [restarted, one_coin])
+def test_equal_coins_would_fail(wrong: Callable[[Case], Deal]) -> None:
+    """A clock that restarts each period, and one coin for all units, whose period is the ranks'."""
     case = Case((7, 9), 16, 1, 0)
     assert not rank_counts.looked_at(case, rank_counts.dealt(case, 0), 60 * 2**16).favours
-    assert rank_counts.looked_at(case, fixed_coins(case), 60 * 2**16).favours
+    assert rank_counts.looked_at(case, wrong(case), 60 * 2**16).favours
 
 
 def parts_of_ranks(order: ip.Order, batch_size: int) -> list[int]:

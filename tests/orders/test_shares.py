@@ -1,61 +1,85 @@
-"""Weights of many phases are rounded at once, to what each is rounded to alone."""
+"""Weights become integers in exactly the proportions in which they are written."""
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from indexplan.orders import shares
-from indexplan.orders.shares import phases_of, rounded
-from tests.support.examples import examples
-
-floats = st.floats(0, 1, allow_subnormal=True)
-of_ratios = st.builds(lambda a, b: a / b, st.integers(0, 70_000), st.integers(1, 70_000))
-decimals = st.builds(round, floats, st.integers(1, 17))
-wide = st.builds(lambda a, b: a * 10.0**b, floats, st.integers(-300, 300))
-anything = st.one_of(floats, of_ratios, decimals, wide, st.integers(0, 9), st.just(1 / 3))
+import indexplan as ip
+from indexplan.orders.shares import phases_of
+from tests.support import mixes, mixing
 
 
-@st.composite
-def scaled(draw: st.DrawFn, k: int) -> list[float]:
-    """Draw integers times a float: another way to write small shares."""
-    by = draw(st.floats(1e-3, 1e3))
-    return [each * by for each in draw(st.lists(st.integers(1, 3000), min_size=k, max_size=k))]
+def shares(*weights: Any) -> tuple[int, ...]:
+    """Return the shares of a mixture with these weights."""
+    names = [str(i) for i in range(len(weights))]
+    ((_, found),) = phases_of(dict(zip(names, weights, strict=True)), names)
+    return found
 
 
-@st.composite
-def tables(draw: st.DrawFn) -> list[list[Any]]:
-    """Draw a few rows of weights for as many sources, one of each row above 0."""
-    k = draw(st.integers(1, 6))
-    row = st.one_of(*(st.lists(kind, min_size=k, max_size=k) for kind in (anything, floats)))
-    rows = draw(st.lists(st.one_of(row, scaled(k)), min_size=2, max_size=6))
-    return [[*row[:-1], row[-1] or 0.3] for row in rows]
+@given(mixes.weights((*mixes.FEW, *mixes.MANY)))
+def test_shares_are_the_weights(weights: list[Any]) -> None:
+    """Exactly, if their sum allows it; else to within what the specification says."""
+    found = shares(*weights)
+    written = [mixes.written(each) for each in weights]
+    assert mixing.shares_of(written) == found
+    exact = mixing.integers(written)
+    all_exact, all_found = sum(exact), sum(found)
+    assert [each > 0 for each in exact] == [each > 0 for each in found]
+    for share, each in zip(found, exact, strict=True):
+        wanted, got = each * all_found, share * all_exact
+        if all_exact < 2**62:
+            assert wanted == got
+        elif share > 1:
+            assert abs(got - wanted) <= wanted * (Fraction(1, share) + Fraction(len(found), 2**61))
 
 
-@examples(300)
-@given(tables())
-def test_phases_are_rounded_together_as_alone(rows: list[list[Any]]) -> None:
-    """Alone, weights are exact as they are written, by integers of any length."""
-    names = [str(i) for i in range(len(rows[0]))]
-    weights = [dict(zip(names, row, strict=True)) for row in rows]
-    together = phases_of(list(enumerate(weights)), names, None)
-    alone = [phases_of(each, names, None)[0][1] for each in weights]
-    assert alone == [found for _, found in together]
+def test_numbers_of_all_kinds() -> None:
+    """As people write them; what a decimal or a fraction says is what is dealt."""
+    assert (7, 2, 1) == shares(0.7, 0.2, 0.1) == shares(70, 20, 10)
+    assert (1, 1, 1) == shares(1 / 3, 1 / 3, 1 / 3) == shares(1e300, 1e300, 1e300)
+    assert (3, 0, 1) == shares(Fraction(3, 4), 0, np.float64(0.25))
+    assert (2, 1) == shares(Fraction(2, 3), Fraction(1, 3))
+    assert (2, 1) == shares(2 / 3, 1 / 3)
+    assert (1_000_003, 4) == shares(1_000_003, 4) == shares(Decimal("1.000003"), Decimal("4E-6"))
+    assert (10**12, 10**3, 1) == shares(1, 1e-9, 1e-12)
+    assert (2**53 + 1, 1) == shares(np.int64(2**53 + 1), np.uint8(1))
+    assert (0, 1) == shares(-0.0, 5e-324)
 
 
-def test_most_rows_are_rounded_at_once() -> None:
-    """Arbitrary floats are sure; ratios of small integers, ties and zeros are left to integers."""
-    arbitrary = [[0.123456789 + i / 7, 0.987654321, 1 / (i + 3.3)] for i in range(100)]
-    assert all(rounded(arbitrary))
-    unsure: list[list[Any]] = [[2 / 3, 1 / 3], [0.1, 0.1], [0.3, 0.0], [1e-9, 0.7], [1, 2], []]
-    assert [None] * len(unsure) == [found for row in unsure for found in rounded([row])]
+def test_what_cannot_be_exact_is_as_near_as_can_be() -> None:
+    """A weight above 0 keeps at least one unit in 2**61; the others are rounded down."""
+    assert (2**61 - 1, 1) == shares(1, 1e-300)
+    assert (2**61 - 1, 2**61) == shares(2**61 - 1, 2**61)  # exact, to the last sum
+    third = 2**61 // 3
+    assert (third, third, third, 1) == shares(1, 1, 1, Fraction(1, 10**30))
+    assert (2**59, 2**59, 2**60 - 1) == shares(2**62, 2**62 + 2, 2**63 - 2)
 
 
-def test_a_ratio_is_not_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a look at ratios, thirds as floats would become other shares than 2 and 1."""
-    monkeypatch.setattr(shares, "_may_be_ratio", lambda _: False)
-    with pytest.raises(AssertionError):
-        test_phases_are_rounded_together_as_alone.hypothesis.inner_test([[2 / 3, 1 / 3]] * 2)
+def test_those_of_a_dict_form_are_in_lowest_terms() -> None:
+    """Shares passed to a mixture are divided by what all can be; a dict form has no other ones."""
+    sources = {"a": ip.Shuffle(9), "b": ip.Shuffle(8)}
+    mixture = ip.Mixture(sources, {"a": 1, "b": 3})
+    assert mixture == ip.Mixture(sources, [(0, (2**14, 3 * 2**14))])
+    plan = ip.Plan(mixture, batch_size=1).to_dict()
+    assert [[0, [1, 3]]] == plan["order"]["phases"]
+    other = {**plan["order"], "phases": [[0, [2**14, 3 * 2**14]]]}
+    with pytest.raises(ip.IndexPlanError, match="phases of an order of mixture-v1 must be as"):
+        ip.Plan.from_dict({**plan, "order": other})
+    assert not mixture.continues(other, 3, 1)
+
+
+def test_periods_are_gone() -> None:
+    """Shares need none, so a dict form or a call that has one is told so by name."""
+    mixture = ip.Mixture({"a": ip.Shuffle(9)}, {"a": 1})
+    plan = ip.Plan(mixture, batch_size=1).to_dict()
+    with pytest.raises(ip.IndexPlanError, match="'period'"):
+        ip.Plan.from_dict({**plan, "order": {**plan["order"], "period": 65536}})
+    call: Any = ip.Mixture
+    with pytest.raises(TypeError, match="period"):
+        call({"a": ip.Shuffle(9)}, {"a": 1}, period=65536)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache, partial
-from math import gcd
+from fractions import Fraction
+from functools import lru_cache
+from math import gcd, lcm
 from typing import Any
 
 from tests.support.oracles import key_words, philox, shuffle_forward
 
 MIXTURE = 6  # purpose of key words
 FULL = 2**32
+WHOLE = 2**62
 
 Phases = Sequence[tuple[int, Sequence[int]]]
 Tree = tuple[Any, ...]  # (share, source), or (share, minority, majority)
-Words = Callable[[int], Sequence[int]]  # the four words of a pair of units
-Coins = tuple[tuple[int, ...], int, int]  # the key, the number of the phase, the block
+Words = Callable[[int], Sequence[int]]  # the three words of a pair of units
 
 
 def key_of(seed: int) -> tuple[int, ...]:
@@ -23,9 +24,26 @@ def key_of(seed: int) -> tuple[int, ...]:
     return tuple(key_words(seed, MIXTURE, 0, 2))
 
 
-def of_a_block(shares: Sequence[int]) -> tuple[int, ...]:
-    """Return shares in as many whole periods as 65,536 slots hold, and in one at least."""
-    return tuple(share * max(1, 65536 // sum(shares)) for share in shares)
+def lowest(shares: Sequence[int]) -> tuple[int, ...]:
+    """Return shares divided by what all of them can be divided by."""
+    common = gcd(*shares)
+    return tuple(share // common for share in shares)
+
+
+def integers(weights: Sequence[Any]) -> tuple[int, ...]:
+    """Return fractions, or texts of numbers, as the smallest integers in proportion."""
+    exact = [Fraction(weight) for weight in weights]
+    scale = lcm(*(each.denominator for each in exact))
+    return lowest([int(each * scale) for each in exact])
+
+
+def shares_of(weights: Sequence[Any]) -> tuple[int, ...]:
+    """Return the shares of weights."""
+    shares = integers(weights)
+    whole = sum(shares)
+    if whole < WHOLE:
+        return shares
+    return lowest([0 if each == 0 else max(1, each * 2**61 // whole) for each in shares])
 
 
 def huffman(leaves: list[Tree]) -> Tree:
@@ -38,20 +56,20 @@ def huffman(leaves: list[Tree]) -> Tree:
     return trees[0]
 
 
-def reaches(tree: Tree, path: tuple[tuple[int, int], ...] = ()) -> Iterator[int]:
-    """Yield how far each source may be from its share, in 2**-32."""
+def reaches(tree: Tree, above: int = 0) -> Iterator[int]:
+    """Yield how far each source may be from its share, in 2**-32; `above`: the tree itself."""
     if len(tree) == 2:
-        yield sum(own * tree[0] // share for own, share in path)
+        yield above
         return
     share, minority, majority = tree
-    own = ((share - gcd(share, minority[0])) << 32) // share
+    q = share // gcd(share, minority[0])
+    own = FULL - FULL // q if share < FULL else FULL
     for child in (minority, majority):
-        yield from reaches(child, (*path, (own, child[0])))
+        yield from reaches(child, own - (-above * child[0] // share))
 
 
-@cache
-def tree_of(shares: tuple[int, ...]) -> Tree:
-    """Return the tree of a block's shares: of all candidates the first with the least reach."""
+def tree_of(shares: Sequence[int]) -> Tree:
+    """Return the tree of shares: of all candidates the first with the least reach."""
     leaves: list[Tree] = [(share, source) for source, share in enumerate(shares) if share]
     small = sorted(leaves)
     candidates = [huffman(leaves)]
@@ -62,92 +80,118 @@ def tree_of(shares: tuple[int, ...]) -> Tree:
     return min(candidates, key=lambda tree: max(reaches(tree)))
 
 
-@cache
-def numbers_of(shares: tuple[int, ...]) -> dict[int, int]:
-    """Return the number of each joined node, by its id: from the root on, the minority first."""
-    numbers: dict[int, int] = {}
-    queue = [tree_of(shares)]
-    for node in queue:  # which grows
-        if len(node) == 3:
-            numbers[id(node)] = len(numbers)
-            queue += node[1:]
-    return numbers
+class Dealer:
+    """Which slots of a node are its minority's: p of every q."""
+
+    def __init__(self, p: int, q: int, words: Words, bits: int | None = None) -> None:
+        self.p, self.q, self.words = p, q, words
+        window = (q // p).bit_length() - 1
+        self.bits: int = bits or bits_of(p, q)
+        self.slot_ticks: int = 2 ** (self.bits - 2 - window)
+        self.window_ticks = q * self.slot_ticks // p
+        self._known: dict[int, int] = {}
+
+    def edge(self, c: int) -> int:
+        """Return the tick at which the window of unit c begins."""
+        return c * self.q * self.slot_ticks // self.p
+
+    def slot(self, c: int) -> int:
+        """Return the slot of unit c of the minority."""
+        if c not in self._known:
+            self._known[c] = self.odd(c) if c % 2 else self.even(c)
+        return self._known[c]
+
+    def even(self, c: int) -> int:
+        """Return the slot of a random tick of the window."""
+        width = self.edge(c + 1) - self.edge(c)
+        tick = self.edge(c) + (self.words(c // 2)[0] * width >> self.bits)
+        return tick // self.slot_ticks
+
+    def free(self, c: int, slot: int) -> bool:
+        """Return whether a neighbour of an odd unit, c, has left a slot free."""
+        return self.slot(c) != slot
+
+    def odd(self, c: int) -> int:
+        """Return a slot that the units before and after have left."""
+        full, slot, window = 1 << self.bits, self.slot_ticks, self.window_ticks
+        _, w1, w2 = self.words(c // 2)
+        lowest, a = divmod(self.edge(c), slot)
+        highest, e = (self.edge(c + 1) - 1) // slot, self.edge(c + 1) % slot
+        if a > 0 and self.free(c - 1, lowest) and w1 * (window - a) < (slot - a) * full:
+            return lowest
+        others = (full - 1 - w1) * (window - slot + e)
+        if e > 0 and self.free(c + 1, highest) and others < e * full:
+            return highest
+        inner = range(lowest + (a > 0), highest + (e == 0))
+        return inner.start + w2 * (inner.stop - inner.start) // full
+
+    def before(self, n: int) -> int:
+        """Return how many units of the minority are dealt slots before slot n."""
+        near = n * self.p // self.q  # a window is at most one slot longer than q / p
+        units = range(max(0, near - 3), near + 4)
+        return units.start + sum(self.slot(c) < n for c in units)
 
 
-def slot_of(c: int, slots: int, minor: int, words: Words) -> int:
-    """Return the slot of unit c of a node's minority, which has `minor` of the slots."""
-    w0, w1, w2, _ = words(c // 2)
-    if c % 2 == 0:
-        return (c * slots + (w0 * slots >> 32)) // minor
-    first, last = c * slots // minor, ((c + 1) * slots - 1) // minor
-    a, b = c * slots % minor, (c + 1) * slots % minor
-    may_low = a > 0 and slot_of(c - 1, slots, minor, words) != first
-    may_high = b > 0 and slot_of(c + 1, slots, minor, words) != last
-    if may_low and w1 * (slots - a) < (minor - a) * FULL:
-        return first
-    if may_high and (FULL - 1 - w1) * (slots - minor + b) < b * FULL:
-        return last
-    free = range(first + (a > 0), last + (b == 0))
-    return free[w2 * len(free) >> 32]
+def bits_of(p: int, q: int) -> int:
+    """Return how long the words of a node are."""
+    return 32 if q // p < 2**12 else 64
 
 
-@lru_cache(maxsize=2**17)
-def words_of(coins: Coins, node: int, pair: int) -> list[int]:
-    """Return the words of a pair of units of a node."""
-    key, phase, block = coins
-    return philox((block % FULL, block >> 32, pair, node << 12 | phase), key)
-
-
-def at_node(coins: Coins, tree: Tree, shares: tuple[int, ...]) -> Words:
+def words_of(key: Sequence[int], phase: int, node: int, bits: int) -> Words:
     """Return the words of a node, by pair of units."""
-    return partial(words_of, coins, numbers_of(shares)[id(tree)])
+
+    def words(pair: int) -> list[int]:
+        low, high, tag = pair % FULL, pair // FULL, node << 12 | phase
+        first = philox((low, high, 0, tag), key)[:3]
+        if bits == 32:
+            return first
+        second = philox((low, high, 1, tag), key)[:3]
+        return [w * FULL + u for w, u in zip(first, second, strict=True)]
+
+    return words
 
 
-def whole_block(shares: tuple[int, ...], coins: Coins) -> list[int]:
-    """Return the sources of all slots of a block."""
-    row = [-1] * sum(shares)
-    left = [(tree_of(shares), list(range(len(row))))]
-    for tree, mine in left:  # which grows
-        if len(tree) == 2:
-            for slot in mine:
-                row[slot] = tree[1]
-            continue
-        words = at_node(coins, tree, shares)
-        dealt = [slot_of(c, tree[0], tree[1][0], words) for c in range(tree[1][0])]
-        minority = {mine[slot] for slot in dealt}
-        assert len(minority) == len(dealt)
-        left.append((tree[1], sorted(minority)))
-        left.append((tree[2], [slot for slot in mine if slot not in minority]))
-    return row
+class Phase:
+    """A phase of weights, whose places and numbers of units count from its start."""
+
+    def __init__(
+        self, shares: Sequence[int], key: Sequence[int], number: int, dealer: type[Dealer] = Dealer
+    ) -> None:
+        self.shares = lowest(shares)
+        self.tree = tree_of(self.shares)
+        self.within = max(reaches(self.tree))
+        self.dealers: dict[int, Dealer] = {}
+        self.nodes: list[Tree] = []
+        queue = [self.tree]
+        for tree in queue:  # which grows: breadth first, the minority first
+            if len(tree) == 3:
+                common = gcd(tree[0], tree[1][0])
+                p, q = tree[1][0] // common, tree[0] // common
+                words = words_of(key, number, len(self.nodes), bits_of(p, q))
+                self.dealers[id(tree)] = dealer(p, q, words)
+                self.nodes.append(tree)
+                queue += tree[1:]
+
+    def count(self, place: int) -> list[int]:
+        """Return how many units of each source come before a place."""
+        counts = [0] * len(self.shares)
+        left = [(self.tree, place)]
+        for tree, n in left:  # which grows
+            if len(tree) == 2:
+                counts[tree[1]] = n
+                continue
+            minor = self.dealers[id(tree)].before(n)
+            left += [(tree[1], minor), (tree[2], n - minor)]
+        return counts
 
 
-def before(n: int, slots: int, minor: int, words: Words) -> int:
-    """Return how many units of a node's minority are dealt slots before slot n."""
-    near = n * minor // slots  # a window is at most one slot longer than slots / minor
-    units = range(max(0, near - 3), min(minor, near + 4))
-    return units.start + sum(slot_of(c, slots, minor, words) < n for c in units)
-
-
-def counts_in(shares: tuple[int, ...], coins: Coins, r: int) -> list[int]:
-    """Return how many of a block's first r slots each source has."""
-    counts = [0] * len(shares)
-    left = [(tree_of(shares), r)]
-    for tree, n in left:  # which grows
-        if len(tree) == 2:
-            counts[tree[1]] = n
-            continue
-        of_minor = before(n, tree[0], tree[1][0], at_node(coins, tree, shares))
-        left += [(tree[1], of_minor), (tree[2], n - of_minor)]
-    return counts
+phase_of = lru_cache(maxsize=64)(Phase)
 
 
 @lru_cache(maxsize=2**12)
-def in_phase(shares: tuple[int, ...], key: tuple[int, ...], phase: int, place: int) -> list[int]:
+def in_phase(shares: tuple[int, ...], key: tuple[int, ...], number: int, place: int) -> list[int]:
     """Return how many units of each source come before a place of a phase."""
-    each = of_a_block(shares)
-    block, r = divmod(place, sum(each))
-    some = counts_in(each, (key, phase, block), r)
-    return [block * share + count for share, count in zip(each, some, strict=True)]
+    return phase_of(shares, key, number).count(place)
 
 
 def counts(phases: Phases, key: tuple[int, ...], place: int) -> list[int]:
@@ -166,6 +210,18 @@ def unit(phases: Phases, key: tuple[int, ...], place: int) -> tuple[int, int]:
     first, then = counts(phases, key, place), counts(phases, key, place + 1)
     (source,) = (j for j, (x, y) in enumerate(zip(first, then, strict=True)) if x != y)
     return source, first[source]
+
+
+def place_of(phases: Phases, key: tuple[int, ...], source: int, number: int) -> int:
+    """Return where a unit of a source is read, by halves: the last place with no more before it."""
+    low, high = 0, 2**63
+    while high - low > 1:
+        middle = (low + high) // 2
+        if counts(phases, key, middle)[source] <= number:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def shuffles_of(

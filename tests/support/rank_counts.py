@@ -13,7 +13,7 @@ import numpy as np
 
 from indexplan.orders.base import Int64
 from indexplan.orders.pattern import Pattern
-from indexplan.orders.shares import integers, shares_of
+from tests.support.mixing import shares_of
 
 Deal = Callable[[int, int], Int64]  # the sources of `num` places from one on
 
@@ -108,5 +108,5 @@ def cases(num: int, seed: int) -> Iterator[Case]:
         if rng.random() < 0.2:  # any numbers
             whole = np.maximum(1, (weights * 2**30)).astype(int).tolist()
         begin = int(rng.choice([0, 0, 2**40 + 12345])) // (world_size * batch_size)
-        shares = shares_of(integers(whole), None)
+        shares = shares_of(whole)
         yield Case(shares, world_size, batch_size, begin * world_size * batch_size)

@@ -48,8 +48,8 @@ CASES = {
     "groups": lambda seed: ip.Split(500_000, {"a": 1, "b": 9}, seed=seed, groups=labels)["b"]
         .take(0, 0, 1),
     "mixture": lambda seed: ip.Mixture(
-        {name: ip.Shuffle(1000 + seed, seed=i) for i, name in enumerate(shares)}, shares,
-        period=2**20).take(0, 0, 30_000),
+        {name: ip.Shuffle(1000 + seed, seed=i) for i, name in enumerate(shares)}, shares
+        ).take(0, 0, 30_000),
     "verify": lambda seed: ip.verify(ip.Plan(ip.Shuffle(10**12, seed=seed), world_size=64,
         batch_size=2**14)),
     "batch": lambda seed: ip.Shuffle(10**12, seed=seed).take(0, 0, 10**6),
