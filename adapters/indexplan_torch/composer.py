@@ -61,6 +61,8 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
             state.dataset_resumption["train"] = True
         if self._limited is None:  # by train_subset_num_batches
             self._limited = state.dataloader_len is None or state.dataloader_len < len(loader)
+            if self._limited and state.dataloader_len is not None:
+                loader.feed.cuts.limit = int(state.dataloader_len)
         if saved is not None:
             loader.load_state_dict(saved["loader"])
             self._begin(state)

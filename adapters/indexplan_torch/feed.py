@@ -229,7 +229,7 @@ class Feed:
         """
         number = self.turn.number = self.coming if number is None else number
         named = self.turn.asked is not None
-        self.cuts.begin(self._left(), number, self.plan.sub_epochs, named=named)
+        self.cuts.begin(self, self._left(), number, named=named)
         self.turn.begin()
         self.record()
         if number > self.start.number:
@@ -384,7 +384,7 @@ class Feed:
         IndexPlanError
             If an earlier pass was left early, so the rest of it would never be read.
         """
-        self.cuts.check(self._left(), self.number, self.plan.sub_epochs)
+        self.cuts.check(self, self._left(), self.number)
         state = self.state_at(*self._standing(drawn=drawn), drawn=drawn)
         if self.recorder is not None and not drawn:
             self.record()

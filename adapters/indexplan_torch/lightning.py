@@ -37,8 +37,9 @@ class RefreshStepCounts(Callback):
 
     It also loads a `PlanLoader`'s state from checkpoints of an epoch's end, which Lightning doesn't
     do, and which remainder="carry" needs on another world size. `limit_train_batches`,
-    `val_check_interval` and `accumulate_grad_batches` work as usual; a pass that such a limit cuts
-    counts as left on purpose. Finally, it checks that each loader's rank is the strategy's.
+    `val_check_interval` and `accumulate_grad_batches` work as usual; where a limit cuts more than
+    one pass, a warning says how many samples are never read. Finally, it checks that each loader's
+    rank is the strategy's.
     """
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class RefreshStepCounts(Callback):
         _refresh(trainer)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Let loaders know whether a limit cuts their passes on purpose."""
+        """Let loaders know after how many steps a limit cuts their passes."""
         fitting = trainer.state.fn == "fit"
         loop = trainer.fit_loop.epoch_loop.val_loop if fitting else trainer.validate_loop
         _tell_feeds(trainer, loop, trainer.limit_val_batches)
@@ -85,12 +86,12 @@ class RefreshStepCounts(Callback):
                 feed.forget()
 
     def on_test_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Let loaders know whether a limit cuts their passes on purpose."""
+        """Let loaders know after how many steps a limit cuts their passes."""
         _tell_feeds(trainer, trainer.test_loop, trainer.limit_test_batches)
         _check_whole(trainer.test_loop)
 
     def on_predict_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Let loaders know whether a limit cuts their passes on purpose."""
+        """Let loaders know after how many steps a limit cuts their passes."""
         _tell_feeds(trainer, trainer.predict_loop, trainer.limit_predict_batches)
         _check_whole(trainer.predict_loop)
 
@@ -137,7 +138,7 @@ def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
     given = trainer.distributed_sampler_kwargs or {}
     for feed in feeds:
         feed.cuts.refreshed = True
-        feed.cuts.limited = isinstance(limit, int) or limit < 1
+        feed.cuts.limit = limit if isinstance(limit, int) or limit < 1 else None
         if feed.given.rank is None and given:
             plan, rank = feed.running()
             if (rank, plan.world_size) != (given["rank"], given["num_replicas"]):

@@ -11,17 +11,22 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from indexplan_torch import PlanBatchSampler, PlanSampler
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from tests.adapters.small import ME, PLAN, Identity, as_they_are, loader_of, of_plan
 
 FULL = PLAN.replace(remainder="drop")  # 3 steps a pass, as a PlanSampler takes them
-CURE = "under Lightning use RefreshStepCounts(), or pass partial=True if passes are left on purpose"
+EPOCHS = "use ip.Epochs(order, {read}), whose epochs have so many and lose none, "
+CURE = (
+    EPOCHS + "under Lightning use RefreshStepCounts(), or pass partial=True if passes are left on "
+    "purpose"
+)
 CUT = (
     "a pass must be read whole before a later one begins; got {steps} of {all} steps of epoch 0, "
     "sub-epoch 1, and then epoch 0, sub-epoch 2; " + CURE
 )
-NEXT = "name the pass that comes next with set_epoch, or pass partial=True if this is intended"
-WHOLE = "read each pass to its end, or pass partial=True if this is intended"
+MEANT = EPOCHS + "or pass partial=True if this is intended"
+NEXT = "name the pass that comes next with set_epoch, " + MEANT.format(read=18)
+WHOLE = "read each pass to its end, " + MEANT.format(read=9)
 
 
 def sampler_of(plan: ip.Plan, **options: Any) -> PlanBatchSampler:
@@ -47,7 +52,7 @@ def test_a_cut_pass_is_an_error_at_the_next(make: Callable[..., Any], tell: str)
     samples.set_epoch(1)
     assert of_plan(PLAN, 1)[:2] == read(samples, 2)
     (samples if tell == "loader" else samples.sampler).set_epoch(2)
-    message = re.escape(CUT.format(steps=2, all=4))
+    message = re.escape(CUT.format(steps=2, all=4, read=18))
     for _ in range(2):  # however often it is asked
         with pytest.raises(ip.IndexPlanError, match=f"^{message}$"):
             read(samples)
@@ -59,7 +64,9 @@ def test_a_cut_pass_is_an_error_with_workers() -> None:
     loader.set_epoch(1)
     read(loader, 2)
     loader.set_epoch(2)
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=4))}$"):
+    with pytest.raises(
+        ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=4, read=18))}$"
+    ):
         read(loader)
 
 
@@ -69,7 +76,9 @@ def test_single_indices_are_held_against_the_plan() -> None:
     sampler.set_epoch(1)
     read(sampler, 11)
     sampler.set_epoch(2)
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=3))}$"):
+    with pytest.raises(
+        ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=3, read=20))}$"
+    ):
         read(sampler)
 
 
@@ -81,7 +90,9 @@ def test_a_state_after_a_cut_is_an_error(make: Callable[..., Any]) -> None:
     read(samples, 2)
     state = samples.state_dict()  # in the pass itself, the state has the rest of it
     samples.set_epoch(2)
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=4))}$"):
+    with pytest.raises(
+        ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=4, read=18))}$"
+    ):
         samples.state_dict()
     samples.load_state_dict(state)
     with warnings.catch_warnings():
@@ -127,7 +138,9 @@ def test_a_pass_that_is_left_after_a_resume_is_an_error(make: Callable[..., Any]
     samples.load_state_dict(saved.state_dict())
     read(samples, 1)
     samples.set_epoch(2)
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=4))}$"):
+    with pytest.raises(
+        ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=4, read=18))}$"
+    ):
         read(samples)
 
 
@@ -182,7 +195,8 @@ def test_a_look_at_the_first_batch_costs_nothing(make: Callable[..., Any]) -> No
             assert of_plan(PLAN, 0)[:1] == read(samples, 1)
     samples.set_epoch(1)
     message = (
-        "epoch 0, sub-epoch 0: the loop received 1 of 4 steps, and the rest is never read; " + WHOLE
+        "epoch 0, sub-epoch 0: the loop received 1 of 4 steps, and 26 of its 35 samples are never "
+        "read; " + WHOLE
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         assert of_plan(PLAN, 1) == read(samples)
@@ -208,3 +222,62 @@ def test_batches_that_are_dealt_out_again_are_an_error(times: int, got: str) -> 
     )
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
         read(loader)
+
+
+@pytest.mark.parametrize("limit", [3, 0.7])
+@pytest.mark.parametrize("make", [loader_of, sampler_of])
+def test_a_limit_of_a_trainer_is_told_once(make: Callable[..., Any], limit: float) -> None:
+    """Where a pass is left at the limit; one that is left before it would lose samples unsaid."""
+    samples = make(PLAN.replace(sub_epochs=1))  # 11 steps
+    samples.feed.cuts.limit = limit
+    steps = 3 if limit == 3 else 7
+    message = (
+        f"epoch 0, sub-epoch 0: the trainer's limit ends each pass after {steps} of 11 steps, so "
+        rf"(\d+) of its 103 samples are never read; use (ip.Epochs\(order, (\d+)\)), whose epochs "
+        "have so many and lose none, without a limit, or pass partial=True if this is intended"
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for number in range(4):
+            samples.set_epoch(number)
+            read(samples, steps)
+    assert 1 == len(caught)
+    lost, cure, k = re.fullmatch(message, str(caught[0].message)).groups()  # type: ignore[union-attr]
+    assert 103 == int(lost) + int(k)
+    order = eval(cure, {"ip": ip, "order": PLAN.order})  # noqa: S307 (our own sentence)
+    plan = PLAN.replace(order=order, sub_epochs=1)
+    assert steps == plan.account(0).num_steps
+    counts = [0] * 103
+    for epoch in range(103):
+        for index in plan.order.take(epoch, 0, int(k)).tolist():
+            counts[index] += 1
+    assert {int(k)} == {*counts}  # the rest of one epoch is read in the next
+    samples.set_epoch(4)
+    read(samples, 2)
+    samples.set_epoch(5)
+    with pytest.raises(ip.IndexPlanError, match="must be read whole before a later one begins"):
+        read(samples, 1)
+
+
+def test_the_cure_of_a_loop_that_leaves_passes_loses_nothing() -> None:
+    """The error and the warning name it, and with it the loop reads each sample once."""
+    plan = ip.Plan(ip.Shuffle(40), world_size=1, batch_size=2)
+
+    def loop(plan: ip.Plan, *, named: bool) -> list[int]:
+        loader, got = PlanLoader(range(40), plan), []
+        for epoch in range(4):
+            if named:
+                loader.set_epoch(epoch)
+            for batch in islice(loader, 5):
+                got += batch.tolist()
+        return got
+
+    with pytest.raises(ip.IndexPlanError, match=r"use (ip\.Epochs\(order, 10\)), whose epochs"):
+        loop(plan, named=True)
+    with pytest.warns(UserWarning, match=r"use (ip\.Epochs\(order, 10\)), whose epochs"):
+        loop(plan, named=False)
+    cured = plan.replace(order=ip.Epochs(plan.order, 10))
+    for named in (True, False):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert [*range(40)] == sorted(loop(cured, named=named))

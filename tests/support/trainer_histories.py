@@ -73,13 +73,13 @@ class TrainerHistories(Histories):
     @rule(num_steps=st.integers(1, 3), stays=st.booleans())
     def a_limit_cuts_its_passes(self, num_steps: int, stays: bool) -> None:
         """`limit_train_batches` and its like, which Lightning's callback tells the loader of."""
-        self.feed.cuts.limited = self.model.limited = True
+        self.feed.cuts.limit, self.model.limited = 1, True
         for _ in range(2):
             self.read(num_steps)
             self.the_loop_is_left()
             self.a_trainer_begins_an_epoch(1, ["iterate", "name"], by=True)
         self.read(1)
-        self.feed.cuts.limited = self.model.limited = stays
+        self.feed.cuts.limit, self.model.limited = 1 if stays else None, stays
 
     @rule(num_steps=st.integers(1, 3))
     def a_loop_breaks_each_time(self, num_steps: int) -> None:

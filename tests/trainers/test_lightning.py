@@ -308,14 +308,15 @@ def test_a_pass_that_lightning_cuts_is_an_error(told: list[Any], kind: str) -> N
         expected = story([batches[:6] for batches in passes(plan, rank, 0, 2)])
         message = (
             "a pass must be read whole before a later one begins; got 6 of 9 steps of epoch 1, "
-            "sub-epoch 0, and then epoch 2, sub-epoch 0; under Lightning use RefreshStepCounts(), "
-            "or pass partial=True if passes are left on purpose"
+            "sub-epoch 0, and then epoch 2, sub-epoch 0; use ip.Epochs(order, 12), whose epochs "
+            "have so many and lose none, under Lightning use RefreshStepCounts(), or pass "
+            "partial=True if passes are left on purpose"
         )
         assert [expected, message] == told[rank][f"changing not refreshed {kind}"]
 
 
 def test_limits_of_the_trainer_are_meant(told: list[Any]) -> None:
-    """With limits for training and validation each pass gives its first batches, in silence."""
+    """With limits for training and validation each pass gives its first batches."""
     plan, valid = PLAN.replace(world_size=2), VALID.replace(world_size=2)
     for rank in RANKS:
         expected = story([batches[:2] for batches in passes(plan, rank, 0, 3)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,64 @@ def trainer(**options: Any) -> Any:
     quiet = dict.fromkeys(off, False)
     where = {"accelerator": "cpu", "devices": 1, "callbacks": [RefreshStepCounts()]}
     return pl.Trainer(**{**quiet, **where, **options})
+
+
+LIMIT = (
+    "epoch 0, sub-epoch 0: the trainer's limit ends each pass after 1 of 4 steps, so 9 of its 12 "
+    "samples are never read; use ip.Epochs(order, 3), whose epochs have so many and lose none, "
+    "without a limit, or pass partial=True if this is intended"
+)
+
+
+def said(**options: Any) -> tuple[list[list[int]], list[str]]:
+    """Train with options of a Trainer; return what was read, and the warnings about passes."""
+    model, loader = Model(), options.pop("loader", None) or loader_of(PLAN)
+    valid = options.pop("valid", None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trainer(**options).fit(model, loader, valid)
+    told = [str(each.message) for each in caught]
+    return model.trained, [each for each in told if "the loop received" in each or "limit" in each]
+
+
+def test_a_limit_that_loses_samples_is_told_once_and_its_cure_loses_none() -> None:
+    """As steps or as a share, for training and validation, each loader once."""
+    for limit in (1, 0.25):
+        trained, told = said(max_epochs=4, limit_train_batches=limit)
+        assert [each[0][0] for each in (of_plan(PLAN, number) for number in range(4))] == trained
+        assert [LIMIT] == told
+    _, told = said(max_epochs=3, limit_val_batches=1, valid=loader_of(PLAN))
+    assert [LIMIT] == told
+    cured = PLAN.replace(order=ip.Epochs(PLAN.order, 3))
+    for options in ({}, {"limit_train_batches": 1}):
+        trained, told = said(loader=loader_of(cured), max_epochs=4, **options)
+        assert [*range(12)] == sorted(sum(trained, []))
+        assert [] == told
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"fast_dev_run": 2},
+        {"max_epochs": 1, "limit_train_batches": 2},
+        {"max_epochs": 3, "overfit_batches": 2},
+        {"max_epochs": 2, "limit_train_batches": 9},  # more than there are
+        {"max_epochs": 2, "max_steps": 6},
+        {"max_epochs": 3, "limit_train_batches": 2, "loader": loader_of(PLAN, partial=True)},
+    ],
+)
+def test_limits_that_lose_nothing_or_were_meant_are_not_told(options: dict[str, Any]) -> None:
+    """Trial runs of one pass, the same batches each time, and who says partial=True."""
+    assert [] == said(**options)[1]
+
+
+def test_a_pass_that_is_left_before_its_limit_is_an_error() -> None:
+    """A second fit goes on with the next epoch, whatever the limit of each."""
+    model, loader, fit = Model(), loader_of(PLAN), trainer(max_steps=2, limit_train_batches=3)
+    fit.fit(model, loader)
+    fit.fit_loop.epoch_loop.max_steps = 6
+    with pytest.raises(ip.IndexPlanError, match=r"^a pass must be read whole before a later one"):
+        fit.fit(model, loader)
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])

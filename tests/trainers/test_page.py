@@ -18,7 +18,14 @@ from tests.support.ports import free_port
 from tests.test_docs import blocks, inside
 from tests.trainers.ranks import ROOT
 
-SECTIONS = ("Lightning and Fabric", "HF Trainer", "Accelerate", "torchdata", "Tensor, context")
+SECTIONS = (
+    "Lightning and Fabric",
+    "HF Trainer",
+    "Accelerate",
+    "torchdata",
+    "Tensor, context",
+    "Passes that end early",
+)
 
 
 def written(title: str) -> list[str]:
@@ -58,6 +65,15 @@ class Module(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         """Return the optimizer."""
         return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+def test_passes_that_end_early(capsys: pytest.CaptureFixture[str]) -> None:
+    """Short epochs read what the page says, without a word."""
+    first, short = written("Passes that end early")
+    names: dict[str, Any] = {}
+    exec(first, names)  # noqa: S102 (our own page)
+    exec(short, names)  # noqa: S102
+    assert short.rstrip().endswith(f"# {capsys.readouterr().out.strip()}")
 
 
 @pytest.mark.filterwarnings("ignore")  # Lightning's advice
