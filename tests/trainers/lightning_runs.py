@@ -295,3 +295,25 @@ def resume(folder: str) -> dict[str, Any]:
         ckpt = f"{folder}/{saved}.ckpt"
         stories[name] = fit(lambda make=make: make, ckpt=ckpt, **options).story
     return stories
+
+
+class Estimating(Recorder):
+    """A model whose schedule asks Lightning for the number of steps, as many schedules do."""
+
+    def configure_optimizers(self) -> Any:
+        assert self.trainer.estimated_stepping_batches > 0
+        return super().configure_optimizers()
+
+
+def estimated(folder: str, stop: int, workers: int) -> list[Any]:
+    """Save after some steps, and resume; return what each of the two was trained on."""
+    prepare()
+    told = []
+    for ckpt in (None, f"{folder}/step={stop}.ckpt"):
+        model = Estimating()
+        saving = ModelCheckpoint(folder, filename="{step}", every_n_train_steps=stop)
+        options = {"callbacks": [saving], "enable_checkpointing": True}
+        fitting = trainer(max_epochs=3, max_steps=-1 if ckpt else stop, **options)
+        fitting.fit(model, loader(given.EXACT, workers), ckpt_path=ckpt)
+        told.append(model.story)
+    return told

@@ -308,7 +308,7 @@ def test_a_pass_that_lightning_cuts_is_an_error(told: list[Any], kind: str) -> N
         expected = story([batches[:6] for batches in passes(plan, rank, 0, 2)])
         message = (
             "a pass must be read whole before a later one begins; got 6 of 9 steps of epoch 1, "
-            "sub-epoch 0, and then epoch 2, sub-epoch 0; use ip.Epochs(order, 12), whose epochs "
+            "sub-epoch 0, and then epoch 2, sub-epoch 0; use ip.Epochs(order, 76), whose epochs "
             "have so many and lose none, under Lightning use RefreshStepCounts(), or pass "
             "partial=True if passes are left on purpose"
         )
@@ -353,3 +353,16 @@ def test_elastic_resume_reads_the_rest(elastic: list[Any], name: str) -> None:
     plan = saved.replace(world_size=len(elastic)).resume(cursor)
     for rank, stories in enumerate(elastic):
         assert story(passes(plan, rank, number, 4)) == stories[name]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_a_model_that_estimates_its_steps_resumes(
+    world_size: int, workers: int, tmp_path: Path
+) -> None:
+    """Lightning counts steps for it before it loads a state, which costs other loaders theirs."""
+    told = run_ranks(f"{RUNS}:estimated", world_size, str(tmp_path), 13, workers)
+    plan = EXACT.replace(world_size=world_size)
+    for rank, (before, after) in enumerate(told):
+        assert sum(passes(plan, rank, 0, 3), []) == before + after
+        assert 13 == len(before)
