@@ -71,7 +71,7 @@ def test_equals_stay_in_turn(difficulty: Any) -> None:
 def test_known_answers() -> None:
     """Bits that never change."""
     order = ip.curriculum([5, 1, 4, 1, 3, 9, 2, 6], [(0, 0.5), (8, 1)], num_bins=4, seed=7)
-    assert [[1, 6, 4, 3, 3, 6, 1, 4], [5, 4, 3, 2, 7, 1, 0, 6]] == [
+    assert [[1, 6, 4, 3, 3, 6, 4, 1], [5, 4, 3, 2, 1, 7, 6, 0]] == [
         order.take(epoch, 0, 8).tolist() for epoch in range(2)
     ]
     assert "9563c0edf470c28b" == order.fingerprint[:16]
@@ -87,13 +87,16 @@ def test_parts_are_of_bins() -> None:
     assert {0, 1, 2} == set(order.take(0, 0, 30).tolist())
 
 
-def test_large_ones_weigh_bins_equally() -> None:
-    """Beyond 65,536 samples, periods stay short; by default there are 100 bins."""
+def test_bins_are_weighed_by_their_sizes() -> None:
+    """However many samples there are, an epoch of all stages reads each once; 100 bins by default."""
     order = ip.curriculum(np.arange(70_001)[::-1], [(0, 0.005), (100, 0.02)])
     mixture = order.order
     assert isinstance(mixture, ip.Mixture)
     assert ((0, (1, *[0] * 99)), (100, (1, 1, *[0] * 98))) == mixture.weights
     assert 70_001 - 700 <= order.take(0, 0, 100).min()
+    whole = ip.curriculum(np.arange(70_001), [(0, 1)]).order
+    assert isinstance(whole, ip.Mixture)
+    assert ((700,) * 99 + (701,), "once") == (whole.shares, whole.traits.reads)
     small = ip.curriculum(range(10), [(0, 1)]).order
     assert isinstance(small, ip.Mixture)
     assert 10 == len(small.names)
