@@ -48,7 +48,9 @@ class Line(torch.nn.Linear):
         """Return scores; with labels, what HF Trainer wants."""
         self.read += len(x)
         scores = super().forward(x)
-        return scores if labels is None else {"loss": cross_entropy(scores, labels)}
+        if labels is None:
+            return scores
+        return {"loss": cross_entropy(scores, labels), "logits": scores}
 
 
 class Module(pl.LightningModule):
@@ -100,8 +102,11 @@ def test_lightning_and_fabric(tmp_path: Path) -> None:
 
 
 def test_hf_trainer(tmp_path: Path) -> None:
-    """Two epochs are read, and the state is kept."""
-    first, block = written("HF Trainer")
+    """Two epochs are read, and the state is kept; predictions come in the dataset's order.
+
+    tests/trainers/test_hf_trainer.py evaluates so on two ranks.
+    """
+    first, block, evaluating = written("HF Trainer")
     arguments = transformers.TrainingArguments(
         str(tmp_path),
         num_train_epochs=2,
@@ -122,6 +127,12 @@ def test_hf_trainer(tmp_path: Path) -> None:
     names["trainer"].train()
     assert 2 * 1003 == names["model"].read
     assert "cursor" in (tmp_path / "checkpoint-100" / "trainer_state.json").read_text()
+    exec(evaluating, names)  # noqa: S102
+    trainer = names["EvaluatingTrainer"](names["model"], arguments, data_collator=collate)
+    with torch.no_grad():
+        scores = names["model"](names["dataset"][:][0])
+    torch.testing.assert_close(scores, torch.tensor(trainer.predict(names["dataset"]).predictions))
+    assert "eval_loss" in trainer.evaluate(names["dataset"])
 
 
 def test_accelerate() -> None:

@@ -1,0 +1,170 @@
+"""What pages name in a sentence exists: names of our modules and values, and keywords of calls."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch.utils.data import DataLoader
+
+import indexplan as ip
+from indexplan.live import Standing
+from indexplan.types import Stored, Stream
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    "README.md",
+    *(
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+        if path.parent.name != "reference" and path.name != "specification.md"  # whose are its own
+    ),
+]
+MODULES = {
+    "ip": "indexplan",
+    "indexplan": "indexplan",
+    **{f"indexplan_{each}": f"indexplan_{each}" for each in ("fetch", "grain", "jax", "torch")},
+}
+ELSEWHERE = {"composer"}  # tested where it is installed
+FENCED = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+
+
+def kinds() -> dict[str, tuple[type, ...]]:
+    """Return what a page means by the name of a value: one of these classes has what it names."""
+    torch = importlib.import_module("indexplan_torch")
+    live = importlib.import_module("indexplan_torch.live")
+    fetch = importlib.import_module("indexplan_fetch")
+    return {
+        "plan": (ip.Plan,),
+        "loader": (torch.PlanLoader, live.LiveLoader, fetch.ShardLoader, DataLoader),
+        "order": (ip.Order, ip.Weighted, ip.DocumentWindows, ip.TokenWindows, ip.Packed, Stored),
+        "mixture": (ip.Mixture,),
+        "ledger": (ip.Ledger,),
+        "shards": (ip.Shards,),
+        "cursor": (ip.Cursor,),
+        "stream": (Stream,),
+        "standing": (Standing,),
+    }
+
+
+def has(kind: type, name: str) -> bool:
+    """Return whether values of a class have an attribute: of the class, or an argument of it."""
+    return hasattr(kind, name) or name in inspect.signature(kind).parameters
+
+
+def bare(name: str) -> Any:
+    """Return what a page calls by its name alone, if it is ours."""
+    for module in ("indexplan", "indexplan_torch"):
+        if hasattr(found := importlib.import_module(module), name):
+            return getattr(found, name)
+    return None
+
+
+def named(node: ast.expr) -> tuple[list[str], bool]:
+    """Return the names of a dotted expression, and whether it is one."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.insert(0, node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        return [node.id, *names], True
+    return names, False
+
+
+def resolved(names: list[str]) -> Any:
+    """Return what dotted names stand for; None if they are not ours; raise if there is no such."""
+    first, *rest = names
+    if first in MODULES:
+        found: Any = importlib.import_module(MODULES[first])
+        for name in rest:
+            if first == "indexplan_jax" and name in found.__all__:
+                return None  # needs jax
+            if not hasattr(found, name) and inspect.ismodule(found):
+                importlib.import_module(f"{found.__name__}.{name}")
+            found = getattr(found, name)
+        return found
+    if first in (known := kinds()) and rest:
+        able = [kind for kind in known[first] if has(kind, rest[0])]
+        if not able:
+            raise AttributeError(f"{first}.{rest[0]}")
+        return getattr(able[0], rest[0], None) if len(rest) == 1 else None
+    return bare(first) if not rest else None
+
+
+def problems(code: str) -> Iterator[str]:
+    """Yield what is wrong with a piece of code in a sentence; nothing, if it is no Python."""
+    try:
+        tree = ast.parse(" ".join(code.split()))
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name):
+            names, whole = named(node)
+            try:
+                resolved(names) if whole else None
+            except (AttributeError, ImportError) as error:
+                if getattr(error, "name", None) not in ELSEWHERE:
+                    yield f"{code}: {error}"
+        if isinstance(node, ast.Call):
+            yield from refused(code, node)
+
+
+def refused(code: str, call: ast.Call) -> Iterator[str]:
+    """Yield what a call of ours would not take: a keyword, or as many arguments."""
+    names, whole = named(call.func)
+    try:
+        function = resolved(names) if whole else None
+    except (AttributeError, ImportError):
+        return  # said already
+    if function is None or not callable(function) or isinstance(function, property):
+        return
+    signature = inspect.signature(function)
+    shortened = any(isinstance(each, ast.Constant) and each.value is ... for each in call.args)
+    own = [each for each in call.args if not (isinstance(each, ast.Constant) and each.value is ...)]
+    keywords = {each.arg: each.value for each in call.keywords if each.arg}
+    methods = names[0] in kinds() and inspect.isfunction(function)
+    given = [None] * methods + own
+    if function is importlib.import_module("indexplan_torch").PlanLoader:
+        for name in set(keywords) & set(inspect.signature(DataLoader).parameters):
+            del keywords[name]
+        if unknown := set(keywords) - set(signature.parameters):
+            yield f"{code}: no keyword {unknown}"
+    try:
+        (signature.bind_partial if shortened else signature.bind)(*given, **keywords)
+    except TypeError as error:
+        yield f"{code}: {error}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_is_named_exists(page: str) -> None:
+    """Each inline name of ours resolves, and each call of ours has its parameters."""
+    text = FENCED.sub("", (ROOT / page).read_text())
+    assert [] == [each for code in INLINE.findall(text) for each in problems(code)]
+
+
+@pytest.mark.parametrize(
+    ("code", "wrong"),
+    [
+        ("ip.Suffle(3)", True),
+        ("ip.Shuffle(3, sed=1)", True),
+        ("ip.Shuffle()", True),
+        ("plan.batches_of(3)", True),
+        ("indexplan_torch.accelerate.gathered", True),
+        ("loader.cursors", True),
+        ("PlanLoader(dataset, plan, ledgr='a')", True),
+        ("plan.replace(world_size=8)", False),
+        ("indexplan_torch.accelerate.gather", False),
+        ("ShardShuffle(..., grid='stream')", False),
+        ("remainder=", False),
+    ],
+)
+def test_what_would_be_seen(code: str, wrong: bool) -> None:
+    """A misspelt name, keyword or a missing argument is found; what is right, or not ours, not."""
+    assert wrong == bool([*problems(code)])
