@@ -174,6 +174,7 @@ class Gaps(Layer):
         weights: Mapping[str, Any],
         *,
         sources: Mapping[str, Order] | Sequence[tuple[str, Order]] | None = None,
+        planned: str | None = None,
     ) -> Gaps:
         """Return this order with other weights, or more sources, for its mixture from a cursor on.
 
@@ -181,7 +182,7 @@ class Gaps(Layer):
         ----------
         place : Cursor
             Where the weights begin: a cursor of a plan with this order.
-        weights, sources
+        weights, sources, planned
             As for `Mixture.with_phase`.
 
         Raises
@@ -200,7 +201,7 @@ class Gaps(Layer):
         (1000, range(4, 70))
         """
         where = place_of(self, place, "place")
-        return self._with_phase(where, weights, sources=sources)
+        return self._with_phase(where, weights, sources=sources, planned=planned)
 
     def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Gaps:
         inside = self.reach(*where)

@@ -255,6 +255,7 @@ class Mixture(Order):
         weights: Mapping[str, Any],
         *,
         sources: Mapping[str, Order] | Sequence[tuple[str, Order]] | None = None,
+        planned: str | None = None,
     ) -> Mixture:
         """Return this mixture with other weights, or more sources, from some place of the run on.
 
@@ -265,18 +266,23 @@ class Mixture(Order):
         ----------
         place : int or Cursor
             Where the weights begin: a cursor of a plan with this mixture, or the unit of the whole
-            run, epoch * epoch_size + position. Phases that began there or later are dropped.
+            run, epoch * epoch_size + position. A phase that begins right there is replaced.
         weights : mapping of str to number
             As for `Mixture`; for all sources, new ones included.
         sources : mapping of str to Order, or sequence of (str, Order), optional
             Sources that join there. They come last, so that all samples keep their numbers, and
             epochs keep their size. If a dataset has grown, pass its new rows as one more source.
+        planned : {"keep", "drop"}, optional
+            What becomes of phases that begin later: "keep" lets them begin as planned, "drop" keeps
+            the new weights to the end of the run. If there are any, it must be given, as "drop" if
+            sources join: later phases know no weights of these.
 
         Raises
         ------
         IndexPlanError
             If place is not a unit of the run or a cursor of a plan with this mixture, the weights
-            do not name exactly the sources, or a source has the name of another.
+            do not name exactly the sources, a source has the name of another, or `planned` does not
+            say what becomes of later phases.
 
         Examples
         --------
@@ -288,19 +294,40 @@ class Mixture(Order):
         >>> new = {"books": ip.Shuffle(300, seed=3)}
         >>> mixture.with_phase(1000, {"web": 2, "code": 1, "books": 1}, sources=new).weights
         ((0, (3, 1, 0)), (1000, (2, 1, 1)))
+        >>> phases = [(0, {"web": 1, "code": 0}), (500, {"web": 3, "code": 1})]
+        >>> later = ip.Mixture(sources, phases)
+        >>> later.with_phase(200, {"web": 9, "code": 1}, planned="keep").weights
+        ((0, (1, 0)), (200, (9, 1)), (500, (3, 1)))
         """
         cure = "pass a cursor, or epoch * epoch_size + position, of where the weights begin"
         if as_integer(place) is None:
             where = place_of(self, place, "place", cure)
-            return self._with_phase(where, weights, sources=sources)
+            return self._with_phase(where, weights, sources=sources, planned=planned)
         begin = integer("place", place, 0, PLACE_STOP, cure)
         joined = () if sources is None else self._new(sources)
         every = (*self.sources, *joined)
         ((_, shares),) = phases_of([(0, weights)], [name for name, _ in every])
         none = (0,) * len(joined)
         before = [(at, (*each, *none)) for at, each in self._phases.before(begin)]
-        phases = [*before, (begin, shares)]
+        phases = [*before, (begin, shares), *self._later(begin, planned, bool(joined))]
         return Mixture(every, phases, epoch_size=self.epoch_size, seed=self.seed)
+
+    def _later(self, begin: int, planned: Any, grows: bool) -> tuple[Phase, ...]:
+        """Return the phases after a place that are kept, or raise if nobody said what to do."""
+        if planned not in (None, "keep", "drop"):
+            raise wrong("planned", 'one of "keep" and "drop"', planned, "leave it out, or pass one")
+        later = tuple(phase for phase in self.weights if phase[0] > begin)
+        if later and planned is None:
+            rule = f'"keep" or "drop", as other weights are planned from unit {later[0][0]} on'
+            cure = 'planned="keep" lets these begin as planned, planned="drop" leaves them out'
+            raise wrong("planned", rule, None, f"pass one of the two: {cure}")
+        if later and grows and planned == "keep":
+            rule = (
+                f'"drop" where sources join, as the phase at unit {later[0][0]} has none for them'
+            )
+            cure = "pass that, and plan the later phases again, by with_phase(unit, weights)"
+            raise wrong("planned", rule, planned, cure)
+        return later if planned == "keep" else ()
 
     def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Mixture:
         return self.with_phase(where[0] * self.epoch_size + where[1], weights, **options)

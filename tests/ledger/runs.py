@@ -161,7 +161,7 @@ class Run:
         weights[self.drawn.choice(list(weights))] = 1
 
         def joined() -> ip.Plan:
-            grown = order.with_phase(self.cursor, weights, sources=new or None)
+            grown = order.with_phase(self.cursor, weights, sources=new or None, planned="drop")
             return self.plan.replace(order=grown, balance=self._balance(grown))
 
         self._change(joined)

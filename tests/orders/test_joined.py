@@ -66,7 +66,7 @@ def test_a_run_goes_on_with_more_sources(plan: ip.Plan, data: st.DataObject) -> 
     new = {f"new {i}": source(3 + 7 * i, kind, 90 + i) for i, kind in enumerate(kinds)}
     names = [*old.names, *new]
     weights = {name: data.draw(st.integers(0, 5), label=name) for name in names} | {names[-1]: 1}
-    order = old.with_phase(later, weights, sources=new)
+    order = old.with_phase(later, weights, sources=new, planned="drop")
     assert [name for name, _ in order.sources] == names
     none = (0,) * len(new)
     before = [(at, (*shares, *none)) for at, shares in old.weights if at < later]
@@ -80,7 +80,7 @@ def test_a_run_goes_on_with_more_sources(plan: ip.Plan, data: st.DataObject) -> 
         same = max(0, min(later - epoch * old.epoch_size, old.epoch_size))
         assert np.array_equal(old.take(epoch, 0, same), row[:same])
     if place > later - 5 and place > 0:
-        early = old.with_phase(place - 1, weights, sources=new)
+        early = old.with_phase(place - 1, weights, sources=new, planned="drop")
         with pytest.raises(ip.IndexPlanError, match="since which the weights are others"):
             ip.Plan(early, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
 

@@ -161,7 +161,7 @@ def test_a_run_continues_up_to_a_change_inside(data: st.DataObject) -> None:
     if not samples and stop - start == num:
         return
     order = taken_out(mixture)
-    changed = taken_out(mixture.with_phase(place, {"a": 1, "b": 1}))
+    changed = taken_out(mixture.with_phase(place, {"a": 1, "b": 1}, planned="drop"))
     inner = mixture.take(0, 0, num).tolist()
     read = [inner.index(sample) for sample in order.take(0, 0, order.num_units(0)).tolist()]
     for position in range(len(read) + 1):

@@ -153,6 +153,37 @@ def test_plans_over_mixtures_keep_the_laws(plan: ip.Plan) -> None:
 
 
 @given(fresh_plans(mixtures(PLAIN)), st.data())
+def test_phases_that_are_planned_for_later(plan: ip.Plan, data: st.DataObject) -> None:
+    """They are kept or left out as it is said; and where it is not, nothing changes."""
+    order: Any = plan.order
+    place = data.draw(st.integers(0, 140), label="place")
+    weights = {name: data.draw(st.integers(1, 5), label=name) for name in order.names}
+    later = tuple(phase for phase in order.weights if phase[0] > place)
+    new = ip.Mixture(order.sources, weights, seed=order.seed).weights[0][1]
+    before = tuple(phase for phase in order.weights if phase[0] < place)
+    for planned, expected in {"keep": later, "drop": ()}.items():
+        changed = order.with_phase(place, weights, planned=planned)
+        assert (*before, (place, new), *expected) == changed.weights
+    if not later:
+        assert changed == order.with_phase(place, weights)
+        return
+    with pytest.raises(ip.IndexPlanError, match=f"planned from unit {later[0][0]} on; got None"):
+        order.with_phase(place, weights)
+
+
+def test_the_cures_of_planned_phases() -> None:
+    """Where sources join, later phases are left out and planned again, as the error says."""
+    sources = {"a": ip.Shuffle(10), "b": ip.Shuffle(20)}
+    order = ip.Mixture(sources, [(0, {"a": 1, "b": 1}), (50, {"a": 1, "b": 3})])
+    new, weights = {"c": ip.Shuffle(5)}, {"a": 1, "b": 1, "c": 1}
+    with pytest.raises(ip.IndexPlanError, match='"drop" where sources join'):
+        order.with_phase(20, weights, sources=new, planned="keep")
+    grown = order.with_phase(20, weights, sources=new, planned="drop")
+    grown = grown.with_phase(50, {"a": 1, "b": 3, "c": 2})
+    assert ((0, (1, 1, 0)), (20, (1, 1, 1)), (50, (1, 3, 2))) == grown.weights
+
+
+@given(fresh_plans(mixtures(PLAIN)), st.data())
 def test_weights_may_change_at_a_resume(plan: ip.Plan, data: st.DataObject) -> None:
     """What was read stays as it was, and over both parts of the run sources have no gap."""
     cursor = data.draw(cursors(plan), label="cursor")
@@ -160,7 +191,7 @@ def test_weights_may_change_at_a_resume(plan: ip.Plan, data: st.DataObject) -> N
     place = cursor.epoch * order.epoch_size + cursor.position
     later = place + data.draw(st.integers(0, 30), label="later")
     weights = {name: data.draw(st.integers(1, 5), label=name) for name in order.names}
-    changed = order.with_phase(later, weights)
+    changed = order.with_phase(later, weights, planned="drop")
     fields = data.draw(partitions(changed, plan.sub_epochs), label="partition")
     rest = ip.Plan(changed, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
     assert ip.verify(rest, [cursor.epoch]).ok
@@ -170,7 +201,8 @@ def test_weights_may_change_at_a_resume(plan: ip.Plan, data: st.DataObject) -> N
         mine = [number for of, number in zip(sources, numbers, strict=True) if of == j]
         assert list(range(len(mine))) == mine
     if place > 0 and len(order.names) > 1:
-        early = order.with_phase(place - 1, dict.fromkeys(order.names, 1) | {order.names[0]: 1000})
+        other = dict.fromkeys(order.names, 1) | {order.names[0]: 1000}
+        early = order.with_phase(place - 1, other, planned="drop")
         with pytest.raises(ip.IndexPlanError, match="since which the weights are others"):
             ip.Plan(early, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
 

@@ -56,7 +56,7 @@ class Run:
                 orders.append(ip.Without(self.order, change["exclude"], since=self.cursor))
             if change["weight"] is not None and isinstance(self.order, ip.Mixture):
                 weights = {"a": change["weight"], "b": 1}
-                orders.append(self.order.with_phase(self._place(), weights))
+                orders.append(self.order.with_phase(self._place(), weights, planned="drop"))
         except ip.IndexPlanError:
             pass
         for order in reversed(orders):

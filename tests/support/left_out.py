@@ -291,11 +291,13 @@ class LeftOut:
         weights[self.drawn.choice(list(weights))] = 1
         read = [at for _, _, at in self.rows[since.epoch][: since.position]]
         place = since.epoch * old.epoch_size + max(read, default=-1) + 1  # in the mixture's run
-        inner = old.with_phase(place, weights, sources=new or None)
+        inner = old.with_phase(place, weights, sources=new or None, planned="drop")
         found = self.after(self.inside(inner), self.changes)
         changed: Any = self.order
         try:
-            order = changed = changed.with_phase(since, weights, sources=new or None)
+            order = changed = changed.with_phase(
+                since, weights, sources=new or None, planned="drop"
+            )
         except ip.IndexPlanError:
             if found and not self.put_off:
                 raise

@@ -24,6 +24,9 @@ def mixed(weights: Any = None, **fields: Any) -> Any:
     return ip.Mixture({"a": A, "b": B}, weights or {"a": 1, "b": 1}, **fields)
 
 
+PLANNED = mixed([(0, {"a": 1, "b": 1}), (50, {"a": 1, "b": 3})])
+
+
 def nested(depth: int) -> Any:
     """Lay mixtures into each other."""
     order: Any = A
@@ -111,6 +114,15 @@ CASES: list[Case] = [
     (
         "a phase from a cursor of another order",
         lambda: mixed().with_phase(ip.Plan(A, batch_size=1).start, {"a": 1, "b": 1}),
+    ),
+    ("a phase before one that is planned", lambda: PLANNED.with_phase(7, {"a": 1, "b": 1})),
+    (
+        "a phase before one that is planned somehow",
+        lambda: PLANNED.with_phase(7, {"a": 1, "b": 1}, planned="later"),
+    ),
+    (
+        "a source that joins before a phase that is kept",
+        lambda: PLANNED.with_phase(7, {"a": 1, "b": 1, "c": 1}, sources={"c": C}, planned="keep"),
     ),
     (
         "a source that joins under a name that is taken",
