@@ -212,11 +212,11 @@ def test_a_later_phase_takes_the_place_of_others() -> None:
     sources = {"a": ip.Shuffle(10), "b": ip.Shuffle(5)}
     phases = [(0, {"a": 1, "b": 1}), (10, {"a": 2, "b": 1}), (20, {"a": 3, "b": 1})]
     mixture = ip.Mixture(sources, phases, epoch_size=7, seed=9)
-    changed = mixture.with_phase(10, {"a": 0, "b": 1})
+    changed = mixture.with_phase(10, {"a": 0, "b": 1}, planned="drop")
     assert ((0, (1, 1)), (10, (0, 1))) == changed.weights
     assert (7, 9, (0, 1)) == (changed.epoch_size, changed.seed, changed.shares)
-    assert ((0, (4, 1)),) == mixture.with_phase(0, {"a": 0.8, "b": 0.2}).weights
-    assert (13, 7) == mixture.with_phase(10, {"a": 13, "b": 7}).shares
+    assert ((0, (4, 1)),) == mixture.with_phase(0, {"a": 0.8, "b": 0.2}, planned="drop").weights
+    assert (13, 7) == mixture.with_phase(10, {"a": 13, "b": 7}, planned="drop").shares
     saved = mixture.to_dict()
     assert changed.continues(saved, 1, 3)  # at place 10
     assert not changed.continues(saved, 1, 4)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.cli import main
+from indexplan.reports.show import show_plan
 from tests.orders.test_mixture import mixtures
 
 BIG, SMALL = 1_000_003, 4
@@ -78,6 +79,34 @@ def test_counts_between_any_two_places(order: ip.Order, rest: Any, data: st.Data
         assert [n / size for n, size in zip(expected, sizes, strict=True)] == found.epochs.tolist()
 
 
+def test_a_small_source_is_read_as_often_as_it_was_written() -> None:
+    """A weight in proportion to its size reads a source once an epoch, and the reports say so."""
+    plan = ip.Plan(WHOLE, world_size=8, batch_size=32)
+    shown = show_plan(plan, None, None, None)
+    assert (
+        "epoch 0: 1,000,007 samples read\n"
+        "group      samples        got     wanted  epochs\n"
+        "big      1,000,003  99.99960%  99.99960%    1.00\n"
+        "small            4   0.00040%   0.00040%    1.00\n"
+    ) in str(shown)
+    big, small = shown.to_dict()["draws"]["groups"]
+    assert {"name": "small", "samples": 4, "size": 4, "epochs": 1.0} == {
+        name: small[name] for name in ("name", "samples", "size", "epochs")
+    }
+    assert small["wanted"] == pytest.approx(SMALL / (BIG + SMALL), rel=1e-12)
+    assert (BIG, 1.0) == (big["samples"], big["epochs"])
+
+
+def test_wanted_is_what_was_written() -> None:
+    """Percents with four decimals, which the old shares of 1/65,536 missed by 2.5 %."""
+    sources = {"a": ip.Shuffle(10**7, seed=1), "b": ip.Shuffle(10**5, seed=2)}
+    found = ip.draws(
+        ip.Plan(ip.Mixture(sources, {"a": 99.9866, "b": 0.0134}), batch_size=8), stop=10**9
+    )
+    assert [999_866_000, 134_000] == pytest.approx(found.aimed.tolist(), rel=1e-12)
+    assert [999_866_000, 134_000] == found.drawn.tolist()
+
+
 def test_a_place_is_a_cursor_or_a_unit() -> None:
     """Both of the run; from a place alone, to the end of its epoch; and a resumed plan's start."""
     plan = ip.Plan(WHOLE, world_size=4, batch_size=250)
@@ -120,6 +149,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     ledger.record(plan, plan.cursor(epoch=2, step=0))
     assert 0 == main(["ledger", str(ledger.path), "draws"])
     assert f"{ip.draws(ledger)}\n" == capsys.readouterr().out
+    assert [2 * BIG, 2 * SMALL] == ip.draws(ledger).drawn.tolist()
 
 
 def test_a_ledger_counts_through_changes_of_plan(tmp_path: Path) -> None:
