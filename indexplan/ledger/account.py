@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from indexplan.answers import Answer
 from indexplan.errors import counted
 from indexplan.ledger.history import History, Segment
-from indexplan.ledger.intervals import intervals, merged
-from indexplan.ledger.walking import parts
+from indexplan.ledger.intervals import intervals
 from indexplan.orders.extents import extent_of
 
 
@@ -88,14 +87,15 @@ def account_of(history: History, epoch: int | None) -> LedgerAccount:
     The epoch is one that the run has begun, or begins with its next step.
     """
     groups: dict[int, list[list[Segment]]] = {} if epoch is None else {epoch: []}
-    for each, _, segments, _ in history.live_stretches:
-        if epoch in (None, each):
-            groups.setdefault(each, []).append(segments)
+    for stretch in history.live_stretches:
+        if epoch in (None, stretch.epoch):
+            groups.setdefault(stretch.epoch, []).append(stretch.segments)
     counts = [_of_epoch(history, each, found) for each, found in groups.items()]
     for gone in history.void:
-        for each, _, segments, _ in history.stretches(gone):
-            if epoch in (None, each):
-                counts.append(LedgerAccount(num_void=_read(history, segments, each)[0]))
+        for stretch in history.stretches(gone):
+            if epoch in (None, stretch.epoch):
+                num_void, _ = _read(history, stretch.segments, stretch.epoch)
+                counts.append(LedgerAccount(num_void=num_void))
         counts.append(LedgerAccount(num_void_steps=_num_steps(history, gone, epoch)))
     counts.append(LedgerAccount(num_steps=_num_steps(history, history.live, epoch)))
     names = [field.name for field in fields(LedgerAccount)]
@@ -135,12 +135,15 @@ def _num_steps(history: History, segments: list[Segment], epoch: int | None) -> 
         part.num
         for each in segments
         if each.start.epoch <= epoch <= each.stop.epoch
-        for part in parts(history.plans[each.plan].layout, each.start, each.steps)
-        if part.steps.epoch == epoch
+        for part in history.parts(each, epoch)
     )
 
 
 def _read(history: History, segments: list[Segment], epoch: int) -> tuple[int, int]:
     """Return how many units of an epoch some segments have read, and how many padded slots."""
-    once, again = merged(each for part in segments for each in intervals(history, part, epoch))
-    return tuple(sum(each.stop - each.start for each in found) for found in (once, again))  # type: ignore[return-value]  # of two
+    read = padded = 0
+    for segment in segments:
+        for each in intervals(history, segment, epoch):
+            read += 0 if each.repeats else each.stop - each.start
+            padded += each.stop - each.start if each.repeats else 0
+    return read, padded

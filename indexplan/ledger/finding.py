@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from indexplan.answers import html_of_fields
 from indexplan.ledger.history import History, Segment, Stretch
-from indexplan.ledger.walking import parts
 from indexplan.partition.ranks import share
-from indexplan.partition.steps import Steps, steps_in
-from indexplan.plan.layout import Layout
+from indexplan.partition.steps import Steps
 
 
 class Read(NamedTuple):
@@ -43,17 +40,22 @@ class Read(NamedTuple):
 
 def reads_in(history: History, found: list[Stretch], sample: int) -> Iterator[Read]:
     """Yield each read of a sample in some stretches."""
-    for epoch, order, group, starts in found:
+    for epoch, order, group, starts, repeats in found:
         if sample >= order.num_samples:  # of a source that joined later
             continue
-        layouts = [history.plans[line].layout for line in {segment.plan for segment in group}]
-        repeats = any(layout.partition.policy.repeats for layout in layouts)
         for position in order.locate_all(epoch, sample)[0].tolist():
             segment = group[max(0, bisect_right(starts, (epoch, position)) - 1)]
             if segment.start[::3] <= (epoch, position) < segment.stop[::3]:
-                yield from _read_at(history, segment, epoch, position, (position,))
+                yield from _read_at(history, segment, epoch, position)
             if repeats:
                 yield from _repeats_of(history, group, starts, epoch, position)
+
+
+def _read_at(history: History, segment: Segment, epoch: int, position: int) -> Iterator[Read]:
+    """Yield the read of a position by a segment, if it was not dropped."""
+    held = history.walk(segment).holding(epoch, position)
+    if held is not None:
+        yield from _reads_of(history, segment, held[0], epoch, (held[1],), position)
 
 
 def _repeats_of(
@@ -69,39 +71,33 @@ def _repeats_of(
     sub_epoch = layout.partition.sub_epoch_of(num_units, epoch, position)
     first, stop = layout.partition.sub_epoch(num_units, epoch, sub_epoch)
     segment = group[max(0, bisect_right(starts, (epoch, stop - 1)) - 1)]
-    partition = replace(history.plans[segment.plan].layout.partition, resume=segment.start)
-    if partition.policy.repeats and segment.start[::3] <= (epoch, stop - 1):
-        steps = steps_in(partition, num_units, epoch, sub_epoch)
-        places = range(position + stop - first, steps.end, stop - first)
-        yield from _read_at(history, segment, epoch, position, places)
+    held = segment.start[::3] <= (epoch, stop - 1) < segment.stop[::3]
+    if held and history.plans[segment.plan].repeats:
+        walk = history.walk(segment)
+        if (found := walk.holding(epoch, stop - 1)) is not None:
+            end = walk.parts[found[0]].steps.end
+            places = range(position + stop - first, end, stop - first)
+            yield from _reads_of(history, segment, found[0], epoch, places)
 
 
-def _read_at(
-    history: History, segment: Segment, epoch: int, position: int, places: Sequence[int]
+def _reads_of(
+    history: History,
+    segment: Segment,
+    where: int,
+    epoch: int,
+    places: Sequence[int],
+    position: int | None = None,
 ) -> Iterator[Read]:
-    """Yield the reads of a position by a segment, at some places that count from its epoch."""
-    layout = history.plans[segment.plan].layout
-    partition, before = layout.partition, segment.step
-    for part in parts(layout, segment.start, segment.steps):
-        steps = part.steps
-        if steps.epoch > epoch:
-            return
-        shift = 0
-        if partition.policy.crosses:
-            ends = (partition.before(steps.num_units, each) for each in (epoch, steps.epoch))
-            shift = next(ends) - next(ends)
-        elif steps.epoch < epoch or not steps.first <= position < steps.stop:
-            before += part.num
-            continue
-        low, high = steps.interval(part.first)[0], steps.interval(part.stop - 1)[1]
-        for place in places:
-            if low <= place + shift < high:
-                step = steps.after(place + shift + 1) - 1
-                rank = _rank_of(layout.world_size, steps, step, place + shift)
-                if layout.balance is not None and place == position:
-                    rank = int(_continued(layout, segment).found(epoch, np.array([place])).rank[0])
-                yield Read(before + step - part.first, rank, epoch)
-        before += part.num
+    """Yield the reads by a segment of some places of a part of its line: a position, or padding."""
+    walk, first = history.walk(segment), history.first(segment)
+    steps, layout = walk.parts[where].steps, history.plans[segment.plan].layout
+    for place in places:
+        found = walk.step_of(where, place)
+        if found is not None and segment.step <= first + found[0] < segment.end:
+            rank = _rank_of(layout.world_size, steps, found[1], place)
+            if layout.balance is not None and position is not None:
+                rank = int(walk.layout.found(epoch, np.array([position])).rank[0])
+            yield Read(first + found[0], rank, epoch)
 
 
 def _rank_of(world_size: int, steps: Steps, step: int, place: int) -> int:
@@ -111,8 +107,3 @@ def _rank_of(world_size: int, steps: Steps, step: int, place: int) -> int:
         return share(steps, world_size, rank, step)[0]
 
     return bisect_right(range(world_size), place, key=start) - 1
-
-
-def _continued(layout: Layout, segment: Segment) -> Layout:
-    """Return the layout of a segment's plan, as it continues where the segment starts."""
-    return replace(layout, partition=replace(layout.partition, resume=segment.start))

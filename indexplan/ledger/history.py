@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import IndexPlanError, inside, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, in_file, inside, integer, wrong
 from indexplan.ledger.lines import CURE, Line, PlanLine, RunLine
 from indexplan.ledger.tail import Tail
-from indexplan.ledger.walking import place_after
+from indexplan.ledger.walking import Part, Walk, walk
 from indexplan.once import once
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
@@ -20,6 +20,8 @@ from indexplan.partition.steps import Resume
 from indexplan.plan.layout import Layout
 from indexplan.plan.plan import Plan, layout_of, plan_from_dict
 from indexplan.seeds import EPOCH_STOP
+
+KEPT_PARTS = 2**16  # sub-epochs of walks that are kept, 1 kB each
 
 
 class Segment(NamedTuple):
@@ -43,19 +45,27 @@ class Segment(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Neighbouring segments that read one epoch in one order; `starts` are their places."""
+    """Neighbouring segments that read one epoch in one order; `starts` are their places.
+
+    `repeats` is whether some of them may read units once more, as padding.
+    """
 
     epoch: int
     order: Order
     segments: list[Segment]
     starts: list[tuple[int, int]]
+    repeats: bool
 
 
 class NamedPlan:
-    """A plan that a line names; it is made when it is asked for, as it may need columns."""
+    """A plan that a line names; it is made when it is asked for, as it may need columns.
 
-    def __init__(self, line: PlanLine, columns: Columns) -> None:
+    `where` is how errors name the line.
+    """
+
+    def __init__(self, line: PlanLine, where: str, columns: Columns) -> None:
         self.line = line
+        self._where = where
         self._columns = columns
 
     @once
@@ -65,18 +75,24 @@ class NamedPlan:
 
     @once
     def plan(self) -> Plan:
-        """The plan, closed and not resumed."""
-        # its steps may lie in later epochs only; if not, asking for what is missing raises
-        plan = plan_from_dict(self.line.plan, self._columns, EPOCH_STOP)
-        if plan.world_size is None or plan._resumed is not None:  # noqa: SLF001 (of a plan, for this)
-            got = f"world_size {plan.world_size}, resumed {plan._resumed}"  # noqa: SLF001
-            raise wrong("plan", "one with a world_size, and not resumed", got, CURE)
-        return plan
+        """The plan, closed and not resumed; raises `PlanFileError` if the line names none."""
+        try:
+            # its steps may lie in later epochs only; if not, asking for what is missing raises
+            return plan_from_dict(self.line.plan, self._columns, EPOCH_STOP)
+        except PlanFileError:
+            raise
+        except IndexPlanError as error:
+            raise in_file(self._where, error) from error
 
     @once
     def layout(self) -> Layout:
         """The numbers of the plan."""
         return layout_of(self.plan)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether its last steps read units once more, as padding."""
+        return self.layout.partition.policy.repeats
 
     @once
     def order(self) -> str:
@@ -99,13 +115,18 @@ class History:
         The last line that names a dataset; 0 if none does.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, where: Callable[[int], str]) -> None:
         self._columns = columns
+        self._where = where
         self.plans: dict[int, NamedPlan] = {}
         self.live: list[Segment] = []
         self.void: list[list[Segment]] = []
         self.newest_data = 0
         self.begun: Resume | None = None
+        self._runs: dict[int, RunLine] = {}  # by the number of their line
+        self._right: set[int] = set()  # of these lines, those that were found to hold
+        self._walks: dict[int, Walk] = {}  # the last ones
+        self._num_parts = 0  # of these walks
         self._stretches: list[Stretch] | None = None  # of the steps that count
         self._first = 0
 
@@ -139,7 +160,7 @@ class History:
         """
         self._stretches = None
         if isinstance(line, PlanLine):
-            self.plans[number] = NamedPlan(line, self._columns)
+            self.plans[number] = NamedPlan(line, self._where(number), self._columns)
             self.newest_data = self.newest_data if line.data is None else number
         elif isinstance(line, RunLine):
             self._run(line, number)
@@ -156,8 +177,12 @@ class History:
         if self.place is not None and line.start != self.place:
             rule = f"{list(self.place)}, where the line before stops"
             raise wrong("from", rule, list(line.start), CURE)
+        sub_epochs = self.plans[line.plan].line.plan["sub_epochs"]
+        for name, place in (("from", line.start), ("to", line.stop)):
+            integer(f"the sub-epoch of {name}", place.sub_epoch, 0, sub_epochs, CURE)
         if self.begun is None:
             self.begun, self._first = line.start, line.plan
+        self._runs[number] = line
         self.live.append(
             Segment(line.step, line.steps, line.plan, number, line.start, line.stop, line.note)
         )
@@ -181,9 +206,53 @@ class History:
 
     def place_in(self, segment: Segment, step: int) -> Resume:
         """Return where the run stood before a step of a segment, or after its last one."""
-        if step == segment.end:
-            return segment.stop
-        return place_after(self.plans[segment.plan].layout, segment.start, step - segment.step)
+        if step in (segment.step, segment.end):
+            return segment.start if step == segment.step else segment.stop
+        return self.walk(segment).place(step - self._runs[segment.line].step)
+
+    def walk(self, segment: Segment) -> Walk:
+        """Return the steps of the whole line that holds a segment.
+
+        Raises
+        ------
+        PlanFileError
+            If its plan has no such places, or another number of steps between them.
+        """
+        number = segment.line
+        found = self._walks.get(number)
+        if found is None:
+            line = self._runs[number]
+            try:
+                found = walk(self.plans[line.plan].layout, line.start, line.stop)
+                if (found.num_steps, found.stop) != (line.steps, line.stop):
+                    rule = f"{found.num_steps}, up to {list(found.stop)}"
+                    raise wrong("steps", rule, f"{line.steps}, up to {list(line.stop)}", CURE)
+            except PlanFileError:
+                raise
+            except IndexPlanError as error:
+                what = f"{self._where(number)}: {error.what}"
+                raise PlanFileError(what, error.rule, error.got, CURE) from error
+            if self._num_parts > KEPT_PARTS:
+                self._walks, self._num_parts = {}, 0
+            self._walks[number] = found
+            self._num_parts += len(found.parts)
+            self._right.add(number)
+        return found
+
+    def check(self) -> None:
+        """Raise `PlanFileError` unless every line has the steps and places that its plan has."""
+        for number, line in self._runs.items():
+            if number not in self._right:
+                self.walk(Segment(line.step, line.steps, line.plan, number, *line[3:]))
+
+    def first(self, segment: Segment) -> int:
+        """Return the run's step at which the whole line that holds a segment starts."""
+        return self._runs[segment.line].step
+
+    def parts(self, segment: Segment, epoch: int | None = None) -> Iterator[Part]:
+        """Yield the steps of a segment, or those in an epoch, sub-epoch by sub-epoch."""
+        first = self.first(segment)
+        yield from self.walk(segment).between(segment.step - first, segment.end - first, epoch)
 
     def holding(self, step: int) -> Segment:
         """Return the segment of a step that counts."""
@@ -210,6 +279,8 @@ class History:
         """Return the stretches of some segments that follow each other, epoch by epoch."""
         found: dict[tuple[int, str], list[Segment]] = {}
         for segment in segments:
+            if segment.line not in self._right:
+                self.walk(segment)  # raises unless the line holds
             key = self.plans[segment.plan].order
             last = segment.stop.epoch if segment.stop.position else segment.stop.epoch - 1
             for epoch in range(segment.start.epoch, last + 1):
@@ -220,6 +291,7 @@ class History:
                 self.plans[group[0].plan].plan.order,
                 group,
                 [(each.start.epoch, each.start.position) for each in group],
+                any(self.plans[number].repeats for number in {each.plan for each in group}),
             )
             for (epoch, _), group in found.items()
         ]
@@ -254,7 +326,7 @@ def history_of(lines: Iterable[Line], columns: Columns, where: Callable[[int], s
     IndexPlanError
         If a line does not follow those before it.
     """
-    history = History(columns)
+    history = History(columns, where)
     for number, line in enumerate(lines, 1):
         try:
             history.add(line, number)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from indexplan.ledger.history import History, Segment
-from indexplan.ledger.walking import parts
 
 
 class Interval(NamedTuple):
@@ -27,25 +26,10 @@ def intervals(history: History, segment: Segment, epoch: int) -> Iterator[Interv
         stop = segment.stop.position if segment.stop.epoch == epoch else num_units
         yield Interval(start, stop)
         return
-    for part in parts(layout, segment.start, segment.steps):
-        if part.steps.epoch == epoch:
-            steps = part.steps
-            start, stop = steps.interval(part.first)[0], steps.interval(part.stop - 1)[1]
-            valid = start + steps.valid(start, stop)
-            yield Interval(start, valid)
-            if valid < stop:
-                yield from (Interval(*run[1:], True) for run in steps.positions(valid, stop))
-
-
-def merged(found: Iterator[Interval]) -> tuple[list[Interval], list[Interval]]:
-    """Return intervals that rise, neighbours joined, and those that repeat."""
-    once: list[Interval] = []
-    again: list[Interval] = []
-    for each in found:
-        if each.repeats:
-            again.append(each)
-        elif once and once[-1].stop == each.start:
-            once[-1] = Interval(once[-1].start, each.stop)
-        elif each.start < each.stop:
-            once.append(each)
-    return once, again
+    for part in history.parts(segment, epoch):
+        steps = part.steps
+        start, stop = steps.interval(part.first)[0], steps.interval(part.stop - 1)[1]
+        valid = start + steps.valid(start, stop)
+        yield Interval(start, valid)
+        if valid < stop:
+            yield from (Interval(*run[1:], True) for run in steps.positions(valid, stop))

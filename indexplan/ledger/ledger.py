@@ -31,7 +31,7 @@ from indexplan.ledger.seen import Seen
 from indexplan.ledger.shown import stretches_shown
 from indexplan.ledger.tail import Tail, check_begins, place_of
 from indexplan.ledger.verifying import verified
-from indexplan.ledger.walking import parts, steps_to
+from indexplan.ledger.walking import steps_to
 from indexplan.orders.base import Int64
 from indexplan.partition.phases import Phase, Size
 from indexplan.partition.steps import Resume
@@ -317,13 +317,13 @@ class Ledger(Answer):
         """
         place = Resume(*place_of(plan.start))
         fingerprint = plan.replace(world_size=plan.world_size).fingerprint
-        history, found = History(self._file.columns()), 0
+        history, stood = History(self._file.columns(), self._file.where), [self._history.begun]
         for number, line in enumerate(self._file.lines, 1):
             history.add(line, number)
-            named = any(each.fingerprint == fingerprint for each in history.plans.values())
-            stood = history.place or self._history.begun  # before the first step, if there is one
-            if named and Tail(place=stood).stands(plan):
-                found = number
+            stood.append(history.place or self._history.begun)  # before the first step, if any
+        named = [at for at, each in history.plans.items() if each.fingerprint == fingerprint]
+        last = range(len(stood) - 1, min(named, default=len(stood)) - 1, -1)
+        found = next((at for at in last if Tail(place=stood[at]).stands(plan)), 0)
         if not found:
             cure = "begin with rank 0, which writes it, or initialize torch.distributed"
             rule = f"begun by rank 0 at {tuple(place)}, before other ranks begin"
@@ -436,15 +436,8 @@ class Ledger(Answer):
             if segment.start[::3] == place[::3]:  # a plan may have skipped what follows there
                 return int(segment.step)
             if segment.start[::3] < place[::3] < segment.stop[::3]:
-                step = segment.step
-                layout = self._history.plans[segment.plan].layout
-                for part in parts(layout, segment.start, segment.steps):
-                    number = part.steps.after(place.position) if part.where == place[:2] else -1
-                    if part.first <= number < part.stop:
-                        if part.steps.interval(number)[0] == place.position:
-                            return int(step + number - part.first)
-                        break
-                    step += part.num
+                step = self._history.walk(segment).step_at(place)
+                return None if step is None else self._history.first(segment) + step
         return None
 
     def _never_stood(self, place: Resume) -> IndexPlanError:
@@ -489,15 +482,9 @@ class Ledger(Answer):
         cure = Cure("ledger.step is how many there are", "see them with `indexplan ledger`")
         step = integer("step", step, 0, self.step, cure) if self.step else self._no_step(step)
         segment = self._history.holding(step)
-        named = self._history.plans[segment.plan]
-        left = step - segment.step
-        for part in parts(named.layout, segment.start, left + 1):
-            if left < part.num:
-                break
-            left -= part.num
-        number = part.first + left
+        part, number = self._history.walk(segment).at(step - self._history.first(segment))
         place = Resume(*part.where, number, part.steps.interval(number)[0])
-        return segment, named.plan, part.where, number, place
+        return segment, self._history.plans[segment.plan].plan, part.where, number, place
 
     def _no_step(self, step: Any) -> int:
         cure = "pass the path of a ledger that a run has written"

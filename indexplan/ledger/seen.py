@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan.ledger.history import History, Segment
-from indexplan.ledger.intervals import intervals, merged
+from indexplan.ledger.intervals import intervals
 from indexplan.orders.arguments import check_indices
 from indexplan.orders.base import Int64
 
@@ -16,19 +16,14 @@ AT_ONCE = 2**20  # samples that are looked for at a time
 def count_reads(history: History, segments: list[Segment], samples: Int64) -> Int64:
     """Return how often some segments that follow each other read each of some samples."""
     total = np.zeros(len(samples), np.int64)
-    for epoch, order, group, _ in history.stretches(segments):
-        once, again = merged(
-            each for segment in group for each in intervals(history, segment, epoch)
-        )
+    for epoch, order, group, *_ in history.stretches(segments):
+        found = [each[:2] for segment in group for each in intervals(history, segment, epoch)]
+        starts, stops = np.array(found, np.int64).reshape(-1, 2).T
         there = np.flatnonzero(samples < order.num_samples)  # others joined later
         which, positions = order.find(epoch, samples[there])
-        times = np.zeros(len(positions), np.int64)
-        if once:
-            starts, stops = np.array([each[:2] for each in once], np.int64).T
-            held = starts.searchsorted(positions, "right") - 1
-            times += (held >= 0) & (positions < stops[np.maximum(held, 0)])
-        for start, stop, _ in again:
-            times += (positions >= start) & (positions < stop)
+        # how many intervals hold a position: those that have begun, without those that are over
+        begun = np.sort(starts).searchsorted(positions, "right")
+        times = begun - np.sort(stops).searchsorted(positions, "right")
         total += np.bincount(there[which], times, len(samples)).astype(np.int64)
     return total
 

@@ -14,8 +14,9 @@ def stretches_shown(history: History) -> list[str]:
     segments = [(each, "void") for gone in history.void for each in gone]
     segments += [(each, "") for each in history.live]
     segments.sort(key=lambda pair: (pair[0].line, pair[0].step))
-    plan, rows = 0, []
-    for segment, void in segments:
+    first = max(0, len(segments) - SHOWN)
+    plan, rows = segments[first - 1][0].plan if first else 0, []
+    for segment, void in segments[first:]:
         words = [void] if void else []
         if plan and plan != segment.plan:
             words += why(*(history.plans[each].line.plan for each in (plan, segment.plan)))
@@ -26,7 +27,7 @@ def stretches_shown(history: History) -> list[str]:
     if not rows:
         return []
     heading = ["step", "steps", "ranks", "epoch", "position", ""]
-    lines = [line.rstrip() for line in table([heading, *rows[-SHOWN:]], least=(9, 7, 5, 5, 12))]
-    if len(rows) > SHOWN:
-        lines.insert(1, f"... {len(rows) - SHOWN:,} before these")
+    lines = [line.rstrip() for line in table([heading, *rows], least=(9, 7, 5, 5, 12))]
+    if first:
+        lines.insert(1, f"... {first:,} before these")
     return lines

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.ledger.lines import FIRST, Line, PlanLine, RunLine, sha256_of, text_of
-from indexplan.ledger.walking import parts, steps_to
+from indexplan.ledger.walking import lines_to, next_step
 from indexplan.partition.steps import Resume
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.plan import Plan, layout_of
@@ -95,10 +95,9 @@ class Tail:
         own: dict[str, Any] = {"order": plan.order.to_dict(), "sub_epochs": plan.sub_epochs}
         try:
             plan.resume(Cursor(**stands._asdict(), **own))
-            found = [next(parts(layout_of(plan), at, 1)) for at in (stands, place)]
-        except (IndexPlanError, StopIteration):  # of another order, or without another step
+            one, other = (next_step(layout_of(plan), at) for at in (stands, place))
+        except IndexPlanError:  # of another order, or without another step
             return False
-        one, other = ((*each.where, each.steps.interval(each.first)) for each in found)
         return one == other
 
     def record(
@@ -128,18 +127,20 @@ class Tail:
             cure = "record what was read up to there first, or call ledger.begin(plan)"
             raise wrong("plan", rule, f"a start at {tuple(begin)}", cure)
         stop = cursor.checked(plan.order, plan.sub_epochs)
-        steps, stop = (0, start) if stop == start else steps_to(layout_of(plan), start, stop)
-        if not steps:
-            return lines, after
         named, fingerprint = _named(plan)
-        number = after.plans[fingerprint]
-        line = RunLine(number, self.step, steps, start, stop, note)
-        step = self.step + steps
-        begun = self.begun or start
-        after = replace(after.past([line]), step=step, place=stop, begun=begun)
-        return [*lines, line], replace(after, named=named, line=number)
+        number, step = after.plans[fingerprint], self.step
+        read: list[RunLine] = []
+        pieces = [] if stop == start else lines_to(layout_of(plan), start, stop)
+        for steps, place in pieces:
+            read.append(RunLine(number, step, steps, start, place, note))
+            step, start = step + steps, place
+        if not read:
+            return lines, after
+        begun = self.begun or read[0].start
+        after = replace(after.past(read), step=step, place=start, begun=begun)
+        return [*lines, *read], replace(after, named=named, line=number)
 
-    def past(self, lines: list[Line]) -> Tail:
+    def past(self, lines: Sequence[Line]) -> Tail:
         """Return the tail after some more lines, of which it takes only the hash."""
         digest = self.hash
         for line in lines:

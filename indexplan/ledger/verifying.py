@@ -12,7 +12,7 @@ from indexplan.ledger.data import line_of_data, may_name
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History
 from indexplan.ledger.lines import FIRST, DiscardLine, PlanLine, RunLine
-from indexplan.ledger.walking import steps_to
+from indexplan.ledger.walking import walk
 from indexplan.orders.past import over
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
@@ -33,6 +33,8 @@ class _Ledger(NamedTuple):
     history: History
     folder: Folder
     data: Dataset | None
+    columns: set[str]  # those that were compared
+    missing: dict[int, dict[str, str]]  # by the line of a plan: files of columns, by their sha256
 
 
 def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> Report:
@@ -62,7 +64,7 @@ def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> 
 
 def _found(file: LedgerFile, data: Dataset | None) -> Found:
     """Yield each thing that was looked at, by the name of its check, and what is wrong or ""."""
-    ledger = _Ledger(History(file.columns()), Folder(file.path.parent), data)
+    ledger = _Ledger(History(file.columns(), file.where), Folder(file.path.parent), data, set(), {})
     for number, line in enumerate(file.lines, 1):
         try:
             for name, problem in _OF_KIND[type(line)](ledger, number, line):
@@ -85,8 +87,13 @@ def _plan(ledger: _Ledger, number: int, line: PlanLine) -> Found:
     elif ledger.data is not None or history.newest_data:
         yield DATASET, "it names no dataset"
     history.add(line, number)
-    for problem in damage(ledger.folder, line.plan, over(line.plan["order"], EPOCH_STOP)):
+    named = identities(line.plan)  # each column once, as most are those of the plan before
+    missing = {each["sha256"]: name for name, each in named.items() if not ledger.folder.has(name)}
+    ledger.missing[number] = missing
+    new = [column for name, column in named.items() if name not in ledger.columns]
+    for problem in damage(ledger.folder, new, over(line.plan["order"], EPOCH_STOP)):
         yield PLANS, problem
+    ledger.columns.update(named)
     history.plans[number].plan  # noqa: B018 (it raises)
     yield PLANS, ""
 
@@ -102,13 +109,13 @@ def _run(ledger: _Ledger, number: int, line: RunLine) -> Found:
         continues = order.continues(old["order"], line.start.epoch, line.start.position)
         if not (continues and named.plan.sub_epochs == old["sub_epochs"]):
             yield PLANS, "its plan does not continue the one before"  # which has read steps
-    needed, past = identities(named.line.plan), over(named.line.plan["order"], line.start.epoch)
-    for name, each in needed.items():
-        if each["sha256"] not in past and not ledger.folder.has(name):
-            yield PLANS, f"{ledger.folder.path}/{name} is missing"
-    found = steps_to(named.layout, line.start, line.stop)
-    right = found == (line.steps, line.stop)
-    yield STEPS, "" if right else f"{found[0]} steps up to {list(found[1])}"
+    if missing := ledger.missing[line.plan]:
+        past = over(named.line.plan["order"], line.start.epoch)
+        for digest in missing.keys() - past:
+            yield PLANS, f"{ledger.folder.path}/{missing[digest]} is missing"
+    found = walk(named.layout, line.start, line.stop)
+    right = (found.num_steps, found.stop) == (line.steps, line.stop)
+    yield STEPS, "" if right else f"{found.num_steps} steps up to {list(found.stop)}"
 
 
 def _discard(ledger: _Ledger, number: int, line: DiscardLine) -> Found:

@@ -91,7 +91,8 @@ def life(ledger: Ledger, *, figure: Figure | SubFigure | None = None) -> Figure:
     cure = "pass indexplan.Ledger(path) of a run that has read a step"
     if not isinstance(ledger, Ledger):
         raise wrong("ledger", "a Ledger", ledger, cure)
-    bars, marks = lived(ledger._file.lines)  # noqa: SLF001 (of a ledger, for this)
+    ledger._history.check()  # noqa: SLF001 (of a ledger, for this)
+    bars, marks = lived(ledger._file.lines)  # noqa: SLF001
     if not bars:
         raise wrong("a run's life", "of at least one step", 0, cure)
     total = max(each.attempt for each in bars) + 1
@@ -130,7 +131,8 @@ def lived(lines: list[Line]) -> tuple[list[Bar], list[Mark]]:
     for line in lines:
         if isinstance(line, DiscardLine):
             returns.append(line.step)
-            live = [each for each in live if each.step < line.step]
+            while live and live[-1].step >= line.step:
+                live.pop()
         elif isinstance(line, RunLine):
             if whole:
                 before = plans[live[-1].plan] if live else plans[line.plan]

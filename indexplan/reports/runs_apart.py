@@ -13,7 +13,6 @@ from indexplan.answers import Answer
 from indexplan.errors import counted
 from indexplan.ledger.history import History, NamedPlan, Segment
 from indexplan.ledger.ledger import Ledger
-from indexplan.ledger.walking import parts
 from indexplan.orders.columns import is_identity
 from indexplan.partition.steps import Int64, Resume, Steps
 from indexplan.plan.layout import Layout
@@ -147,9 +146,10 @@ class _Row(NamedTuple):
         return [np.concatenate(column) for column in zip(*found, strict=True)]
 
 
-def _rows(layout: Layout, segment: Segment, num_steps: int) -> Iterator[_Row]:
+def _rows(history: History, segment: Segment, num_steps: int) -> Iterator[_Row]:
     """Yield the first steps of a segment as rows of equal steps."""
-    for part in parts(layout, segment.start, num_steps):
+    layout = history.plans[segment.plan].layout
+    for part in history.parts(segment._replace(steps=num_steps)):
         for span in part.steps.spans:
             size, large = divmod(span.length, span.num_steps)
             for low, high, each in ((0, large, size + 1), (large, span.num_steps, size)):
@@ -214,7 +214,8 @@ class _Walk:
             self.compared += num  # as an unchanged plan goes on with its steps wherever it was cut
             return
         orders = _Orders(*plans)
-        rows = [_rows(plan.layout, each, num) for plan, each in zip(plans, pair, strict=True)]
+        both = zip(self.histories, pair, strict=True)
+        rows = [_rows(history, each, num) for history, each in both]
         row, beside = (next(each, None) for each in rows)
         while row is not None and beside is not None:
             least = min(row.num, beside.num)
@@ -312,7 +313,7 @@ def apart(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _short(value: Any) -> str:
-    if is_identity(value):
+    if is_identity(value) and isinstance(value["sha256"], str) and isinstance(value["length"], int):
         return f"the column {value['sha256'][:16]}... of {value['length']:,}"
     text = "none" if value is None else str(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
