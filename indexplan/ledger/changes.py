@@ -30,17 +30,16 @@ def _of_orders(before: Any, after: Any) -> set[str]:
     """Return what changed of an order, layer by layer from outside."""
     if before == after:
         return set()
-    names = [
-        each.get("algorithm") if isinstance(each, Mapping) else None for each in (before, after)
-    ]
+    both = isinstance(before, Mapping) and isinstance(after, Mapping)
+    names = [str(each.get("algorithm")) for each in (before, after)] if both else ["", ""]
     if names[0] == names[1] and names[0] in _LAYERS:
         changed = {_LAYERS[names[0]]} if _own(before) != _own(after) else set()
-        return changed | _of_orders(before["order"], after["order"])
+        return changed | _of_orders(before.get("order"), after.get("order"))
     if names[1] in _LAYERS:
-        return {_LAYERS[names[1]]} | _of_orders(before, after["order"])
+        return {_LAYERS[names[1]]} | _of_orders(before, after.get("order"))
     if names[0] in _LAYERS:
-        return {_LAYERS[names[0]]} | _of_orders(before["order"], after)
-    if names[0] == names[1] and "sources" in before and "sources" in after:
+        return {_LAYERS[names[0]]} | _of_orders(before.get("order"), after)
+    if both and names[0] == names[1] and "sources" in before and "sources" in after:
         found = {"sources"} if before["sources"] != after["sources"] else set()
         same = [{k: v for k, v in each.items() if k != "sources"} for each in (before, after)]
         return found | ({"weights"} if same[0] != same[1] else set())

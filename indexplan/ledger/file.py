@@ -10,11 +10,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 from indexplan.errors import IndexPlanError, PlanFileError, in_file
 from indexplan.files.columns import finder, publish
-from indexplan.ledger.lines import FIRST, Line, line_of, sha256_of, text_of
+from indexplan.ledger.lines import (
+    CURE,
+    FIRST,
+    LONGEST,
+    MOST_BYTES,
+    Line,
+    line_of,
+    sha256_of,
+    text_of,
+)
 from indexplan.orders.columns import Columns
 from indexplan.plan.plan import Plan, columns_of
 from indexplan.stores.folder import Folder
@@ -54,8 +64,8 @@ class LedgerFile:
             if not os.path.lexists(self._at):
                 return
             with open_file(self._at.parent, self._at.name) as stream:
-                data = stream.read()
-        self._take(data)
+                self._check_size(os.fstat(stream.fileno()).st_size)
+                self._take(stream)
 
     @property
     def hash(self) -> str:
@@ -66,18 +76,27 @@ class LedgerFile:
         """Return how errors name a line."""
         return f"{self.path}, line {number}"
 
-    def _take(self, data: bytes) -> None:
+    def _check_size(self, size: int) -> None:
+        if size > MOST_BYTES:
+            cure = "check the path, or leave this ledger, and keep a new file"
+            raise PlanFileError(self.path, f"must hold at most {MOST_BYTES} bytes", size, cure)
+
+    def _take(self, stream: BufferedReader) -> None:
         """Read all lines, or raise `PlanFileError`."""
-        *texts, torn = data.split(b"\n")
-        for number, text in enumerate(texts, 1):
+        while text := stream.readline(LONGEST):
+            where = self.where(len(self.lines) + 1)
+            if not text.endswith(b"\n"):
+                if len(text) < LONGEST:
+                    return  # its writer was killed
+                raise PlanFileError(where, f"must be shorter than {LONGEST} bytes", "more", CURE)
             try:
-                line = line_of(text, self.hash)
+                line = line_of(text[:-1], self.hash)
             except IndexPlanError as error:
-                raise in_file(self.where(number), error) from error
+                raise in_file(where, error) from error
             self.lines.append(line)
-            self.hashes.append(sha256_of(text))
-        self._size = len(data) - len(torn)
-        self._last = texts[-1] + b"\n" if texts else b""
+            self.hashes.append(sha256_of(text[:-1]))
+            self._size += len(text)
+            self._last = text
 
     def append(self, lines: list[Line]) -> None:
         """Add lines to the file, all or none, and sync it.
@@ -93,6 +112,7 @@ class LedgerFile:
             texts.append(text_of(line, previous))
             previous = sha256_of(texts[-1])
         data = b"".join(text + b"\n" for text in texts)
+        self._check_size(self._size + len(data))
         with self._locked() as descriptor:
             self._check_same(descriptor)
             with explained("written", self.path):

@@ -14,13 +14,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import integer, wrong
+from indexplan.ledger.walking import LINE_PARTS
 from indexplan.partition.steps import Resume
+from indexplan.plan.spec import WORLD_STOP, names_in
 from indexplan.seeds import EPOCH_STOP
 
 VERSION = "ledger-v1"
 FIRST = hashlib.sha256(VERSION.encode()).hexdigest()  # what comes before the first line
 CURE = "restore the ledger from a copy; the lines before this one are whole"
-MOST_EPOCHS = 2**20  # of a line, as `reads` asks each
+LONGEST = 2**26  # bytes of a line; columns, such as weights, are in files of their own
+MOST_BYTES = 2**30  # of a file: 5 million lines of steps
 _CHECKED = len('{"check":"01234567",')
 _FIELDS = {
     "plan": ("plan", "data"),
@@ -103,6 +106,7 @@ def line_of(text: bytes, previous: str) -> Line:
         for name, other in (("plan", {}), ("data", None)):
             if not isinstance(data[name], dict | type(other)):
                 raise wrong(name, "an object", data[name], CURE)
+        _check_plan(data["plan"])
         return PlanLine(**data)
     step = _number("step", data["step"], 0)
     if kind == "discard":
@@ -110,8 +114,8 @@ def line_of(text: bytes, previous: str) -> Line:
     if not isinstance(note, dict):
         raise wrong("note", "an object", note, CURE)
     start, stop = _place("from", data["from"]), _place("to", data["to"])
-    if stop[::3] <= start[::3] or stop.epoch - start.epoch > MOST_EPOCHS:
-        rule = f"after from, by at most {MOST_EPOCHS} epochs"
+    if stop[::3] <= start[::3] or stop.epoch - start.epoch > LINE_PARTS:
+        rule = f"after from, by at most {LINE_PARTS} epochs"
         raise wrong("to", rule, list(stop), CURE)
     plan, steps = _number("plan", data["plan"]), _number("steps", data["steps"])
     return RunLine(plan, step, steps, start, stop, note)
@@ -142,6 +146,18 @@ def _previous(text: bytes) -> Any:
 
 def _number(name: str, value: Any, start: int = 1) -> int:
     return integer(name, value, start, 2**96, CURE)
+
+
+def _check_plan(plan: dict[str, Any]) -> None:
+    """Raise `IndexPlanError` unless a plan has what is read of it before it is made."""
+    names_in(plan)
+    integer("a plan's world_size", plan["world_size"], 1, WORLD_STOP, CURE)
+    integer("a plan's sub_epochs", plan["sub_epochs"], 1, 2**63, CURE)
+    order, resumed = plan["order"], plan["resumed"]
+    if resumed is not None:
+        raise wrong("a plan's resumed", "null, as its steps say where they start", resumed, CURE)
+    if not isinstance(order, dict) or not isinstance(order.get("algorithm"), str):
+        raise wrong("a plan's order", "the dict form of an order", order, CURE)
 
 
 def _place(name: str, value: Any) -> Resume:

@@ -164,13 +164,8 @@ def to_json_types(given: Fields) -> dict[str, Any]:
     }
 
 
-def from_json_types(
-    data: Any, order: Order | None, columns: Columns, begun: int = 0
-) -> dict[str, Any]:
-    """Return the fields of the plan that `to_json_types` described, or raise `IndexPlanError`.
-
-    Columns that only epochs before the start of the plan need, or before `begun`, may be missing.
-    """
+def names_in(data: Any) -> list[str]:
+    """Return the names of the fields of a plan in its dict form; raise if it has others."""
     if not isinstance(data, Mapping):
         raise wrong("a plan", "an object", data, "pass what to_dict returned")
     names = [name.lstrip("_") for name in Fields.__annotations__]
@@ -179,6 +174,17 @@ def from_json_types(
     if not isinstance(data["partition"], str) or data["partition"] != PARTITION_VERSION:
         cure = "read it with the version of indexplan that wrote it, or a newer one"
         raise wrong("a plan's partition", PARTITION_VERSION, data["partition"], cure)
+    return names
+
+
+def from_json_types(
+    data: Any, order: Order | None, columns: Columns, begun: int = 0
+) -> dict[str, Any]:
+    """Return the fields of the plan that `to_json_types` described, or raise `IndexPlanError`.
+
+    Columns that only epochs before the start of the plan need, or before `begun`, may be missing.
+    """
+    names = names_in(data)
     values = {name: data[name] for name in names}
     if order is not None and order.to_dict() != values["order"]:
         cure = "leave order out, or pass one that equals the plan's"

@@ -1,12 +1,14 @@
-"""Forging a plan directory with care: the manifest is changed, and its digests made right again."""
+"""Forging with care: plan directories and ledgers are changed, and digests made right again."""
 
 import hashlib
 import json
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from indexplan.canonical import canonical_json
+from indexplan.ledger.lines import FIRST, sha256_of
 
 
 def digest(data: Any) -> str:
@@ -28,3 +30,13 @@ def rewritten(root: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) ->
     (root / "build.json").write_text(text)
     text = canonical_json({**manifest, "manifest_sha256": digest(manifest)})
     (root / "manifest.json").write_text(text)
+
+
+def ledger_of(lines: Iterable[dict[str, Any]]) -> bytes:
+    """The bytes of a ledger of any lines, each with the checksum and hash that it needs."""
+    previous, texts = FIRST, []
+    for line in lines:
+        rest = json.dumps({"previous": previous, **line}, sort_keys=True, separators=(",", ":"))[1:]
+        texts.append(f'{{"check":"{zlib.crc32(rest.encode()):08x}",{rest}'.encode())
+        previous = sha256_of(texts[-1])
+    return b"".join(text + b"\n" for text in texts)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import resource
-import zlib
 from pathlib import Path
 from typing import Any
 
 import indexplan as ip
-from indexplan.canonical import canonical_json
-from indexplan.ledger.lines import FIRST, sha256_of
+from indexplan.ledger.lines import FIRST, LONGEST
 from tests.errors.catalogue.made import OPEN, Case, Command, locked, nobody, saved, written
+from tests.support.forging import ledger_of
 
 PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
+RESUMED = PLAN.resume(PLAN.cursor(0, step=1))
 OTHER = PLAN.replace(order=ip.Shuffle(10))
 NAMED = {"kind": "plan", "plan": PLAN.to_dict(), "data": None}
 RUN = {"kind": "run", "plan": 1, "step": 0, "steps": 2, "from": [0, 0, 0, 0], "to": [0, 0, 2, 7]}
@@ -28,18 +29,24 @@ def ledger(path: str = "run.ledger", epoch: int = 1) -> ip.Ledger:
 
 def holding(*lines: dict[str, Any]) -> ip.Ledger:
     """Open a ledger of any lines, each with the checksum and hash that it needs."""
-    previous, texts = FIRST, []
-    for line in lines:
-        rest = canonical_json({"previous": previous, **line})[1:].encode()
-        texts.append(b'{"check":"%08x",%s' % (zlib.crc32(rest), rest))
-        previous = sha256_of(texts[-1])
-    written("run.ledger", b"".join(text + b"\n" for text in texts))
+    written("run.ledger", ledger_of(lines))
     return ip.Ledger("run.ledger")
 
 
 def changed(**fields: Any) -> ip.Ledger:
     """Open a ledger whose second line, of two steps, has other fields."""
     return holding(NAMED, {**RUN, **fields})
+
+
+def naming(**fields: Any) -> ip.Ledger:
+    """Open a ledger whose plan has other fields."""
+    return holding({**NAMED, "plan": {**PLAN.to_dict(), **fields}})
+
+
+def endless() -> None:
+    """Open a file of a line without an end."""
+    written("run.ledger", b" " * LONGEST)
+    ip.Ledger("run.ledger")
 
 
 def after(**line: Any) -> ip.Ledger:
@@ -90,6 +97,19 @@ def far() -> None:
     """Read more sub-epochs without a break than are added up."""
     plan = PLAN.replace(sub_epochs=5)
     ip.Ledger("run.ledger").record(plan, plan.cursor(2**19, 0, step=0))
+
+
+def long_step() -> None:
+    """Read a step that reads on through more epochs than a line may."""
+    plan = ip.Plan(ip.Sequential(1), world_size=1, batch_size=2**15, remainder="carry")
+    ip.Ledger("run.ledger").record(plan, plan.cursor(0, step=1))
+
+
+def sparse() -> None:
+    """Open a file of many bytes that takes no room."""
+    written("run.ledger", b"")
+    os.truncate("run.ledger", 40 * 2**30)
+    ip.Ledger("run.ledger")
 
 
 def of_data(text: str) -> ip.Dataset:
@@ -212,10 +232,15 @@ CASES: list[Case] = [
     ("a step that does not follow", lambda: changed(step=1)),
     ("a place that does not follow", lambda: after(**{**RUN, "step": 2, "to": [0, 0, 3, 10]})),
     ("a return to a later step", lambda: after(kind="discard", step=2)),
-    (
-        "a plan that is open",
-        lambda: holding({**NAMED, "plan": OPEN.to_dict()}, RUN).plan,
-    ),
+    ("a plan that is open", lambda: holding({**NAMED, "plan": OPEN.to_dict()}, RUN)),
+    ("a plan that was resumed", lambda: holding({**NAMED, "plan": RESUMED.to_dict()})),
+    ("a plan of no order", lambda: naming(order=[])),
+    ("a plan of no partition", lambda: naming(partition=2)),
+    ("a place in no sub-epoch", lambda: changed(to=[0, 1, 2, 7])),
+    ("steps that the plan lacks", lambda: changed(steps=3).batch(0, 0)),
+    ("a place at which no step stops", lambda: changed(to=[0, 0, 2, 6]).batch(0, 0)),
+    ("a sparse file", sparse),
+    ("a line without an end", endless),
     # what a run writes
     ("an open plan", lambda: ip.Ledger("run.ledger").record(OPEN, PLAN.cursor(1, step=0))),
     ("no plan", lambda: ip.Ledger("run.ledger").record(7, PLAN.cursor(1, step=0))),  # type: ignore[arg-type]
@@ -223,6 +248,7 @@ CASES: list[Case] = [
     ("a cursor that lies back", lambda: ledger().record(PLAN, PLAN.cursor(0, step=1))),
     ("a plan that does not continue", lambda: ledger().record(OTHER, OTHER.cursor(2, step=0))),
     ("steps of too many sub-epochs", far),
+    ("a step of too many sub-epochs", long_step),
     (
         "a note that is not JSON",
         lambda: ip.Ledger("run.ledger").record(PLAN, PLAN.cursor(1, step=0), {"a": {1}}),

@@ -1,0 +1,176 @@
+"""Ledgers that somebody wrote with care, to mislead or to stop who reads them: hashes are right.
+
+A ledger comes from others: an auditor reads it. Whatever its lines say, opening it or asking it
+gives the answer, or an error of this library, soon; and after `verify` says ok, the right answer.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from tests.ledger.changing import a_ledger
+from tests.ledger.listing import check
+from tests.support.forging import ledger_of
+
+JUNK: list[Any] = [None, "", "x", "0", -1, 0, 1, 2, 3, 7, 2**31, 2**32, 2**53, 2**63, 2**64, 2**97]
+JUNK += [1.5, True, [], {}, [0], [0, 0, 0, 0], {"algorithm": "x"}, float("nan"), float("inf")]
+DEEP: Any = []
+for _ in range(60):
+    DEEP = [DEEP]
+MOST = 500  # steps that a list holds
+
+
+def a_mixed_ledger(folder: Path) -> ip.Ledger:
+    """Write a ledger of a mixture in phases, samples left out, steps skipped, and a schedule."""
+    order: Any = ip.Mixture({"a": ip.Shuffle(40), "b": ip.Sequential(9)}, {"a": 3, "b": 1})
+    phases = [ip.Phase(0, 2), ip.Phase((1, 0), 3)]
+    plan = ip.Plan(order, world_size=2, batch_size=phases, sub_epochs=3, remainder="pad")
+    ledger = ip.Ledger(folder / "mixed.ledger")
+    ledger.record(plan, plan.cursor(0, 2, step=1))
+    grown = order.with_phase(ledger.cursor, {"a": 1, "b": 1, "c": 1}, sources={"c": ip.Shuffle(5)})
+    plan = plan.replace(order=grown, world_size=3)
+    ledger.record(plan.resume(ledger.cursor), plan.cursor(1, 1, step=1), {"n": 1})
+    plan = plan.skip(plan.cursor(1, 1, step=1), plan.cursor(1, 1, step=2))
+    plan = plan.replace(order=ip.Without(plan.order, [1, 45], since=ledger.cursor))
+    ledger.record(plan.resume(ledger.cursor), plan.cursor(2, 1, step=0))
+    ledger.discard(ledger.step - 3)
+    return ledger
+
+
+def a_carried_ledger(folder: Path) -> ip.Ledger:
+    """Write a ledger of weights and a balance under "carry", whose steps cross epochs."""
+    order, balance = ip.Weighted([1, 2, 5] * 4), ip.Balance([3, 1, 2] * 4)
+    fields: dict[str, Any] = {"remainder": "carry", "sub_epochs": 2, "balance": balance}
+    plan = ip.Plan(order, world_size=2, batch_size=4, **fields)
+    ledger = ip.Ledger(folder / "carried.ledger")
+    ledger.record(plan, plan.cursor(2, 1, step=1))
+    other = plan.replace(global_batch_size=13, world_size=3).resume(ledger.cursor)
+    ledger.record(other, other.cursor(4, 0, step=1))
+    plan = plan.resume(ledger.cursor)
+    ledger.record(plan, plan.cursor(6, 1, step=1))
+    return ledger
+
+
+HONEST = [a_ledger, a_mixed_ledger, a_carried_ledger]
+
+
+def paths_in(value: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each field and item of a line."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, each in items:
+        yield (name,)
+        if isinstance(each, dict | list):
+            yield from ((name, *rest) for rest in paths_in(each))
+
+
+def moved(drawn: random.Random, lines: list[Any]) -> None:
+    """Let a line stop elsewhere, or after other steps, and let all that follow it start there."""
+    at = drawn.choice([at for at, line in enumerate(lines) if line["kind"] == "run"])
+    more = drawn.choice([-1, 0, 1, 2])
+    lines[at]["to"][drawn.randrange(4)] += drawn.choice([-5, -2, -1, 0, 1, 2, 5])
+    lines[at]["steps"] += more
+    for line in lines[at + 1 :]:
+        if "step" in line:
+            line["step"] += more
+        if line["kind"] == "run":
+            line["from"] = lines[at]["to"]
+            return
+
+
+def changed(drawn: random.Random, lines: list[Any]) -> None:
+    """Change a field, or a number of a place, of one of the lines; or leave one out."""
+    line = drawn.choice(lines)
+    inside, path = line, drawn.choice(list(paths_in(line)))
+    for name in path[:-1]:
+        inside = inside[name]
+    value = inside[path[-1]]
+    if isinstance(value, int) and drawn.random() < 0.6:
+        inside[path[-1]] = value + drawn.choice([-7, -2, -1, 1, 2, 7, 2**13, 2**20, 2**40])
+    elif drawn.random() < 0.2:
+        del inside[path[-1]]
+    else:
+        inside[path[-1]] = drawn.choice([*JUNK, DEEP])
+
+
+def questions(ledger: ip.Ledger) -> list[Callable[[], object]]:
+    """Return all that a ledger can be asked."""
+    last = max(0, ledger.step - 1)
+    asked = [lambda step=step: ledger.at(step) for step in (0, last // 2, last)]
+    asked += [lambda step=step: ledger.seen(step).count([0, 3]) for step in (last // 2, last)]
+    return [
+        *asked,
+        ledger.verify,
+        ledger.__str__,
+        ledger.__repr__,
+        ledger.to_dict,
+        lambda: ledger.replay(last),
+        lambda: ledger.batch(last, 0),
+        lambda: ledger.reads(3, void=True),
+        ledger.account,
+        lambda: ledger.account(0),
+        lambda: ledger.cursor,
+        lambda: ledger.plan,
+        lambda: ip.diff(ledger, ledger),
+        lambda: ip.plot.life(ledger),
+        lambda: ledger.begin(ledger.plan.replace(world_size=1).resume(ledger.cursor)),
+    ]
+
+
+def ask(path: Path) -> ip.Ledger | None:
+    """Ask a ledger everything; return it if it can be opened."""
+    try:
+        ledger = ip.Ledger(path)
+    except ip.PlanFileError:
+        return None
+    whole = path.read_bytes()
+    for question in questions(ledger):
+        with suppress(ip.IndexPlanError):
+            question()
+    path.write_bytes(whole)
+    return ip.Ledger(path)
+
+
+@pytest.mark.parametrize("write", HONEST)
+def test_honest_ones_answer_as_lists(write: Any, tmp_path: Path) -> None:
+    """Those that are forged below are right before."""
+    ledger = write(tmp_path)
+    assert ledger.verify().ok
+    check(ip.Ledger(ledger.path))
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(seed=st.integers(0, 2**32), write=st.sampled_from(HONEST))
+def test_forged_lines_are_refused_or_answered(seed: int, write: Any) -> None:
+    """Whatever stands in a field, nothing else is raised; once `verify` says ok, all is right."""
+    forge(seed, write)
+
+
+def forge(seed: int, write: Any) -> bool:
+    """Change a ledger as its number says, and ask it; return whether `verify` says ok."""
+    drawn = random.Random(seed)  # noqa: S311 (draws a test)
+    with TemporaryDirectory() as folder:
+        path = write(Path(folder)).path
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            del line["check"], line["previous"]
+        change = drawn.choice([moved, changed, changed])
+        for _ in range(drawn.choice([1, 1, 1, 2, 3])):
+            change(drawn, lines)
+        path.write_bytes(ledger_of(lines))
+        ledger = ask(path)
+        if ledger is None or not ledger.verify().ok:
+            return False
+        if ledger.step <= MOST:
+            check(ledger)
+        return True
