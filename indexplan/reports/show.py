@@ -129,6 +129,9 @@ def _fields(plan: Plan, manifest: Manifest | None) -> Shown:
     if isinstance(mixture := computed(plan.order), Mixture):
         data["within"] = mixture.within
         lines.append(f"shares       {_within(mixture)}")
+        if (composition := _composition(plan, mixture)) is not None:
+            data["composition"] = composition
+            lines.append(f"each step    {_composition_in_words(composition, mixture)}")
     lines += [f"hint         {hint}" for hint in _hints_of(plan.order)]
     lines.append(f"unit         {_unit_in_words(plan.order)}")
     lines.append(f"partition    {_partition_in_words(plan)}")
@@ -177,6 +180,43 @@ def _work(plan: Plan, epoch: int, sub_epoch: int | None) -> Shown:
     work = work_of(plan, epoch, sub_epoch or 0)
     words = f"work: {work or 'not looked at, as there are no steps or too many ranks'}"
     return Shown({"work": work and work.to_dict()}, words)
+
+
+def _composition(plan: Plan, mixture: Mixture) -> dict[str, Any] | None:
+    """Return what each full step reads of the sources, if the weights fix that, and whether so.
+
+    At every multiple of the sum of shares counts are exact, so a step that holds whole multiples
+    has one composition, as long as it begins at one. Only "carry" begins each step where the one
+    before ended; else epochs, and their sub-epochs, have to hold whole steps.
+    """
+    sizes, phases = layout_of(plan).partition.sizes, mixture.weights
+    if len(sizes) != 1 or len(mixture.names) == 1:
+        return None
+    (size,) = sizes
+    if any(size % sum(shares) for _, shares in phases):
+        return None
+    whole = size * plan.sub_epochs
+    fits = REMAINDERS[plan.remainder].crosses or mixture.epoch_size % whole == 0
+    start = plan.start
+    begin = start.epoch * mixture.epoch_size + start.position
+    return {
+        "size": size,
+        "counts": [share * (size // sum(mixture.shares)) for share in mixture.shares],
+        "exact": fits and all(place % size == 0 for place in (begin, *(at for at, _ in phases))),
+        "epoch_size": mixture.epoch_size if fits else -(-mixture.epoch_size // whole) * whole,
+    }
+
+
+def _composition_in_words(composition: dict[str, Any], mixture: Mixture) -> str:
+    counts, size = composition["counts"], composition["size"]
+    words = " : ".join(map(str, counts[:LISTED])) + " : ..." * (len(counts) > LISTED)
+    if composition["exact"]:
+        return f"exactly {words}"
+    if composition["epoch_size"] != mixture.epoch_size:
+        cure = f"epochs hold whole steps: epoch_size={composition['epoch_size']}"
+    else:
+        cure = f"the run and all phases of weights begin at multiples of {size:,} units"
+    return f"not always {words}, which needs that {cure}"
 
 
 def _within(order: Mixture) -> str:

@@ -88,7 +88,7 @@ def test_parts_are_of_bins() -> None:
 
 
 def test_bins_are_weighed_by_their_sizes() -> None:
-    """However many samples there are, an epoch of all stages reads each once; 100 bins by default."""
+    """Of any number of samples, an epoch of all stages reads each once; 100 bins by default."""
     order = ip.curriculum(np.arange(70_001)[::-1], [(0, 0.005), (100, 0.02)])
     mixture = order.order
     assert isinstance(mixture, ip.Mixture)
