@@ -3,7 +3,8 @@
     python -m benchmarks.measure.left_out
 
 CPU time of this process: what an epoch needs first, a batch of 256, and a plan's first steps under
-"carry", without and with excluded samples.
+"carry", without and with excluded samples. Then what it costs to change a run again and again, one
+change after another, at two numbers of changes a factor of 4 apart.
 """
 
 from __future__ import annotations
@@ -38,6 +39,52 @@ def batches(plan: ip.Plan, epoch: int) -> float:
     return float(np.median([timed(some) for _ in range(7)])) / TIMES
 
 
+def excluded(num: int, inner: ip.Order, size: int) -> Callable[[], Any]:
+    """Return what excludes some samples at places of one epoch, from checkpoint to checkpoint."""
+    parts = np.array_split(np.random.default_rng(0).permutation(inner.num_samples)[:size], num)
+
+    def chain() -> None:
+        plan = ip.Plan(inner, world_size=2, batch_size=2)
+        for step, samples in enumerate(parts):
+            cursor = plan.cursor(0, step=step + 1)
+            order = ip.Without(plan.order, samples, since=cursor)
+            plan = plan.replace(order=order).resume(cursor)
+            plan.batch(0, step=step + 1, rank=1)
+
+    return chain
+
+
+def skipped(num: int) -> Callable[[], Any]:
+    """Return what skips some steps of one epoch, one after another."""
+
+    def chain() -> None:
+        plan = ip.Plan(ip.Shuffle(10**6, seed=1), world_size=2, batch_size=10)
+        for step in range(num):
+            start, stop = (plan.cursor(0, step=3 * step + more) for more in (0, 1))
+            plan = plan.skip(start, stop)
+        plan.batch(0, step=9, rank=1)
+
+    return chain
+
+
+def chains() -> list[str]:
+    """Return what chains of changes cost, in lines."""
+    lengths = np.random.default_rng(0).integers(1, 100, 40_000)
+    shuffle = ip.Shuffle(100_000, seed=1)
+    bins = ip.TokenBudget(lengths, max_tokens=1000)
+    kinds: dict[str, Callable[[int], Callable[[], Any]]] = {
+        "skips": skipped,
+        "places that exclude 100 samples": lambda num: excluded(num, shuffle, 100 * num),
+        "places that exclude 5,000 samples of bins": lambda num: excluded(num, bins, 5000),
+    }
+    said = []
+    for name, chain in kinds.items():
+        chain(2)()
+        few, many = (float(np.median([timed(chain(num)) for _ in range(3)])) for num in (50, 200))
+        said.append(f"50 and 200 {name}: {few:.2f} and {many:.2f} s, {many / few:.1f} times")
+    return said
+
+
 def main() -> None:
     """Measure, and write what was found."""
     shuffle = ip.Shuffle(SAMPLES, seed=1)
@@ -55,7 +102,7 @@ def main() -> None:
     said.append(f"what an epoch needs first: {1e3 * float(np.median(firsts)):.0f} ms")
     said.append(f"a batch of {BATCH} of the plan before: {1e6 * batches(plan, 3):.1f} us")
     said.append(f"a batch of {BATCH} of the plan after: {1e6 * batches(without, 3):.1f} us")
-    sys.stdout.write("\n".join(said) + "\n")
+    sys.stdout.write("\n".join([*said, *chains()]) + "\n")
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ class Order(HasFields, HasGroups, abc.ABC):
             If `saved` is not a mapping, or a number is not an integer in that range.
         """
         check_saved(saved, epoch, position)
-        return self.to_dict() == saved
+        return self._form == saved
 
     def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
         """Return this order for a run that was saved under another; None if it cannot continue.

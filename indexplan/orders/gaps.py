@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import marshal
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -89,6 +90,11 @@ class Gaps(Layer):
 
     _keeps_numbers = True
 
+    @once
+    def _packed(self) -> bytes:
+        self.order._packed  # noqa: B018, SLF001 (raises unless it is JSON; the rest is)
+        return marshal.dumps(self._form)
+
     @abc.abstractmethod
     def _sections_of(self, epoch: int) -> Sections | None:
         """Return what an epoch reads; None if that is the same as inside."""
@@ -132,13 +138,16 @@ class Gaps(Layer):
             If `saved` is not a mapping, or a number is not an integer in that range.
         """
         check_saved(saved, epoch, position)
-        if saved == self.to_dict():
+        if saved == self._form:
             return True
         place = epoch, position
         return any(
             isinstance(inside, Mapping)
             and all(place <= start for start in self._since[num:])
-            and self.order.continues(inside, *self.reach(epoch, position))
+            and (
+                inside == self.order._form  # noqa: SLF001 (of an order too)
+                or self.order.continues(inside, *self.reach(epoch, position))
+            )
             for num, inside in self._before(saved)
         )
 
@@ -152,7 +161,7 @@ class Gaps(Layer):
         return next((each for each in found if each is not None), None)
 
     def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
-        for num, inside in self._before(saved) if saved != self.to_dict() else ():
+        for num, inside in self._before(saved) if saved != self._form else ():
             if isinstance(inside, Mapping):
                 places = [*self._since[num:], self._last_up_to(self.order._parts_from(inside))]  # noqa: SLF001
                 at = min((place for place in places if place is not None), default=None)

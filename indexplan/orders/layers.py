@@ -277,7 +277,7 @@ class Layer(Order):
             If `saved` is not a mapping, or a number is not an integer in that range.
         """
         check_saved(saved, epoch, position)
-        mine, inside = self.to_dict(), saved.get("order")
+        mine, inside = self._form, saved.get("order")
         if saved == mine or not isinstance(inside, Mapping):
             return saved == mine
         if self._moves and type(self).reach is Layer.reach:
@@ -310,7 +310,7 @@ class Layer(Order):
         return type(self)(**{**fields, "order": order})
 
     def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
-        if {**saved, "order": None} != {**self.to_dict(), "order": None}:
+        if {**saved, "order": None} != {**self._form, "order": None}:
             return ()
         return self._refused_inside(saved["order"], epoch, position)
 

@@ -409,7 +409,7 @@ class Mixture(Order):
             If `saved` is not a mapping, or a number is not an integer in that range.
         """
         check_saved(saved, epoch, position)
-        mine = self.to_dict()
+        mine = self._form
         return saved == mine or self._apart(Former.of(saved, mine), epoch, position) is None
 
     def _apart(self, former: Former | None, epoch: int, position: int) -> tuple[str, ...] | None:
@@ -441,7 +441,7 @@ class Mixture(Order):
         return None
 
     def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
-        former = Former.of(saved, self.to_dict())
+        former = Former.of(saved, self._form)
         place = epoch * self.epoch_size + position
         if former is None or place >= PLACE_STOP or self.continues(saved, epoch, position):
             return super()._with_past(saved, epoch, position)
@@ -456,10 +456,10 @@ class Mixture(Order):
         return changed if changed.continues(saved, epoch, position) else None
 
     def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
-        return self._apart(Former.of(saved, self.to_dict()), epoch, position) or ()
+        return self._apart(Former.of(saved, self._form), epoch, position) or ()
 
     def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
-        former = Former.of(saved, self.to_dict())
+        former = Former.of(saved, self._form)
         at = None if former is None else former.parts_at(self.weights)
         if at is None:
             return None

@@ -26,8 +26,10 @@ def nest(order: HasFields, inside: Sequence[HasFields]) -> None:
 
 def nested(order: HasFields) -> Iterator[tuple[Any, Any]]:
     """Yield all orders inside an order, at any depth, each with the one that holds it."""
-    names = getattr(type(order), "__dataclass_fields__", None) or ()
-    for inside in _held([getattr(order, name, None) for name in names]):
+    kind = type(order)
+    names = getattr(kind, "__dataclass_fields__", None) or ()
+    skipped = getattr(kind, "_plain", ())  # fields that may be long, and hold no orders
+    for inside in _held([getattr(order, name, None) for name in names if name not in skipped]):
         yield inside, order
         yield from nested(inside)
 

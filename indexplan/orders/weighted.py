@@ -185,7 +185,7 @@ class Weighted(Order):
             If `saved` is not a mapping, or a number is not an integer in that range.
         """
         check_saved(saved, epoch, position)
-        mine = self.to_dict()
+        mine = self._form
         rows, others = rows_of(mine["weights"]), rows_of(saved.get("weights"))
         if not others or {**saved, "weights": 0} != {**mine, "weights": 0}:
             return False
@@ -196,7 +196,7 @@ class Weighted(Order):
     def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Weighted | None:
         if self.continues(saved, epoch, position):
             return self
-        mine, rows = self.to_dict(), rows_of(saved.get("weights"))
+        mine, rows = self._form, rows_of(saved.get("weights"))
         now, there = (since_epoch(each, epoch) for each in (rows_of(mine["weights"]), rows))
         if there < 0 or {**saved, "weights": 0} != {**mine, "weights": 0}:
             return None
@@ -218,7 +218,7 @@ class Weighted(Order):
         return order if order.continues(saved, epoch, position) else None
 
     def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
-        mine, rows = self.to_dict(), rows_of(saved.get("weights"))
+        mine, rows = self._form, rows_of(saved.get("weights"))
         there = since_epoch(rows, epoch)
         if there < 0 or {**saved, "weights": 0} != {**mine, "weights": 0}:
             return ()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexplan.errors import counted, integer, wrong
 from indexplan.once import once
@@ -14,7 +17,7 @@ from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import INTEGERS, Column, Numbers
 from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.extents import GapsExtent
-from indexplan.orders.gaps import Gaps, Sections
+from indexplan.orders.gaps import KEPT, Gaps, Sections
 from indexplan.orders.nesting import nested
 from indexplan.orders.registry import register
 from indexplan.orders.runs import expand
@@ -23,6 +26,31 @@ from indexplan.orders.units import Units
 from indexplan.seeds import EPOCH_STOP, check_epoch
 
 CUTS = ("piece", "unit")
+LOOKED_AT = 64  # units in which one is sought that stays
+NONE = np.empty(0, np.int64)
+
+
+class LeftOut(NamedTuple):
+    """What an epoch leaves out after some groups of samples.
+
+    Attributes
+    ----------
+    num_groups : int
+        How many groups.
+    gaps : numpy.ndarray
+        int64: the inner positions of units that are not read, rising.
+    reads : numpy.ndarray
+        int64: the inner position of each read that is left out, rising; none are kept where units
+        that stay keep all their samples.
+    samples, lows : numpy.ndarray
+        int64: the excluded samples, rising, and the inner position of each from which it is.
+    """
+
+    num_groups: int
+    gaps: Int64
+    reads: Int64
+    samples: Int64
+    lows: Int64
 
 
 @register
@@ -85,6 +113,7 @@ class Without(Gaps):
         ) -> None: ...
 
     algorithm = "without-v1"
+    _plain = ("since",)
 
     def __post_init__(self) -> None:
         self._look_inside()
@@ -105,11 +134,12 @@ class Without(Gaps):
         """Add a group of samples to those that the inner order leaves out, if it leaves out any."""
         order = self.order
         place = (0, 0) if since is None else place_of(order, since, "since")
-        array = np.sort(samples.array.astype(np.int64))
+        own = np.sort(samples.array.astype(np.int64))
         samples.check_file()
-        _check_samples(array, order.num_samples)
+        _check_samples(own, order.num_samples)
+        group, array = (*place, len(own)), own
         groups: tuple[tuple[int, int, int], ...] = ()
-        if isinstance(order, Without):
+        if isinstance(order, Without):  # in a chain, each group of samples costs its own part only
             groups = order.since
             if order.cut != self.cut:
                 rule = f"{order.cut}, that of the samples that were excluded earlier"
@@ -118,17 +148,37 @@ class Without(Gaps):
                 rule = f"at or past epoch {last[0]}, position {last[1]}, that of earlier samples"
                 got = f"epoch {place[0]}, position {place[1]}"
                 raise wrong("since", rule, got, "exclude the samples in the order of their places")
-            again = np.intersect1d(array, order.samples.array)
+            again = own[_among(order._rising, own)]  # noqa: SLF001 (of one too)
             if len(again):
                 cure = "leave it out, np.setdiff1d(samples, order.samples.array)"
                 raise wrong("samples", "not excluded already", int(again[0]), cure)
-            array = np.concatenate([order.samples.array.astype(np.int64), array])
+            array = np.concatenate([order.samples.array.astype(np.int64), own])
+            vars(self).update(
+                _groups=[*order._groups, (*place, own)],  # noqa: SLF001 (of one too)
+                _rising=_merged(order._rising, own),  # noqa: SLF001 (of one too)
+                _rows=[*order._rows, list(group)],  # noqa: SLF001 (of one too)
+                _epochs=[*order._epochs, place[0]],  # noqa: SLF001 (of one too)
+                _totals=[*order._totals, order._totals[-1] + len(own)],  # noqa: SLF001 (of one too)
+                _known=dict(order._known),  # noqa: SLF001 (of one too)
+                _num_left={each: num for each, num in order._num_left.items() if each < place[0]},  # noqa: SLF001 (of one too)
+                _had={**order._had, len(order.samples): order.samples.to_dict()},  # noqa: SLF001 (of one too)
+            )
             order = order.order
-        object.__setattr__(self, "since", (*groups, (*place, len(samples))))
+        object.__setattr__(self, "since", (*groups, group))
         object.__setattr__(self, "samples", Column(array))
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "_depth", 1)
         self._look_inside()
+
+    @once
+    def _rows(self) -> list[list[int]]:
+        """The groups as JSON types."""
+        return [list(group) for group in self.since]
+
+    @once
+    def _form(self) -> dict[str, Any]:
+        fields = {"samples": self.samples.to_dict(), "since": self._rows, "cut": self.cut}
+        return {"algorithm": self.algorithm, "order": self.order._form, **fields}  # noqa: SLF001
 
     def _check_kept(self, samples: Column, since: Any) -> None:
         """Check the groups of samples that `since` counts, each (epoch, position, count)."""
@@ -158,8 +208,16 @@ class Without(Gaps):
         """Raise `IndexPlanError` if an epoch would have nothing left."""
         if len(self.samples) == self.num_samples:
             raise _nothing_left(len(self.samples))
-        if not self._closed and not self._lacks:  # else it may be over; each epoch looks itself
-            self.num_units(min(self.since[-1][0] + 1, EPOCH_STOP - 1))
+        if self._closed or self._lacks:  # of an epoch that is over; each epoch looks itself
+            return
+        epoch = min(self.since[-1][0] + 1, EPOCH_STOP - 1)
+        first = np.zeros(1, np.int64)
+        units = self.order.deal(epoch, first, np.minimum(self.order.num_units(epoch), [LOOKED_AT]))
+        gone = np.append(0, np.cumsum(_among(self._rising, units.samples)))[units.offsets]
+        num_gone = np.diff(gone)
+        stays = num_gone == 0 if self.cut == "unit" else num_gone < np.maximum(units.sizes, 1)
+        if not stays.any():
+            self.num_units(epoch)
 
     @once
     def traits(self) -> Traits:
@@ -186,28 +244,33 @@ class Without(Gaps):
         """All excluded samples, sorted."""
         return np.sort(np.concatenate([samples for _, _, samples in self._groups]))
 
-    def _in_force(self, epoch: int) -> list[tuple[int, Int64]]:
-        """Return what an epoch leaves out: groups of samples, and the position in it since when."""
-        first, last = self.since[0][0], self.since[-1][0]
-        if epoch < first:
-            return []
-        if epoch > last:
-            return [(0, self._rising)]
-        return [
-            (position if since == epoch else 0, samples)
-            for since, position, samples in self._groups
-            if since <= epoch
-        ]
+    @once
+    def _epochs(self) -> list[int]:
+        """The epoch of each group."""
+        return [epoch for epoch, _, _ in self.since]
 
     def num_units(self, epoch: int) -> int:
         """Return how many units are left in the epoch."""
         epoch = check_epoch(epoch)
-        if self._closed and epoch > self.since[-1][0]:
-            return self.order.num_units(epoch) - len(self.samples)
-        return super().num_units(epoch)
+        first, last = bisect_left(self._epochs, epoch), bisect_right(self._epochs, epoch)
+        if self._closed and not any(position for _, position, _ in self.since[first:last]):
+            return self.order.num_units(epoch) - self._totals[last]
+        if epoch not in self._num_left:
+            self._num_left[epoch] = super().num_units(epoch)
+        return self._num_left[epoch]
+
+    @once
+    def _totals(self) -> list[int]:
+        """How many samples the groups before each one have, and all of them."""
+        return list(accumulate((count for _, _, count in self.since), initial=0))
+
+    @once
+    def _num_left(self) -> dict[int, int]:
+        """The units that are left in the epochs that were looked at."""
+        return {}
 
     def _sections_of(self, epoch: int) -> Sections | None:
-        gaps, _ = self._left_out(epoch)
+        gaps = self._left_out(epoch).gaps
         if not len(gaps):
             return None
         num_units = self.order.num_units(epoch)
@@ -215,31 +278,63 @@ class Without(Gaps):
             raise _nothing_left(len(self.samples))
         return Sections.without(gaps, num_units)
 
-    def _left_out(self, epoch: int) -> tuple[Int64, list[tuple[int, Int64]]]:
-        """Return the gaps of an epoch, and its groups with the inner positions since when."""
-        found: list[tuple[int, Int64]] = []
-        gaps = reads = np.empty(0, np.int64)
-        num_units = self.order.num_units(epoch)
-        for since, samples in self._in_force(epoch):
-            low = since  # a position after the gaps of the groups before
-            if len(gaps) and since:
-                sections = Sections.without(gaps, num_units)
-                last = sections.bounds[-1]
-                low = sections.inside(since) if since < last else num_units
-            found.append((low, samples))
-            more = self.order.find(epoch, samples)[1]
-            reads = np.concatenate([reads, more[more >= low] if low else more])
-            gaps = self._emptied(epoch, reads)
-        return gaps, found
+    @once
+    def _known(self) -> dict[int, LeftOut]:
+        """What the latest epochs leave out, after all groups or the first of them."""
+        return {}
 
-    def _emptied(self, epoch: int, reads: Int64) -> Int64:
-        """Return the positions with nothing left when some of their reads are left out."""
-        rising = np.sort(reads)
-        if not self.order.deals_bins:
-            return rising
-        positions, counts = np.unique(rising, return_counts=True)
+    def _left_out(self, epoch: int) -> LeftOut:
+        """Return what an epoch leaves out."""
+        known: dict[int, LeftOut] = self._known
+        num = bisect_right(self._epochs, epoch)  # groups that apply
+        found = known.get(epoch)
+        if found is None:
+            found = LeftOut(0, NONE, NONE, NONE, NONE)
+            if before := bisect_left(self._epochs, epoch):  # groups of earlier epochs, all at once
+                samples = self._rising
+                if before < len(self.since):
+                    samples = np.sort(np.concatenate([each[2] for each in self._groups[:before]]))
+                found = self._after(found, epoch, before, 0, samples)
+        for number in range(found.num_groups, num):
+            of, since, samples = self._groups[number]
+            found = self._after(found, epoch, number + 1, since if of == epoch else 0, samples)
+        if known.get(epoch) is not found:
+            for other in list(known)[: max(0, len(known) + 1 - KEPT)]:
+                known.pop(other, None)  # another thread may have been here
+            known[epoch] = found
+        return found
+
+    def _after(
+        self, before: LeftOut, epoch: int, num_groups: int, since: int, samples: Int64
+    ) -> LeftOut:
+        """Return what an epoch leaves out with one more group, from a position on."""
+        gaps, low = before.gaps, since  # a position after the gaps of the groups before
+        if len(gaps) and since:
+            num_units = self.order.num_units(epoch)
+            shift = bisect_right(range(len(gaps)), since, key=lambda i: int(gaps[i]) - i)
+            low = since + shift if since < num_units - len(gaps) else num_units
+        found = np.sort(self.order.find(epoch, samples)[1])
+        found = found[found.searchsorted(low) :]
+        more, reads = found, NONE
+        if self._shortened:
+            reads = _merged(before.reads, found)
+        if self.order.deals_bins:
+            more = self._emptied(epoch, reads, _different(found))
+            more = more[~_among(gaps, more)]
+        at = before.samples.searchsorted(samples)
+        return LeftOut(
+            num_groups,
+            _merged(gaps, more),
+            reads,
+            np.insert(before.samples, at, samples),
+            np.insert(before.lows, at, low),
+        )
+
+    def _emptied(self, epoch: int, reads: Int64, positions: Int64) -> Int64:
+        """Return which of these positions have nothing left when some reads are left out."""
         if self.cut == "unit" or not len(positions):
             return positions
+        counts = reads.searchsorted(positions, "right") - reads.searchsorted(positions)
         offsets = self.order._offsets(epoch, positions, positions + 1)  # noqa: SLF001
         empty: Int64 = positions[counts == np.diff(offsets)]
         return empty
@@ -249,26 +344,18 @@ class Without(Gaps):
         """Whether units that stay may lose samples."""
         return self.cut == "piece" and self.order.deals_bins
 
-    def _gone(self, epoch: int, samples: Int64, positions: Int64) -> Int64:
+    def _gone(self, epoch: int, samples: Int64, positions: Int64) -> NDArray[np.bool_]:
         """Return which samples of the units at these inner positions leave their bins."""
-        gone = np.zeros(len(samples), bool)
-        for low, excluded in self._left_out_of(epoch):
-            at = np.minimum(excluded.searchsorted(samples), len(excluded) - 1)
-            gone |= (excluded[at] == samples) & (positions >= low)
+        excluded, lows = self._rising, NONE
+        if epoch <= self.since[-1][0]:  # later ones need no search
+            found = self._left_out(epoch)
+            excluded, lows = found.samples, found.lows
+        if not len(excluded):
+            return np.zeros(len(samples), bool)
+        at = np.minimum(excluded.searchsorted(samples), len(excluded) - 1)
+        low = lows[at] if len(lows) else 0
+        gone: NDArray[np.bool_] = (excluded[at] == samples) & (positions >= low)
         return gone
-
-    def _left_out_of(self, epoch: int) -> list[tuple[int, Int64]]:
-        """Return the groups that apply, with inner positions; few epochs need a search."""
-        if not self.since[0][0] <= epoch <= self.since[-1][0]:
-            return self._in_force(epoch)
-        kept: dict[int, list[tuple[int, Int64]]] = self._kept_groups
-        if epoch not in kept:
-            kept[epoch] = self._left_out(epoch)[1]
-        return kept[epoch]
-
-    @once
-    def _kept_groups(self) -> dict[int, list[tuple[int, Int64]]]:
-        return {}
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         """Return the units at some runs of positions, without the excluded samples."""
@@ -299,9 +386,8 @@ class Without(Gaps):
         """Return how many samples this layer removes from bins that an epoch still reads."""
         if not self._shortened:
             return 0
-        gaps, groups = self._left_out(epoch)
-        reads = ((low, self.order.find(epoch, samples)[1]) for low, samples in groups)
-        return sum(int((~np.isin(places[places >= low], gaps)).sum()) for low, places in reads)
+        found = self._left_out(epoch)
+        return int((~_among(found.gaps, found.reads)).sum())
 
     def _why(self, epoch: int, index: int, position: int) -> str:
         samples, words = np.array([index], np.int64), "excluded: "
@@ -319,16 +405,24 @@ class Without(Gaps):
         return [group[:2] for group in self.since]
 
     def _num_had(self, saved: Mapping[str, Any]) -> int:
-        since, mine = saved.get("since"), [list(each) for each in self.since]
+        since, mine = saved.get("since"), self._rows
         if (
             not isinstance(since, list)
             or since != mine[: len(since)]
             or saved.get("cut") != self.cut
         ):
             return 0
-        num = sum(count for _, _, count in self.since[: len(since)])
-        same = self.samples if num == len(self.samples) else Column(self.samples.array[:num])
-        return len(since) if saved.get("samples") == same.to_dict() else 0
+        num = self._totals[len(since)]
+        same = self._had.get(num)
+        if same is None:
+            column = self.samples if num == len(self.samples) else Column(self.samples.array[:num])
+            same = self._had[num] = column.to_dict()
+        return len(since) if saved.get("samples") == same else 0
+
+    @once
+    def _had(self) -> dict[int, dict[str, Any]]:
+        """The identities of the first so many samples, as far as they are known."""
+        return {}
 
 
 class WithoutExtent(GapsExtent):
@@ -343,6 +437,10 @@ class WithoutExtent(GapsExtent):
         super().__init__(order, order.order)
         self._inner, self._since = order.order, order.since
         self._sections, self._own_taken_out = sections, own_taken_out
+
+    @property
+    def mark(self) -> tuple[Any, ...]:
+        return len(self._since), self._since[-1]
 
     @property
     def own_changing(self) -> set[int] | None:
@@ -409,3 +507,25 @@ def _check_samples(rising: Int64, num_samples: int) -> None:
 def _nothing_left(num: int) -> Exception:
     got, cure = counted(num, "excluded sample"), "leave some samples in, or end the run"
     return wrong("Without", "left with a unit in each epoch", got, cure)
+
+
+def _among(rising: Int64, values: Int64) -> NDArray[np.bool_]:
+    """Return which values are in a sorted array."""
+    if not len(rising):
+        return np.zeros(len(values), bool)
+    found: NDArray[np.bool_] = (
+        rising[np.minimum(rising.searchsorted(values), len(rising) - 1)] == values
+    )
+    return found
+
+
+def _merged(rising: Int64, more: Int64) -> Int64:
+    """Return two sorted arrays as one; the first may be long, but is not sorted again."""
+    if not len(rising):
+        return more
+    return np.insert(rising, rising.searchsorted(more), more)
+
+
+def _different(rising: Int64) -> Int64:
+    """Return the different numbers of a sorted array."""
+    return rising[np.append(True, rising[1:] != rising[:-1])] if len(rising) else rising

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import marshal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -135,6 +136,18 @@ class Cursor:
             raise wrong("a cursor's sub_epochs", f"{sub_epochs}, the plan's", self.sub_epochs, cure)
         place = Resume(self.epoch, self.sub_epoch, self.step, self.position)
         return found, check_place(place, found, sub_epochs)
+
+
+def cursor_of(order: Order, place: Resume, sub_epochs: int) -> Cursor:
+    """Return the cursor of a place of an order, whose numbers need no check."""
+    try:
+        form = marshal.loads(order._packed)  # noqa: S302, SLF001 (our own bytes, of an order)
+    except (TypeError, ValueError):  # not of JSON types: the cursor says so
+        form = order._form  # noqa: SLF001 (of an order)
+        return Cursor(**place._asdict(), order=form, sub_epochs=sub_epochs)
+    cursor = object.__new__(Cursor)
+    vars(cursor).update(place._asdict(), order=form, sub_epochs=sub_epochs)
+    return cursor
 
 
 def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:

@@ -25,7 +25,7 @@ from indexplan.partition.steps import Int64, Resume
 from indexplan.plan import spec
 from indexplan.plan.balance import Balance
 from indexplan.plan.batch import Batch, draw_units, units_of
-from indexplan.plan.cursor import Cursor
+from indexplan.plan.cursor import Cursor, cursor_of
 from indexplan.plan.draw import draw, take, take_in_threads
 from indexplan.plan.layout import Layout
 from indexplan.plan.totals import step_total
@@ -468,7 +468,7 @@ class Plan:
         steps = self._layout.steps(epoch, sub_epoch)
         step = self._layout.edge(steps, "step", step)
         place = self._layout.partition.resume_after(steps, step)
-        return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
+        return cursor_of(self.order, place, self.sub_epochs)
 
     def cursor_at(self, place: int) -> Cursor:
         """Return where a run stands that has read all units before a stream place.
@@ -507,8 +507,7 @@ class Plan:
         True
         """
         place_of_run = self._layout.resume_at(place)
-        order = self.order.to_dict()
-        return Cursor(**place_of_run._asdict(), order=order, sub_epochs=self.sub_epochs)
+        return cursor_of(self.order, place_of_run, self.sub_epochs)
 
     @property
     def start(self) -> Cursor:
@@ -525,7 +524,7 @@ class Plan:
         5
         """
         place = self._resumed or Resume(0, 0, 0, 0)
-        return Cursor(**place._asdict(), order=self.order.to_dict(), sub_epochs=self.sub_epochs)
+        return cursor_of(self.order, place, self.sub_epochs)
 
     def resume(self, cursor: Cursor) -> Plan:
         """Return this plan for the units that are left to read after a cursor.
