@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from indexplan import Cursor, IndexPlanError, Plan, Shards
 from indexplan.errors import counted, empty_batches, wrong
+from indexplan.keywords import named
 from indexplan_fetch.checks import count
 from indexplan_fetch.following import Loop
 from indexplan_fetch.metrics import Fetched
@@ -33,6 +34,7 @@ class _Place:
         return self.now
 
 
+@named
 class ShardLoader(Iterator[list[Any]]):
     """An iterator over the samples of each step of a plan, fetched before the loop needs them.
 

@@ -11,11 +11,13 @@ import grain
 
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import counted, empty_batches, grown, shown
+from indexplan.keywords import named
 from indexplan_jax.processes import of_processes
 from indexplan_jax.states import STATE_VERSION, check_version
 from indexplan_jax.steps import Steps
 
 
+@named
 class PlanIterDataset(grain.IterDataset):
     """An IterDataset of a plan's batches, in place of `shuffle`, slicing, `repeat` and `batch`.
 

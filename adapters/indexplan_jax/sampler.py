@@ -12,6 +12,7 @@ import numpy as np
 
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import counted, integer, shown
+from indexplan.keywords import named
 from indexplan_jax.processes import of_processes
 from indexplan_jax.states import STATE_VERSION, Saved
 from indexplan_jax.steps import Steps, units_of_each_batch
@@ -19,6 +20,7 @@ from indexplan_jax.steps import Steps, units_of_each_batch
 KEPT = 32  # batches, for Grain's threads, which ask for the samples of several
 
 
+@named
 class PlanSampler:
     """A sampler of a plan's samples for `grain.DataLoader`, in place of `IndexSampler`.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from indexplan import IndexPlanError, Plan
+from indexplan.keywords import named
 from indexplan_torch import callers
 from indexplan_torch.drawn import check_drawer, check_starting, find_drawer
 from indexplan_torch.items import Item, num_phases
@@ -36,6 +37,7 @@ class _GlobalView(PlanView):
         raise AttributeError("generator")
 
 
+@named
 class GlobalPlanBatchSampler(PlanBatchSampler):
     """A batch sampler of all ranks' batches in turn: step 0 rank 0, step 0 rank 1, and so on.
 

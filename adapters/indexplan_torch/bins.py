@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 
 from indexplan import IndexPlanError
 from indexplan.errors import shown, wrong
+from indexplan.keywords import named
 from indexplan_torch.arguments import check_by_index
 from indexplan_torch.attention import position_ids
 from indexplan_torch.items import Piece, pieces
@@ -76,6 +77,7 @@ def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
     return {**joined, SEQ_LENS: sizes}
 
 
+@named
 class Bins(Dataset[Any]):
     """A dataset that returns whole bins: `bins[[3, 8]]` is `join([dataset[3], dataset[8]])`.
 

@@ -16,7 +16,7 @@ import torch.distributed
 from indexplan import IndexPlanError, Ledger, Order, Plan
 from indexplan.errors import as_integer, integer, shown, wrong
 from indexplan_torch.arguments import count
-from indexplan_torch.loader import Options, PlanLoader
+from indexplan_torch.loader import Options, PlanLoader, check_options
 from indexplan_torch.ranks import given, process_group_runs
 from indexplan_torch.recording import Recorder, refuse_unkept
 
@@ -116,6 +116,7 @@ class PlanIterator:
         cure = "pass Megatron's micro_batch_size"
         size = integer("micro_batch_size", micro_batch_size, 1, 2**62, cure)
         self._rank, ranks = given(rank, world_size)
+        check_options(PlanIterator, options)
         self._dataset, self._options = dataset, options
         if options.get("num_workers"):
             self._options.setdefault("persistent_workers", True)

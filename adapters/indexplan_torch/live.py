@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import integer, wrong
 from indexplan_torch.items import Item
-from indexplan_torch.loader import Options, PlanLoader
+from indexplan_torch.loader import Options, PlanLoader, check_options
 from indexplan_torch.quorum import Live, World
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Received(NamedTuple):
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that a loader of a world that changes cannot have."""
+    check_options(LiveLoader, {name: options[name] for name in options if name not in ALLOWED})
     for name in options.keys() - ALLOWED:
         rule = "left out of a LiveLoader, whose ranks are the manager's and whose steps the plan's"
         raise wrong(name, rule, options[name], f"use only {', '.join(sorted(ALLOWED))}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import torch
@@ -11,6 +12,7 @@ from torch.utils.data import DataLoader
 
 from indexplan import Cursor, IndexPlanError, Ledger, Plan
 from indexplan.errors import shown, wrong
+from indexplan.keywords import PLACES, unknown
 from indexplan_torch.arguments import check_by_index
 from indexplan_torch.bins import Bins, join
 from indexplan_torch.counting import (
@@ -49,6 +51,29 @@ class Options(TypedDict, total=False):
     persistent_workers: bool
     pin_memory_device: str
     in_order: Literal[True]
+
+
+def check_options(
+    kind: type, given: Mapping[str, Any], others: Iterable[str] = Options.__annotations__
+) -> None:
+    """Refuse keywords that are neither ours nor DataLoader's, and say where they belong.
+
+    `others` are those that the class takes besides its own.
+    """
+    if given.keys() <= Options.__annotations__.keys():
+        return
+    theirs = {*signature(DataLoader.__init__).parameters} - {"dataset", "batch_sampler"}
+    for name in given.keys() - theirs - {"num_replicas"}:  # which is refused with its other name
+        ours = [
+            each for each in signature(kind).parameters if each not in ("batch_sampler", "options")
+        ]
+        raise unknown(kind.__name__, name, given[name], [*ours, *others])
+
+
+def refuse_the_plans_own(given: Mapping[str, Any]) -> None:
+    """Refuse what DataLoader takes and a plan says, and say how."""
+    for name in _THE_PLANS_OWN.keys() & given.keys():
+        raise wrong(name, "left out, as it belongs to the plan", given[name], PLACES[name])
 
 
 class PlanLoader(DataLoader[Any]):
@@ -147,15 +172,10 @@ class PlanLoader(DataLoader[Any]):
                 "use PlanLoader(dataset, plan)",
             )
         given: dict[str, Any] = {**options}  # a trainer may pass more than the type allows
+        check_options(PlanLoader, given)
         refuse_num_replicas(given.pop("num_replicas", None))
         if batch_sampler is None:
-            for name in _THE_PLANS_OWN.keys() & given.keys():
-                raise wrong(
-                    name,
-                    "left out, as it belongs to the plan",
-                    given[name],
-                    "use indexplan.Plan(..., batch_size=..., remainder=...)",
-                )
+            refuse_the_plans_own(given)
             batch_sampler = PlanBatchSampler(
                 plan,
                 rank=rank,

@@ -21,7 +21,7 @@ from indexplan_torch.arguments import flag
 from indexplan_torch.device_orders import STRETCHES, Arithmetic, Stretch, computed
 from indexplan_torch.feed import Feed
 from indexplan_torch.items import Form
-from indexplan_torch.loader import PlanLoader
+from indexplan_torch.loader import PlanLoader, check_options, refuse_the_plans_own
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 
 Int64 = NDArray[np.int64]
@@ -96,6 +96,8 @@ class OnDevice(PlanLoader):
         _check_plan(plan)
         rows = Rows(tensors, plan.order.num_samples)
         if batch_sampler is None:
+            check_options(OnDevice, options, ())
+            refuse_the_plans_own(options)
             for name, value in options.items():
                 cure = "use PlanLoader for samples that are read by workers"
                 raise wrong(name, "left out, as nothing is read on the host", value, cure)

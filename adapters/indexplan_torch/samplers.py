@@ -14,6 +14,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import counted, shown
+from indexplan.keywords import named
 from indexplan_torch import callers
 from indexplan_torch.drawn import (
     Drawn,
@@ -152,6 +153,7 @@ class BatchSize(int):
         return int, (int(self),)
 
 
+@named
 class PlanBatchSampler(BatchSampler, _FeedSampler):
     """A batch sampler that yields this rank's batches: `DataLoader(dataset, batch_sampler=...)`.
 
@@ -297,6 +299,7 @@ def refuse_as_sampler(sampler: PlanBatchSampler) -> None:
         )
 
 
+@named
 class PlanSampler(PlanView):
     """A sampler that yields this rank's indices one by one, for loaders that make the batches.
 

@@ -12,12 +12,14 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from indexplan import Shards
+from indexplan.keywords import named
 from indexplan_fetch import Fetched, ShardFile
 from indexplan_fetch.following import Loop
 from indexplan_fetch.samples import Samples
 from indexplan_torch.feed import Feed
 
 
+@named
 class ShardedDataset(Samples, Dataset[Any]):
     """A dataset in shards that are downloaded while it is read, into a folder of bounded size.
 

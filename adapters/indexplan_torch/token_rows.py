@@ -10,6 +10,7 @@ from torch.utils.data import Dataset
 
 from indexplan import IndexPlanError
 from indexplan.errors import counted, integer
+from indexplan.keywords import named
 from indexplan_torch.arguments import check_by_index
 from indexplan_torch.attention import position_ids
 from indexplan_torch.bins import CUT, SEQ_LENS, Bins, join
@@ -17,6 +18,7 @@ from indexplan_torch.causal import LABELS, UNTRAINED, tokens_of
 from indexplan_torch.items import Piece
 
 
+@named
 class TokenRows(Dataset[Any]):
     """A dataset of rows of equal length, with the fields that torchtitan's trainer takes.
 

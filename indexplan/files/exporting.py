@@ -17,6 +17,7 @@ from indexplan.files.columns import content, num_bytes
 from indexplan.files.format import DERIVED, HEADER_BYTES, SLAB_UNITS, header
 from indexplan.files.rows import blocks_of, check_pyarrow, same_rows
 from indexplan.files.saving import was_there
+from indexplan.keywords import named
 from indexplan.orders.base import Int64
 from indexplan.orders.fields import difference_in_words
 from indexplan.partition.ranks import below
@@ -162,6 +163,7 @@ def _bytes(numbers: Int64, dtype: str) -> memoryview:
     return memoryview(numbers.astype(dtype).tobytes())  # memoryview.cast refuses empty arrays
 
 
+@named
 def export(
     plan: Plan,
     out: str | os.PathLike[str],

@@ -15,6 +15,7 @@ from indexplan.files.columns import finder, identities
 from indexplan.files.directory import PlanDirectory, replaced
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
 from indexplan.files.mapped import Chunks, manifest_status
+from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.columns import Column
@@ -437,6 +438,7 @@ def _opened_again(path: str, check: str, sha256: str) -> Stored:
     return order
 
 
+@named
 def load(
     path: str | os.PathLike[str],
     *,

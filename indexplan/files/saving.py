@@ -16,6 +16,7 @@ from indexplan.files.format import UNITS_PER_CHUNK, Build, sha256_of
 from indexplan.files.parts import Parts, UnfinishedError, check_part, chunks_of
 from indexplan.files.read import Stored
 from indexplan.files.running import check_executor
+from indexplan.keywords import named
 from indexplan.plan.plan import Plan, check_plan, columns_of
 from indexplan.seeds import check_epochs
 from indexplan.shards.dataset import Dataset, Identified
@@ -58,6 +59,7 @@ class Saved(Answer):
         )
 
 
+@named
 def save(
     plan: Plan,
     path: str | os.PathLike[str],
@@ -164,6 +166,7 @@ def save(
     )
 
 
+@named
 def finish(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Saved:
     """Finish a plan whose parts were built in a directory, or name the parts that are missing.
 

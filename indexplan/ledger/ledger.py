@@ -20,6 +20,7 @@ from indexplan.errors import (
     path_text,
     wrong,
 )
+from indexplan.keywords import named
 from indexplan.ledger.account import LedgerAccount, account_of
 from indexplan.ledger.at import At
 from indexplan.ledger.data import line_of_data, may_name, may_open
@@ -45,6 +46,7 @@ RESTORE = "restore the dataset, or build a new plan for this one"
 JOIN = "restore the dataset, or let new samples join by mixture.with_phase(..., sources=...)"
 
 
+@named
 class Ledger(Answer):
     """What a run has read: a file with a line for each stretch of steps, from stop to stop.
 

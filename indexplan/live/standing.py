@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, empty_batches, integer, wrong
+from indexplan.keywords import named
 from indexplan.ledger.ledger import Ledger
 from indexplan.ledger.lines import FIRST
 from indexplan.live.worlds import largest_world, smallest_step
@@ -26,6 +27,7 @@ SMALLER = "use a smaller global_batch_size, or remainder='spread'"
 LARGER = "make the plan with a larger global_batch_size, or run fewer ranks"
 
 
+@named
 class Standing:
     """Where a run stands, for processes that divide each step among whoever is there.
 

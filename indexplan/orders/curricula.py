@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan import kernels
 from indexplan.errors import integer, wrong
+from indexplan.keywords import named
 from indexplan.orders.columns import Column
 from indexplan.orders.mixture import Mixture
 from indexplan.orders.shuffle import Shuffle
@@ -25,6 +26,7 @@ MOST_BINS = 2**12
 STAGES = "pass [(0, 0.3), (10**6, 1)]: the easiest 0.3 at first, and all from unit 10**6 on"
 
 
+@named
 def curriculum(
     difficulty: Column | ArrayLike | str | os.PathLike[str],
     stages: Sequence[tuple[int, float]],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexplan.errors import integer, wrong
+from indexplan.keywords import named
 from indexplan.orders.base import Int64
 from indexplan.orders.columns import Numbers
 from indexplan.orders.strata import MOST_SAMPLES, exact_sum, lengths_of
@@ -39,6 +40,7 @@ class Pieces:
         return len(self.samples)
 
 
+@named
 def pieces(lengths: Numbers, max_length: int) -> Pieces:
     """Cut samples that are too long into pieces of `max_length`; the last one may be shorter.
 

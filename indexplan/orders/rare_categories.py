@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import integer, wrong
+from indexplan.keywords import named
 from indexplan.orders.arguments import as_int64
 from indexplan.orders.columns import INTEGERS, LONGEST_RANGE, Column, Numbers
 
 
+@named
 def repeat_factors(
     image_ids: Numbers, category_ids: Numbers, threshold: float, num_samples: int
 ) -> NDArray[np.float64]:

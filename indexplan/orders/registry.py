@@ -9,6 +9,7 @@ from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeVar, overload
 
 from indexplan.errors import IndexPlanError, wrong
+from indexplan.keywords import named
 from indexplan.orders.base import Order
 from indexplan.orders.columns import (
     Column,
@@ -93,7 +94,7 @@ def register(order: Any = None, *, one_to_one: Any = False) -> Any:
         raise wrong("algorithm", rule, order.algorithm, "give it another name")
     if one_to_one:
         _ONE_TO_ONE.add(order)
-    return order
+    return named(order) if "__init__" in vars(order) else order
 
 
 def is_one_to_one(order: Order) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.errors import counted, integer, wrong
+from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Draws, Int64, Order
@@ -181,6 +182,7 @@ class Part(Order):
         return which, places[which] - begins[interval] + firsts[interval]
 
 
+@named
 class Split(Mapping[str, Part]):
     """Splits a dataset at random into disjoint parts, such as train and val, without storing lists.
 
@@ -263,6 +265,7 @@ class Split(Mapping[str, Part]):
         return f"<Split of {sizes}>"
 
 
+@named
 def folds(
     num_samples: int, k: int, *, seed: int = 0, groups: Any = None
 ) -> list[tuple[Part, Part]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from indexplan.errors import wrong
+from indexplan.keywords import named
 
 READS = ("once", "at most once", "any")
 
 
+@named
 @dataclass(frozen=True, kw_only=True)
 class Traits:
     """What an order promises about all its epochs, such as that each reads every sample once.

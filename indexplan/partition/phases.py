@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from indexplan.canonical import canonical_json
 from indexplan.errors import Cure, integer, shown, wrong
+from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.seeds import EPOCH_STOP
 
@@ -27,6 +28,7 @@ OTHER_SIZE = Cure(
 )
 
 
+@named
 @dataclass(frozen=True, eq=False)
 class Phase:
     """A batch size, and parameters such as a resolution, from some place of the run on.

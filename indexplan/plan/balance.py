@@ -11,6 +11,7 @@ import numpy as np
 from indexplan import kernels
 from indexplan.canonical import check_fields
 from indexplan.errors import integer, wrong
+from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.columns import Column, Columns, Numbers, find_column, is_identity
 from indexplan.partition.locate import Cells
@@ -22,6 +23,7 @@ KEPT = "_kept"
 SUM_STOP = 2**63  # the costs of a step are below this
 
 
+@named
 @dataclass(frozen=True)
 class Balance:
     """Divides the units of each step among ranks so that all have nearly equal work.

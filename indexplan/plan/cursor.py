@@ -13,6 +13,7 @@ import numpy as np
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.keywords import named
 from indexplan.orders.base import Order
 from indexplan.orders.extents import gaps_of
 from indexplan.orders.fields import different_fields
@@ -23,6 +24,7 @@ from indexplan.seeds import check_epoch
 _FIELDS = ("epoch", "sub_epoch", "step", "position", "order", "sub_epochs")
 
 
+@named
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
     """Where a run stopped, to save in a checkpoint; from `plan.cursor`, for `plan.resume`.

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from indexplan.answers import html_of_fields, repr_of_fields
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import integer, wrong
+from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Column, Columns
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@named
 @dataclass(frozen=True)
 class Plan:
     """Which samples each rank reads at each step of each epoch.

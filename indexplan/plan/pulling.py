@@ -12,6 +12,7 @@ import numpy as np
 
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.keywords import named
 from indexplan.orders.extents import gaps_of
 from indexplan.partition.ranks import MOST_UNITS, Runs, below
 from indexplan.partition.remainders import REMAINDERS
@@ -29,6 +30,7 @@ THERE = "load its state_dict into a stream that is made there"
 IN_HAND = "pass at most stream.num_in_hand, the units that are drawn and not yet counted"
 
 
+@named
 def stream(plan: Plan, cursor: Cursor | None = None, *, rank: int) -> Stream:
     """Return a stream of a plan's units, for loops that learn along the way how many a step takes.
 

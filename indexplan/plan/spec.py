@@ -7,6 +7,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, did_you_mean, integer, wrong
+from indexplan.keywords import check
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
 from indexplan.orders.extents import gaps_of
@@ -136,10 +137,7 @@ def layout_of(given: Fields) -> Layout:
 def changed(given: Fields, changes: Changes) -> Fields:
     """Return the fields of a plan with some of them changed, and not resumed."""
     known = [name for name in given if name != "_resumed"]
-    for name in changes:
-        if name not in known:
-            cure = "check the spelling, or use plan.resume(cursor)"
-            raise wrong("a changed field", f"one of {', '.join(known)}", name, cure)
+    check("plan.replace", changes, known)
     written = given.copy()
     if ("batch_size" in changes) != ("global_batch_size" in changes):
         written["batch_size"] = written["global_batch_size"] = None

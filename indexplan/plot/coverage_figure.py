@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import Cure, IndexPlanError
+from indexplan.keywords import named
 from indexplan.orders.base import not_located
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.chance import counts_between
@@ -35,6 +36,7 @@ SAMPLED = 2**14  # else this many: each may take reading a page from a disk
 FALSE_ALARMS = 0.001
 
 
+@named
 def coverage(
     plan: Plan, epoch: int | None = None, *, figure: Figure | SubFigure | None = None
 ) -> Figure:

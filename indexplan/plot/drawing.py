@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of, did_you_mean, path_text
+from indexplan.keywords import named
 from indexplan.partition.steps import Int64
 from indexplan.plan.plan import Plan, layout_of
 
@@ -92,6 +93,7 @@ def of_many(shown: int, total: int, what: str) -> str:
     return f"{short(shown)} of {short(total)} {what}s"
 
 
+@named
 def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> None:
     """Write a figure to a file that is not there yet.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexplan.files.read import computed
+from indexplan.keywords import named
 from indexplan.orders.mixture import Mixture
 from indexplan.plan.plan import Plan
 from indexplan.plot.style import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 LONGEST = 24  # characters of a name
 
 
+@named
 def draws(
     plan: Plan, epoch: int | None = None, *, figure: Figure | SubFigure | None = None
 ) -> Figure:

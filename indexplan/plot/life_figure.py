@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from indexplan.errors import counted, wrong
+from indexplan.keywords import named
 from indexplan.ledger.changes import why
 from indexplan.ledger.ledger import Ledger
 from indexplan.ledger.lines import DiscardLine, Line, PlanLine, RunLine
@@ -53,6 +54,7 @@ class Mark(NamedTuple):
     words: str  # why the plan is another one; "" if it is the same
 
 
+@named
 def life(ledger: Ledger, *, figure: Figure | SubFigure | None = None) -> Figure:
     """Draw the life of a run: its steps, resumes, ranks, returns to checkpoints and changes.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, integer
+from indexplan.keywords import named
 from indexplan.orders.base import Order
 from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
@@ -39,6 +40,7 @@ USUAL = (0.26820, 1.76526)
 LEAST = 0.05  # windows that are more even are drawn at this value, as the axis has no zero
 
 
+@named
 def mixing(
     plan: Plan,
     epoch: int | None = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexplan.errors import wrong
+from indexplan.keywords import named
 from indexplan.orders.strata import lengths_of
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.plan.totals import valid_positions
@@ -34,6 +35,7 @@ BINS = 2**16  # and at most as many as have this many bins, but at least one
 LIMITS = ("max_length", "max_tokens")  # of a bin, in orders that have one
 
 
+@named
 def padding(
     plan: Plan,
     epoch: int | None = None,

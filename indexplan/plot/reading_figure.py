@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan.keywords import named
 from indexplan.partition.ranks import share
 from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
@@ -42,6 +43,7 @@ RANKS, STEPS, SLOTS = 32, 32, 12  # at most this many are shown
 ROOM = 60  # characters of tick labels below the picture
 
 
+@named
 def reading(
     plan: Plan,
     epoch: int | None = None,

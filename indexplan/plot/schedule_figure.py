@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from indexplan.errors import wrong
+from indexplan.keywords import named
 from indexplan.partition.phases import Phase
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.plot.drawing import evenly, of_many
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 SUB_EPOCHS, PHASES, LINES, PARAMETERS, WORDS = 1000, 300, 130, 4, 8  # at most this many are shown
 
 
+@named
 def schedule(
     plan: Plan, epochs: Iterable[int] | None = None, *, figure: Figure | SubFigure | None = None
 ) -> Figure:

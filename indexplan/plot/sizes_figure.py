@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexplan.errors import IndexPlanError, printable
+from indexplan.keywords import named
 from indexplan.partition.locate import find_place
 from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS, Remainder
@@ -37,6 +38,7 @@ RANKS, STEPS = 8, 8  # at most this many are shown
 ROOM, LINE = 30, 54  # characters of tick labels below a panel, and of a line of words in it
 
 
+@named
 def batch_sizes(
     plan: Plan,
     epoch: int | None = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexplan.errors import wrong
+from indexplan.keywords import named
 from indexplan.plot.drawing import short
 from indexplan.plot.style import (
     BLUE,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
+@named
 def traffic(found: Traffic, *, figure: Figure | SubFigure | None = None) -> Figure:
     """Draw how many shards are live on each node, step by step.
 

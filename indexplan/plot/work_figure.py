@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexplan.errors import Cure, wrong
+from indexplan.keywords import named
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot.drawing import first_of, of_many
 from indexplan.plot.style import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 RANKS = 64  # with more ranks, a step is a line from the least work to the most, with a point there
 
 
+@named
 def work(
     plan: Plan,
     epoch: int | None = None,

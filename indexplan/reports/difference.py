@@ -13,6 +13,7 @@ import numpy as np
 from indexplan.answers import Answer
 from indexplan.canonical import canonical_json
 from indexplan.errors import wrong
+from indexplan.keywords import named
 from indexplan.ledger.ledger import Ledger
 from indexplan.orders.base import Order
 from indexplan.partition.account import Account, account, changes, undivided
@@ -98,6 +99,7 @@ def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference: .
 def diff(a: Ledger, b: Ledger) -> RunDifference: ...
 
 
+@named
 def diff(
     a: Plan | Ledger, b: Plan | Ledger, epochs: Iterable[int] | None = None
 ) -> Difference | RunDifference:

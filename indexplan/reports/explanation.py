@@ -10,6 +10,7 @@ import numpy as np
 from indexplan.answers import Answer, html_of_text, table
 from indexplan.errors import IndexPlanError, counted, integer
 from indexplan.files.read import Stored
+from indexplan.keywords import named
 from indexplan.partition.locate import Location, find, find_place
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Steps
@@ -89,6 +90,7 @@ def _row(reading: Reading) -> tuple[str, ...]:
     return (str(reading.epoch), position, *where)
 
 
+@named
 def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tuple[Reading, ...]:
     """Find the step and rank that read a sample in each of some epochs, or say why none does.
 

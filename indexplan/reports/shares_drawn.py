@@ -11,6 +11,7 @@ import numpy as np
 
 from indexplan.answers import Answer, table
 from indexplan.errors import Cure, counted, integer, wrong
+from indexplan.keywords import named
 from indexplan.ledger.history import resumed
 from indexplan.ledger.ledger import Ledger
 from indexplan.orders.base import Float64, Int64, Order
@@ -150,6 +151,7 @@ class Draws(Answer):
         return words
 
 
+@named
 def draws(
     plan: Plan | Ledger,
     epoch: int | None = None,

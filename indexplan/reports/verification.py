@@ -14,12 +14,14 @@ from indexplan.checks import Check, Report
 from indexplan.errors import check_callable
 from indexplan.files.read import Stored
 from indexplan.files.verifying import Findings, check_files
+from indexplan.keywords import named
 from indexplan.orders.base import not_located
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.reports.laws import COUNTS, INVERSE, MOST_COUNTED, SOME_COUNTS, TILE, laws_of
 from indexplan.seeds import check_epochs
 
 
+@named
 def verify(
     plan: Plan,
     epochs: Iterable[int] | None = None,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from indexplan import kernels
 from indexplan.answers import Answer, as_json, table
 from indexplan.errors import Cure, counted, integer, wrong
+from indexplan.keywords import named
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
 from indexplan.partition.steps import Steps
@@ -137,6 +138,7 @@ class Traffic(Answer):
         return "\n".join([*lines, *(f"locality: {each}" for each in self.advice)])
 
 
+@named
 def traffic(
     plan: Plan,
     shards: Sized = None,

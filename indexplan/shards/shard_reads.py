@@ -10,6 +10,7 @@ import numpy as np
 
 from indexplan import kernels
 from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.keywords import named
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
 from indexplan.partition.steps import Steps
@@ -57,6 +58,7 @@ class Reads:
     stop_step: int
 
 
+@named
 def reads(
     plan: Plan,
     shards: Sized,

@@ -11,6 +11,7 @@ from typing import Any
 
 from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, check_callable, did_you_mean, integer, wrong
+from indexplan.keywords import named
 from indexplan.shards.by_file import FORMATS, SUFFIXES, File, Read, digest_of
 from indexplan.shards.by_index import INDEXES, Listed, read_json
 from indexplan.shards.place import Found, Local, Place, place_of, within
@@ -20,6 +21,7 @@ COUNTS = "pass ShardShuffle a list of how many samples each shard holds"
 NUM_THREADS = 16  # more than there are cores, as they wait for a disk or a store
 
 
+@named
 def shard_sizes(
     path: str | os.PathLike[str],
     *,

@@ -175,7 +175,7 @@ MADE = {"dataset": range(100), "order": ORDER, "micro_batch_size": 2, "consumed_
         (
             {"shuffle": True},
             "shuffle must be left out, as it belongs to the plan; got True; "
-            "use indexplan.Plan(..., batch_size=..., remainder=...)",
+            "choose the order: indexplan.Shuffle(num_samples), or Sequential without shuffling",
         ),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 import indexplan as ip
+from indexplan.keywords import PLACES
 from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.ranks import discover
 from tests.adapters.small import Identity, of_plan
@@ -30,7 +31,6 @@ OTHER_SEED = {
 }
 ORDER = {**STATE["cursor"]["order"], "algorithm": "shuffle-v0"}
 OTHER_VERSION = {**STATE, "cursor": {**STATE["cursor"], "order": ORDER}}
-SIZE_CURE = "use indexplan.Plan(..., batch_size=..., remainder=...)"
 
 
 def resumed(plan: ip.Plan, state: Any) -> PlanLoader:
@@ -102,15 +102,16 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ),
     # what belongs to the plan
     (
-        f"shuffle must be left out, as it belongs to the plan; got True; {SIZE_CURE}",
+        f"shuffle must be left out, as it belongs to the plan; got True; {PLACES['shuffle']}",
         lambda: PlanLoader(range(10), OPEN, shuffle=True),
     ),
     (
-        f"drop_last must be left out, as it belongs to the plan; got True; {SIZE_CURE}",
+        f"drop_last must be left out, as it belongs to the plan; got True; {PLACES['drop_last']}",
         lambda: PlanLoader(range(10), OPEN, drop_last=True),
     ),
     (
-        f"sampler must be left out, as it belongs to the plan; got range(0, 10); {SIZE_CURE}",
+        "sampler must be left out, as it belongs to the plan; got range(0, 10); "
+        + PLACES["sampler"],
         lambda: PlanLoader(range(10), OPEN, sampler=range(10)),
     ),
     *(

@@ -172,9 +172,9 @@ def test_the_last_epoch_has_no_next() -> None:
 @pytest.mark.parametrize("name", ["resumed", "_resumed", "order_", ""])
 def test_replace_of_what_is_not_a_field(name: str) -> None:
     """Only fields are replaced, and where a plan was resumed is not one to set by hand."""
+    near = "did you mean order? " if name == "order_" else ""
     message = (
-        "a changed field must be one of order, world_size, batch_size, global_batch_size, "
-        f"sub_epochs, remainder, balance; got {name!r}; check the spelling, or use "
-        "plan.resume(cursor)"
+        f"{name} must be a keyword of plan.replace; got None; {near}it takes order, world_size, "
+        "batch_size, global_batch_size, sub_epochs, remainder, balance"
     )
     refuses(message, PLAN.replace, **{name: None})

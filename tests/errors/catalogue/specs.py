@@ -82,6 +82,9 @@ CASES: list[Case] = [
         "ranks whose global batch an epoch does not fill",
         lambda: plan(batch_size=2, sub_epochs=3, remainder="drop").replace(world_size=4),
     ),
+    ("a seed for a plan", lambda: plan(seed=3)),
+    ("a plan's field with a slip", lambda: plan(batchsize=3, batch_size=3)),
+    ("torch's keyword for an order", lambda: ip.Shuffle(10, drop_last=True)),  # type: ignore[call-arg]
     ("a phase at a float", lambda: ip.Phase(at=1.5)),
     ("a phase at three numbers", lambda: ip.Phase(at=(1, 2, 3))),
     ("a phase at a negative epoch", lambda: ip.Phase(at=(-1, 0))),
