@@ -65,6 +65,22 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "tests/errors/test_every_error.py::test_error",
     ),
     '**`--order "..."`** on the command line': (f"{HERE}::test_orders_as_text_are_not_evaluated",),
+    "**Ledgers** hold no code": (
+        "tests/ledger/test_forged_ledgers.py::test_forged_lines_are_refused_or_answered",
+        "tests/ledger/test_forged_ledgers.py::test_a_plan_without_a_number_of_ranks",
+        "tests/ledger/test_forged_ledgers.py::test_verify_says_which_line_has_no_such_place",
+    ),
+    "A file of more than 1 GiB": (
+        "tests/ledger/test_forged_ledgers.py::test_a_file_of_many_bytes",
+    ),
+    "A line may cover at most 16,384": (
+        "tests/ledger/test_forged_ledgers.py::test_no_line_asks_for_endless_work",
+        "tests/ledger/test_forged_ledgers.py::test_a_long_stretch_has_several_lines",
+    ),
+    "Run `verify` before you ask": (
+        "tests/ledger/test_changed_files.py::test_each_change_of_a_byte_is_seen",
+        "tests/ledger/test_ledger.py::test_weights_travel_with_the_ledger",
+    ),
     "**States of loaders**": (f"{HERE}::test_states_are_read_as_weights",),
     "**Other users of the machine**": (
         "tests/files/test_cache.py::test_planted",

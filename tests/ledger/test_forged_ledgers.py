@@ -7,7 +7,9 @@ gives the answer, or an error of this library, soon; and after `verify` says ok,
 from __future__ import annotations
 
 import json
+import os
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,8 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.cli import main
 from tests.ledger.changing import a_ledger
-from tests.ledger.listing import check
+from tests.ledger.listing import check, listed
 from tests.support.forging import ledger_of
 
 JUNK: list[Any] = [None, "", "x", "0", -1, 0, 1, 2, 3, 7, 2**31, 2**32, 2**53, 2**63, 2**64, 2**97]
@@ -174,3 +177,96 @@ def forge(seed: int, write: Any) -> bool:
         if ledger.step <= MOST:
             check(ledger)
         return True
+
+
+def run(**fields: Any) -> dict[str, Any]:
+    """A line of steps of the plan on line 1."""
+    place = {"from": [0, 0, 0, 0], "to": [0, 0, 1, 2]}
+    return {"kind": "run", "plan": 1, "step": 0, "steps": 1, **place, **fields}
+
+
+NAMED = ip.Plan(ip.Shuffle(42), world_size=2, batch_size=1)
+
+
+@pytest.mark.parametrize("world_size", [None, "x", 0, 2.0, 2**31, [], "missing"])
+def test_a_plan_without_a_number_of_ranks(world_size: Any, tmp_path: Path) -> None:
+    """The file is refused where it is opened, whatever stands there, also by a command."""
+    plan, path = {**NAMED.to_dict(), "world_size": world_size}, tmp_path / "run.ledger"
+    if world_size == "missing":
+        del plan["world_size"]
+    path.write_bytes(ledger_of([{"kind": "plan", "plan": plan, "data": None}, run()]))
+    with pytest.raises(ip.PlanFileError, match="line 1: a plan"):
+        ip.Ledger(path)
+    for question in ([], ["verify"], ["reads", "1"], ["at", "0"], ["account"], ["diff", str(path)]):
+        assert 1 == main(["ledger", str(path), *question])
+    assert 1 == main(["replay", str(path), "--step", "0"])
+
+
+@pytest.mark.parametrize("fields", [{}, {"sub_epochs": 2**50}, {"remainder": "pad"}])
+def test_no_line_asks_for_endless_work(fields: Any, tmp_path: Path) -> None:
+    """A line of a million epochs or sub-epochs is refused, and so is one of too many turns."""
+    path, plan = tmp_path / "run.ledger", NAMED.replace(order=ip.Shuffle(2**60), **fields)
+    if fields.get("remainder"):
+        plan = NAMED.replace(order=ip.Sequential(1), batch_size=2**40, remainder="pad")
+    named = {"kind": "plan", "plan": plan.to_dict(), "data": None}
+    stops = [[2**20, 0, 0, 0], [2**14, 0, 0, 0], [2**32 - 1, 0, 1, 2], [1, 0, 0, 0]]
+    for stop in [*stops, [0, plan.sub_epochs - 1, 0, 2]]:
+        for steps in (1, 2**21, 2**90):
+            path.write_bytes(ledger_of([named, run(to=stop, steps=steps)]))
+            try:
+                ledger = ip.Ledger(path)
+            except ip.PlanFileError:
+                continue
+            assert not ledger.verify().ok
+            ask(path)
+
+
+def test_a_file_of_many_bytes(tmp_path: Path) -> None:
+    """A sparse one is refused by its size, and a line without an end before all of it is read."""
+    path = tmp_path / "run.ledger"
+    for size, said in ((40 * 2**30, "at most 1073741824 bytes"), (2**29, "shorter than 67108864")):
+        path.touch()
+        os.truncate(path, size)
+        with pytest.raises(ip.PlanFileError, match=said):
+            ip.Ledger(path)
+
+
+def test_a_long_stretch_has_several_lines(tmp_path: Path) -> None:
+    """A run that records 5,000 epochs at once gets lines that its readers take."""
+    for remainder in ("pad", "carry"):
+        plan = ip.Plan(ip.Shuffle(3), world_size=1, batch_size=2, remainder=remainder)  # type: ignore[arg-type]
+        ledger = ip.Ledger(tmp_path / f"{remainder}.ledger")
+        ledger.record(plan, plan.cursor(5_000, step=1), {"n": 1})
+        assert (3, True) == (ledger.tail.num_lines, ledger.verify().ok)
+        live, _ = listed(ledger.path)
+        assert len(live) == ledger.step
+        counts = Counter(sample for step in live for batch in step.batches for sample in batch)
+        assert [counts[sample] for sample in range(3)] == ledger.seen().count([0, 1, 2]).tolist()
+        found = [(number, 0) for number, step in enumerate(live) for s in step.batches[0] if s == 1]
+        assert found == [read[:2] for read in ledger.reads(1)]
+        assert sum(step.num_units for step in live) == ledger.account().num_read
+        assert {"n": 1} == ledger.at(ledger.step // 2).note
+
+
+def test_verify_says_which_line_has_no_such_place(tmp_path: Path) -> None:
+    """A place, a step or a number of steps that the plan hasn't, in any line: it is named."""
+    path = a_mixed_ledger(tmp_path).path
+    whole = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in whole:
+        del line["check"], line["previous"]
+    last = max(at for at, line in enumerate(whole) if line["kind"] == "run")
+    for number in range(4):
+        for shift in (1, 3, 10**6):
+            lines = json.loads(json.dumps(whole))
+            lines[last]["to"][number] += shift
+            path.write_bytes(ledger_of(lines))
+            assert f"line {last + 1}: " in problem_of(path)
+
+
+def problem_of(path: Path) -> str:
+    """Return what is wrong with a ledger, when it is opened or verified."""
+    try:
+        report = ip.Ledger(path).verify()
+    except ip.PlanFileError as error:
+        return str(error)
+    return "" if report.ok else str(report)
