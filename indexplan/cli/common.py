@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import indexplan as ip
 from indexplan.answers import Answer, printable_lines
+from indexplan.cli.mistaken import in_place_of_a_plan
 from indexplan.cli.parsing import Parser
 from indexplan.cli.terminal import for_terminal
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of, in_file, integer, wrong
@@ -184,8 +185,14 @@ def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, Manife
             ) from error
         except IndexPlanError as error:
             raise in_file(path, error) from error
-    plan = ip.load(path)
+    with in_place_of_a_plan(path):
+        plan = ip.load(path)
     return plan, plan.order.manifest if isinstance(plan.order, ip.types.Stored) else None
+
+
+def first_epoch(plan: ip.Plan, manifest: Manifest | None) -> int:
+    """Return the epoch that a command is about unless it names one: the first that is left."""
+    return max(manifest.build.epochs[0] if manifest else 0, plan.start.epoch)
 
 
 def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | ip.Shards | None]:

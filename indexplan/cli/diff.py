@@ -1,4 +1,4 @@
-"""`indexplan diff`: what a change of a plan does to the data order."""
+"""`indexplan diff`: what a change of a plan does to the data order, or where two runs part."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from indexplan.cli.common import (
     add_epochs,
     add_plan_or_spec,
     add_verb,
-    add_world_size,
     emit,
     epochs_of,
+    number,
     open_either,
 )
+from indexplan.cli.ledger import open_ledger
+from indexplan.cli.mistaken import LEDGER, kind_of
+from indexplan.errors import IndexPlanError, PlanFileError, wrong
+
+DIFFERENT = 1
 
 
 def add(verbs: Any) -> None:
@@ -24,27 +29,62 @@ def add(verbs: Any) -> None:
         verbs,
         "diff",
         run,
-        "find the first step at which two plans differ",
+        "find the first step at which two plans or runs differ",
         examples=(
             "indexplan diff run.plan other.plan",
-            "indexplan diff run.plan other.plan --epochs 1 --world-size 4",
+            "indexplan diff run.plan run.plan --world-size 4,8",
         ),
     )
     diff.description = (
         "Find the first step at which two plans read different samples, or the same samples on "
-        "different ranks."
+        "different ranks. Of two ledgers, find where their runs part."
     )
     add_plan_or_spec(diff, "a", "A")
     add_plan_or_spec(diff, "b", "B")
     add_columns(diff)
     add_epochs(diff, "those in which the plans can start to differ")
-    add_world_size(diff)
+    words = "how many ranks, in place of the plans' numbers; two numbers are those of A and B"
+    diff.add_argument("--world-size", type=one_or_two, metavar="N[,N]", help=words)
+    words = "exit with 1 if they differ, as git does, and with 2 if they can't be compared"
+    diff.add_argument("--exit-code", action="store_true", help=words)
+
+
+def one_or_two(text: str) -> tuple[int, int]:
+    """Read a number for both sides, or one for each."""
+    numbers = [number(each) for each in text.split(",")]
+    if len(numbers) > 2:
+        raise wrong("numbers", "one, or two with a comma between", text, "")
+    return numbers[0], numbers[-1]
 
 
 def run(options: Any) -> int:
-    """Compare the plans; a difference is an answer, not a failure."""
+    """Compare them; a difference is an answer, and no failure unless the exit code shall say so."""
+    try:
+        found = _compared(options)
+    except PlanFileError as error:
+        if not options.exit_code:
+            raise
+        raise IndexPlanError(error.what, error.rule, error.got, error.cure) from error
+    emit(options, found)
+    return DIFFERENT if options.exit_code and not found.same else OK
+
+
+def _compared(options: Any) -> ip.types.Difference | ip.types.RunDifference:
+    runs = [kind_of(path) == LEDGER for path in (options.a, options.b)]
+    if all(runs):
+        for name in ("epochs", "world_size", "columns"):
+            if getattr(options, name):
+                option = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
+                cure = f"leave {option} out"
+                raise IndexPlanError(option, "needs two plans", "two ledgers", cure)
+        return ip.diff(open_ledger(options.a), open_ledger(options.b))
+    if any(runs):
+        got = " and ".join("a ledger" if each else "no ledger" for each in runs)
+        run = options.a if runs[0] else options.b
+        cure = f"write a run's plan with `indexplan replay {run} --step 0 --output run.json`"
+        raise wrong("A and B", "two plans or two ledgers", got, cure)
     (a, _), (b, _) = (open_either(path, options.columns) for path in (options.a, options.b))
     if options.world_size is not None:
-        a, b = (plan.replace(world_size=options.world_size) for plan in (a, b))
-    emit(options, ip.diff(a, b, epochs_of(options)))
-    return OK
+        sizes = zip((a, b), options.world_size, strict=True)
+        a, b = (plan.replace(world_size=size) for plan, size in sizes)
+    return ip.diff(a, b, epochs_of(options))

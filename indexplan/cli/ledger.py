@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import indexplan as ip
@@ -17,6 +16,7 @@ from indexplan.cli.common import (
     number,
     scan_dataset,
 )
+from indexplan.cli.mistaken import NO_LEDGER, in_place_of_a_ledger, kind_of
 from indexplan.errors import IndexPlanError, PlanFileError, integer
 from indexplan.ledger.ledger import NAME_A_RANK
 from indexplan.reports.show import show_batch
@@ -85,10 +85,10 @@ def add_ledger(command: Any) -> None:
 
 def open_ledger(path: str, data: Any = None) -> ip.Ledger:
     """Open the ledger of a run that has begun."""
-    ledger = ip.Ledger(path, data)
-    if not ledger.tail.num_lines:
-        got = "an empty file" if Path(path).exists() else "no file"
-        raise PlanFileError(path, "must be a ledger that a run has written", got, "check the path")
+    with in_place_of_a_ledger(path):
+        ledger = ip.Ledger(path, data)
+        if not ledger.tail.num_lines:
+            raise PlanFileError(path, NO_LEDGER, kind_of(path), "check the path")
     return ledger
 
 

@@ -13,6 +13,7 @@ from indexplan.cli.common import (
     add_verb,
     add_world_size,
     emit,
+    first_epoch,
     number,
     open_plan,
 )
@@ -26,24 +27,26 @@ def add(verbs: Any) -> None:
         run,
         "find the step and the rank that read a sample",
         examples=(
-            "indexplan locate run.plan --index 4711 --epoch 0",
-            "indexplan locate run.plan --index 4711 --epoch 0 --world-size 16 --json",
+            "indexplan locate run.plan --index 4711",
+            "indexplan locate run.plan --index 4711 --epoch 3 --world-size 16 --json",
         ),
     )
     add_plan_or_spec(locate)
     add_columns(locate)
     locate.add_argument("--index", type=number, required=True, metavar="N", help="the sample")
-    locate.add_argument("--epoch", type=number, required=True, metavar="N", help="the epoch")
+    words = "which epoch (the first that is stored and not read yet)"
+    locate.add_argument("--epoch", type=number, metavar="N", help=words)
     add_dataset(locate, "check that the dataset hasn't changed")
     add_world_size(locate)
 
 
 def run(options: Any) -> int:
     """Locate the sample."""
-    plan, _, _ = open_plan(options)
-    where = plan.locate(options.index, options.epoch)
+    plan, manifest, _ = open_plan(options)
+    epoch = first_epoch(plan, manifest) if options.epoch is None else options.epoch
+    where = plan.locate(options.index, epoch)
     if where.step < 0:
-        words = f"no step reads sample {options.index} in epoch {options.epoch}"
+        words = f"no step reads sample {options.index} in epoch {epoch}"
     else:
         words = (
             f"epoch {where.epoch}, sub-epoch {where.sub_epoch}, step {where.step}, "

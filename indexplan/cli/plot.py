@@ -12,6 +12,7 @@ from indexplan.cli.common import (
     add_verb,
     add_world_size,
     emit,
+    first_epoch,
     number,
     open_either,
 )
@@ -88,7 +89,7 @@ def run(options: Any) -> int:
         plan = plan.replace(world_size=options.world_size)
     start = plan.start
     if epoch is None and manifest is not None:
-        epoch = max(manifest.build.epochs[0], start.epoch)
+        epoch = first_epoch(plan, manifest)
     if kind == "schedule":
         many = options.epochs
         figure = plot.schedule(

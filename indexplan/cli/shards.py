@@ -7,7 +7,8 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.common import OK, Progress, add_verb, emit
-from indexplan.errors import cure_of, wrong
+from indexplan.cli.mistaken import DIRECTORY, kind_of
+from indexplan.errors import PlanFileError, cure_of, wrong
 from indexplan.shards.by_file import FORMATS
 from indexplan.shards.by_index import INDEXES
 
@@ -46,6 +47,9 @@ def run(options: Any) -> int:
     output = None if options.output is None else Path(options.output)
     if output is not None and output.suffix != ".json":
         raise wrong("--output", "a file that ends in .json", options.output, "name it shards.json")
+    if kind_of(options.path) == DIRECTORY:  # whose arrays would else be taken for shards
+        cure = "count the shards that it reads with `indexplan traffic`"
+        raise PlanFileError(options.path, "must be shards", DIRECTORY, cure)
     with Progress("reading shards", "file") as progress:
         found = ip.shard_sizes(
             options.path,

@@ -13,6 +13,7 @@ from indexplan.cli.common import (
     add_verb,
     add_world_size,
     emit,
+    first_epoch,
     number,
     open_plan,
 )
@@ -35,8 +36,10 @@ def add(verbs: Any) -> None:
     )
     add_plan_or_spec(show)
     add_columns(show)
-    for name in ("epoch", "sub-epoch", "step", "rank"):
-        show.add_argument(f"--{name}", type=number, metavar="N", help=f"print this {name} only")
+    first = "; of a step, the first that is stored and not read yet, unless you give one"
+    for name, more in {"epoch": first, "sub-epoch": "", "step": "", "rank": ""}.items():
+        words = f"print this {name} only{more}"
+        show.add_argument(f"--{name}", type=number, metavar="N", help=words)
     words = "count what is read of each class or source from this unit of the run on"
     show.add_argument("--start", type=number, metavar="N", help=words)
     show.add_argument("--stop", type=number, metavar="N", help="count it up to this unit")
@@ -59,18 +62,11 @@ def _epochs(text: str) -> float:
 def run(options: Any) -> int:
     """Show what the options name."""
     plan, manifest, dataset = open_plan(options)
-    for name, others in {
-        "sub_epoch": ["epoch"],
-        "rank": ["epoch", "step"],
-        "step": ["epoch"],
-    }.items():
-        missing = [f"--{each}" for each in others if getattr(options, each) is None]
-        if getattr(options, name) is not None and missing:
-            option = f"--{name.replace('_', '-')}"
-            needed, how_many = " and ".join(missing), ("both", "all three")[len(missing) - 1]
-            cure = f"give {how_many}, or leave {option} out"
-            raise IndexPlanError(option, f"needs {needed}", None, cure)
     epoch, sub_epoch, step, rank = options.epoch, options.sub_epoch, options.step, options.rank
+    if rank is not None and step is None:
+        raise IndexPlanError("--rank", "needs --step", None, "give both, or leave --rank out")
+    if epoch is None and not sub_epoch is step is None:
+        epoch = first_epoch(plan, manifest)
     counting = {name: getattr(options, name) for name in ("start", "stop", "most_epochs")}
     for name, value in counting.items():
         other = "step" if step is not None else "epoch"

@@ -13,6 +13,7 @@ from indexplan.cli.common import (
     add_verb,
     add_world_size,
     emit,
+    first_epoch,
     number,
     open_either,
     shards_named,
@@ -56,7 +57,7 @@ def run(options: Any) -> int:
     plan, manifest = open_either(options.plan, options.columns)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
-    first = max(manifest.build.epochs[0], plan.start.epoch) if manifest else plan.start.epoch
+    first = first_epoch(plan, manifest)
     epochs = integer("--epochs", options.epochs, 1, EPOCH_STOP - first + 1, "leave it out for 1")
     found = ip.traffic(
         plan,

@@ -369,7 +369,7 @@ def test_wrong_questions(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = fails(capsys, 2, "show", path, "--epoch", "0", "--rank", "1")
     assert "--rank needs --step; give both, or leave --rank out" == said
     said = fails(capsys, 2, "show", path, "--rank", "1")
-    assert "--rank needs --epoch and --step; give all three, or leave --rank out" == said
+    assert "--rank needs --step; give both, or leave --rank out" == said
     said = fails(capsys, 2, "show", path, "--epoch", "0", "--step", "1")
     rule = "--sub-epoch must be an integer from 0 to 1; got none"
     assert f"{rule}; name one of the plan's 2 sub-epochs" == said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import indexplan as ip
 from tests.errors.catalogue.made import (
     OPEN,
+    WHOLE,
     Command,
     edited,
     nothing,
@@ -33,8 +34,10 @@ COMMANDS: list[Command] = [
     ("show plan.json --stop 5", spec_file),
     ("show plan.json --stop 5 --epoch 1", spec_file),
     ("show plan.json --most-epochs four", spec_file),
-    ("show plan.json --step 1", spec_file),
+    ("show plan.json --step 99", spec_file),
     ("show plan.json --sub-epoch 1", spec_file),
+    ("show data", lambda: written("data/a.txt")),
+    ("show spec.txt", lambda: written("spec.txt", WHOLE.to_json())),
     ("show plan.json --epoch 0 --step 99", spec_file),
     ("show plan.json --epoch 0 --step x", spec_file),
     ("show plan.json --epoch 0 --step 0 --rank 2", spec_file),
@@ -56,8 +59,7 @@ COMMANDS: list[Command] = [
     ("plot plan.json -o a.png --epoch x", spec_file),
     ("plot plan.json -o a.png", lambda: spec_file(OPEN)),
     # locate
-    ("locate plan.json --index 1", spec_file),
-    ("locate plan.json --epoch 1", spec_file),
+    ("locate plan.json", spec_file),
     ("locate plan.json --index 1.5 --epoch 0", spec_file),
     ("locate plan.json --index 10 --epoch 0", spec_file),
     ("locate plan.json --index 1 --epoch 0", lambda: spec_file(OPEN)),
@@ -66,9 +68,12 @@ COMMANDS: list[Command] = [
     ("explain plan.json --index 10", spec_file),
     ("explain plan.json --index 1 --epochs 0", spec_file),
     ("explain plan.json --index 1", lambda: spec_file(OPEN)),
+    ("shards a.plan", saved),
     # diff
     ("diff plan.json", spec_file),
     ("diff plan.json b.json", spec_file),
     ("traffic plan.json --shards sizes.npy --epochs 0", spec_file),
     ("diff plan.json plan.json --epochs x", spec_file),
+    ("diff plan.json plan.json --world-size 1,2,3", spec_file),
+    ("diff plan.json b.json --exit-code", spec_file),
 ]
