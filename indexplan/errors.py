@@ -207,6 +207,21 @@ def check_callable(what: str, function: Any) -> None:
         raise wrong(what, "a function", function, cure)
 
 
+def install(extra: str) -> str:
+    """Return how to install what an extra brings.
+
+    pip takes indexplan as it is installed, from a checkout or an index, and asks an index only for
+    the rest. Code that is only on the path is not installed, so an extra of it needs the checkout.
+    """
+    from importlib.metadata import PackageNotFoundError, distribution  # which only an error needs
+
+    try:
+        distribution("indexplan")
+    except PackageNotFoundError:
+        return f"pip install '.[{extra}]' in your checkout of indexplan"
+    return f"pip install 'indexplan[{extra}]'"
+
+
 def cure_of(error: OSError, otherwise: str) -> str:
     """Return what to do if the system refuses to open a file; by default, `otherwise`."""
     if error.errno == errno.EMFILE:

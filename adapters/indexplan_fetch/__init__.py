@@ -1,12 +1,14 @@
 """Fetch a dataset's shards before a plan reads them, into a folder that a node's ranks share."""
 
+from indexplan.errors import install
+
 try:
     import fsspec  # noqa: F401 (checked first, to say what is missing)
 except ModuleNotFoundError as error:
     if error.name != "fsspec":  # a broken fsspec explains itself best
         raise
     raise ModuleNotFoundError(
-        'indexplan_fetch needs fsspec, which is not installed; pip install "indexplan[remote]"',
+        f"indexplan_fetch needs fsspec, which is not installed; {install('remote')}",
         name="fsspec",
     ) from error
 

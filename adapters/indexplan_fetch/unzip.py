@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path, PurePosixPath
 
 from indexplan import IndexPlanError
+from indexplan.errors import install
 
 PIECE = 2**20  # bytes that are hashed at a time
 CODECS = {".zstd": "zstd", ".br": "brotli", ".gz": "gzip", ".snappy": "snappy", ".bz2": "bz2"}
@@ -44,7 +45,7 @@ def unzip(path: Path, name: str, num_bytes: int) -> bool:
             import pyarrow as pa
         except ImportError:
             raise IndexPlanError(
-                name, "needs pyarrow, to be decompressed", None, "pip install 'indexplan[shards]'"
+                name, "needs pyarrow, to be decompressed", None, install("shards")
             ) from None
         try:
             found = pa.Codec(codec).decompress(data, num_bytes, asbytes=True)

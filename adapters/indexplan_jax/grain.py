@@ -1,12 +1,14 @@
 """Plans in Grain: a sampler for its DataLoader, and a dataset for its Dataset API."""
 
+from indexplan.errors import install
+
 try:
     import grain  # noqa: F401 (checked first, to say what is missing)
 except ModuleNotFoundError as error:
     if error.name != "grain":  # a broken grain explains itself best
         raise
     raise ModuleNotFoundError(
-        'indexplan_jax.grain needs grain, which is not installed; pip install "indexplan[grain]"',
+        f"indexplan_jax.grain needs grain, which is not installed; {install('grain')}",
         name="grain",
     ) from error
 

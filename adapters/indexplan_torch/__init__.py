@@ -1,12 +1,14 @@
 """Read a plan through PyTorch: loaders, samplers and datasets, for plain loops and trainers."""
 
+from indexplan.errors import install
+
 try:
     import torch  # noqa: F401 (checked first, to say what is missing)
 except ModuleNotFoundError as error:
     if error.name != "torch":  # a broken torch explains itself best
         raise
     raise ModuleNotFoundError(
-        'indexplan_torch needs torch, which is not installed; pip install "indexplan[torch]"',
+        f"indexplan_torch needs torch, which is not installed; {install('torch')}",
         name="torch",
     ) from error
 

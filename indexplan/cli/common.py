@@ -15,7 +15,15 @@ from indexplan.answers import Answer, printable_lines
 from indexplan.cli.mistaken import in_place_of_a_plan
 from indexplan.cli.parsing import Parser
 from indexplan.cli.terminal import for_terminal
-from indexplan.errors import IndexPlanError, PlanFileError, cure_of, in_file, integer, wrong
+from indexplan.errors import (
+    IndexPlanError,
+    PlanFileError,
+    cure_of,
+    in_file,
+    install,
+    integer,
+    wrong,
+)
 from indexplan.files.format import Manifest
 from indexplan.seeds import EPOCH_STOP
 
@@ -236,7 +244,7 @@ class Progress:
         try:
             from tqdm import tqdm
         except ImportError:
-            sys.stderr.write("to see progress: pip install 'indexplan[cli]'\n")
+            sys.stderr.write(f"to see progress: {install('cli')}\n")
             return None
         how = {"unit": self.unit, "unit_scale": True, "mininterval": 0.2, "file": sys.stderr}
         return tqdm(total=total, desc=self.words, **how)

@@ -10,7 +10,7 @@ from typing import Any
 from indexplan.answers import Shown
 from indexplan.cli.common import OK, add_verb, emit
 from indexplan.cli.kinds import helpers, kinds
-from indexplan.errors import IndexPlanError
+from indexplan.errors import IndexPlanError, install
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 PATHS = {"PLAN", "A", "B", "OUT", "PATH", "FILE", "LEDGER", "WHAT"}  # what is completed as a file
@@ -43,7 +43,7 @@ def run(parser: argparse.ArgumentParser, verbs: Any, options: Any) -> int:
     try:
         import shtab
     except ImportError as error:
-        cure = "pip install 'indexplan[cli]'"
+        cure = install("cli")
         raise IndexPlanError("completion", "needs shtab", None, cure) from error
     for verb in verbs.choices.values():
         for action in verb._actions:  # noqa: SLF001

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, install, wrong
 from indexplan.files.machine import num_cores
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def engine(options: Any) -> Iterator[Executor | None]:
     try:
         from dask.distributed import Client, KilledWorker, LocalCluster
     except ImportError as error:
-        cure = "pip install 'indexplan[dask]'"
+        cure = install("dask")
         raise IndexPlanError("--dask", "needs dask.distributed", None, cure) from error
     with contextlib.ExitStack() as stack:
         address: Any = options.dask

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError
+from indexplan.errors import IndexPlanError, install
 from indexplan.orders.base import Int64
 from indexplan.partition.steps import Span, Steps
 from indexplan.parts import split
@@ -222,5 +222,5 @@ def check_pyarrow(kind: str) -> None:
             "pyarrow",
             f"must be installed for the format {kind!r}",
             error,
-            "pip install 'indexplan[shards]'",
+            install("shards"),
         ) from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError, printable, wrong
+from indexplan.errors import IndexPlanError, install, printable, wrong
 from indexplan.plot.drawing import short
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def new_figure(width: float, height: float, own: Any = None) -> Figure | SubFigu
         from indexplan.plot.picture import Picture
     except ImportError as error:
         raise IndexPlanError(
-            "matplotlib", "must be installed for pictures", error, "pip install 'indexplan[plot]'"
+            "matplotlib", "must be installed for pictures", error, install("plot")
         ) from error
     if own is None:
         return Picture.of(width, height)

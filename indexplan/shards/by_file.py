@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError, PlanFileError, shown
+from indexplan.errors import IndexPlanError, PlanFileError, install, shown
 from indexplan.shards.place import Place
 
 DIGEST = 32  # hexadecimal digits of a file's digest
@@ -66,7 +66,7 @@ def read_parquet(file: File) -> Read:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        cure = "pip install 'indexplan[shards]'"
+        cure = install("shards")
         raise IndexPlanError("Parquet files", "need pyarrow", None, cure) from None
     rule = "a whole Parquet file"
     tail = file.piece(max(0, file.num_bytes - TAIL), file.num_bytes)

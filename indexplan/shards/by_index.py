@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from indexplan.errors import IndexPlanError, PlanFileError, counted
+from indexplan.errors import IndexPlanError, PlanFileError, counted, install
 from indexplan.shards.by_file import File
 from indexplan.shards.place import Found, Local, Place
 
@@ -220,7 +220,7 @@ def read_lance(place: Place, name: str, count: bool) -> Listed:  # noqa: ARG001 
     try:
         import lance
     except ImportError:
-        cure = "pip install 'indexplan[lance]'"
+        cure = install("lance")
         raise IndexPlanError("Lance datasets", "need pylance", None, cure) from None
     try:
         fragments = lance.dataset(place.path).get_fragments()

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from indexplan.errors import IndexPlanError, PlanFileError, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, install, wrong
 from indexplan.stores.plain import SMALL_BYTES
 from indexplan.stores.publish import explained, write_all
 from indexplan.stores.store import BLOCK_BYTES, visible
@@ -244,7 +244,7 @@ class _Collision(Exception):  # noqa: N818 (it happens, and is tried again)
 def _store(url: str) -> tuple[Any, str]:
     """Return fsspec's file system for a URL, and what the URL is called in it."""
     scheme = url.split(":", 1)[0]
-    cure = "pip install 'indexplan[remote]', or the package that fsspec names for this store"
+    cure = f"{install('remote')}, or the package that fsspec names for this store"
     try:
         import fsspec
     except ImportError:

@@ -234,11 +234,12 @@ def test_without_torch_the_extra_is_named(
         [sys.executable, "-I", "-S", "-c", code], check=False, capture_output=True, text=True
     )
     assert 1 == done.returncode
-    expected = (
-        f"ModuleNotFoundError: {adapter} needs {missing}, which is not installed; "
-        f'pip install "indexplan[{extra}]"'
-    )
-    assert expected == done.stderr.splitlines()[-1]
+    expected = f"ModuleNotFoundError: {adapter} needs {missing}, which is not installed; "
+    cure = f"pip install '.[{extra}]' in your checkout of indexplan"  # which is on the path alone
+    assert expected + cure == done.stderr.splitlines()[-1]
+    code = f"from indexplan.errors import install; print(install({extra!r}))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert f"pip install 'indexplan[{extra}]'\n" == done.stdout
 
 
 def test_too_few_units_for_the_ranks_can_be_padded() -> None:

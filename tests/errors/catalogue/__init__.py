@@ -259,7 +259,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     (
         "adapters/indexplan_fetch/__init__.py",
         "",
-        "raise ModuleNotFoundError('indexplan_fetch needs fsspec, whi",
+        "raise ModuleNotFoundError(f'indexplan_fetch needs fsspec, wh",
     ): "takes a process without fsspec: tests/adapters/test_torch_bad_input.py",
     (
         "adapters/indexplan_fetch/loader.py",
@@ -269,7 +269,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     (
         "adapters/indexplan_jax/grain.py",
         "",
-        "raise ModuleNotFoundError('indexplan_jax.grain needs grain, ",
+        "raise ModuleNotFoundError(f'indexplan_jax.grain needs grain,",
     ): "takes a process without Grain: tests/adapters/test_torch_bad_input.py",
     (
         "adapters/indexplan_jax/__init__.py",
@@ -284,7 +284,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     (
         "adapters/indexplan_torch/__init__.py",
         "",
-        "raise ModuleNotFoundError('indexplan_torch needs torch, whic",
+        "raise ModuleNotFoundError(f'indexplan_torch needs torch, whi",
     ): "takes a process without torch: tests/adapters/test_torch_bad_input.py",
     (
         "indexplan/cli/engines.py",
