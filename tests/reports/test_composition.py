@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -47,11 +47,12 @@ def plans(draw: st.DrawFn) -> ip.Plan:
         order,
         global_batch_size=each,
         world_size=draw(st.integers(1, 3)),
-        sub_epochs=draw(st.sampled_from([1, 1, 2])),
+        sub_epochs=draw(st.sampled_from([1, 2])),
         remainder=draw(st.sampled_from(["spread", "drop", "pad", "carry"])),
     )
 
 
+@settings(max_examples=150)
 @given(plans())
 def test_what_is_said_of_steps_is_true(plan: ip.Plan) -> None:
     """Exact steps are so in all epochs; else some is not, and the named epoch size helps."""
@@ -70,7 +71,7 @@ def test_what_is_said_of_steps_is_true(plan: ip.Plan) -> None:
         assert f"each step    exactly {' : '.join(map(str, found['counts']))}" == words
     elif found["epoch_size"] != order.epoch_size:
         assert f"epoch_size={found['epoch_size']}" in words
-        if plan.remainder in ("spread", "pad"):
+        if plan.remainder == "spread":  # has smaller steps; others may fit by chance
             assert any(row != found["counts"] for row in compositions(plan))
         cured = ip.Mixture(
             order.sources, order.weights, epoch_size=found["epoch_size"], seed=order.seed
