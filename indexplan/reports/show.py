@@ -129,6 +129,10 @@ def _fields(plan: Plan, manifest: Manifest | None) -> Shown:
     if isinstance(mixture := computed(plan.order), Mixture):
         data["within"] = mixture.within
         lines.append(f"shares       {_within(mixture)}")
+        data["sizes_together"] = together = sum(_sizes_of(mixture))
+        if mixture.epoch_size != together:
+            each = f"{mixture.epoch_size:,} {mixture.shares_of}, and so it stays where sources join"
+            lines.append(f"epoch size   {each}; all sources together have {together:,}")
         if (composition := _composition(plan, mixture)) is not None:
             data["composition"] = composition
             lines.append(f"each step    {_composition_in_words(composition, mixture)}")
@@ -180,6 +184,11 @@ def _work(plan: Plan, epoch: int, sub_epoch: int | None) -> Shown:
     work = work_of(plan, epoch, sub_epoch or 0)
     words = f"work: {work or 'not looked at, as there are no steps or too many ranks'}"
     return Shown({"work": work and work.to_dict()}, words)
+
+
+def _sizes_of(mixture: Mixture) -> list[int]:
+    """Return how many units an epoch of each source has."""
+    return [source.num_units(0) for _, source in mixture.sources]
 
 
 def _composition(plan: Plan, mixture: Mixture) -> dict[str, Any] | None:

@@ -134,6 +134,21 @@ def test_sources_that_are_read_too_often_are_named_where_asked() -> None:
     assert "more than" not in str(ip.draws(plan, stop=10**9))
 
 
+def test_epochs_that_have_not_grown_are_named() -> None:
+    """Where sources join, an epoch keeps its size: `show` says so, next to what there is."""
+    sources = {"a": ip.Shuffle(50, seed=1), "b": ip.Shuffle(30, seed=2)}
+    plan = ip.Plan(ip.Mixture(sources, {"a": 1, "b": 1}), world_size=2, batch_size=5)
+    shown = show_plan(plan, None, None, None)
+    assert "\nepoch size" not in str(shown)
+    assert 80 == shown.to_dict()["sizes_together"]
+    new = {"c": ip.Shuffle(20, seed=3)}
+    grown = plan.order.with_phase(plan.cursor(1, step=2), {"a": 1, "b": 1, "c": 1}, sources=new)
+    shown = show_plan(plan.replace(order=grown), None, None, None)
+    words = "80 samples, and so it stays where sources join; all sources together have 100"
+    assert f"\nepoch size   {words}\n" in str(shown)
+    assert 100 == shown.to_dict()["sizes_together"]
+
+
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`show` counts between places and names sources; `ledger draws` counts what a run read."""
     plan = ip.Plan(WHOLE, world_size=2, batch_size=100)
