@@ -79,7 +79,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     ),
     "Run `verify` before you ask": (
         "tests/ledger/test_changed_files.py::test_each_change_of_a_byte_is_seen",
-        "tests/ledger/test_ledger.py::test_weights_travel_with_the_ledger",
+        "tests/ledger/test_forged_ledgers.py::test_a_plan_of_another_run_is_a_problem",
     ),
     "**States of loaders**": (f"{HERE}::test_states_are_read_as_weights",),
     "**Other users of the machine**": (

@@ -3,7 +3,9 @@
     python -m benchmarks.measure.ledgers [--lines 100000] [--epochs 15]
 
 The first table is of a run of 1,000 resumes over 24 plans with 100 returns to a checkpoint; the
-second of a ledger of as many lines as are asked for, which is opened, asked and verified.
+second of a ledger of as many lines as are asked for, which is opened, asked and verified. The third
+asks two sizes a factor of four apart, of a line of many epochs, and of many returns: times that are
+linear in them are at most some four times as long.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         of_a_life(Path(folder), given.epochs)
         of_many_lines(Path(folder), given.lines)
+        of_two_sizes(Path(folder))
 
 
 def of_a_life(folder: Path, epochs: int) -> None:
@@ -111,6 +114,30 @@ def of_many_lines(folder: Path, num: int) -> None:
             sys.exit(f"step {asked} is another")
         if (asked, asked % 64) not in [read[:2] for read in ledger.reads(int(batch[5]))]:
             sys.exit(f"a read of sample {batch[5]} is not found")
+
+
+def of_two_sizes(folder: Path) -> None:
+    """Measure how times grow with the epochs of a line, and with the returns of a run."""
+    asked: dict[str, Callable[[ip.Ledger], Any]] = {
+        "reads": lambda ledger: ledger.reads(7),
+        "seen": lambda ledger: ledger.seen().count(range(50)),
+        "account": lambda ledger: ledger.account(),
+        "verify": lambda ledger: ledger.verify(),
+    }
+    for remainder in ("spread", "drop", "pad", "carry"):
+        plan = ip.Plan(ip.Shuffle(1003), world_size=2, batch_size=5, remainder=remainder)
+        for name, size in (("epochs", 1000), ("returns", 250)):
+            paths = []
+            for num in (size, 4 * size):
+                paths.append(folder / f"{remainder}-{name}-{num}.ledger")
+                ledger = ip.Ledger(paths[-1])
+                ledger.record(plan, plan.cursor(num if name == "epochs" else 1000, step=3))
+                for number in range(num * (name == "returns")):
+                    step = ledger.step - 30 - number % 7
+                    ledger.begin(plan.resume(ledger.at(step).cursor))
+            for what, ask in asked.items():
+                times = [_time(lambda: ask(ip.Ledger(path)), 3) for path in paths]  # noqa: B023
+                _say(f"{what}, {remainder}, {size} and {4 * size} {name}", ", ".join(times))
 
 
 def _time(call: Callable[[], Any], times: int, calls: int = 1) -> str:

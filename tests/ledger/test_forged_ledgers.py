@@ -270,3 +270,13 @@ def problem_of(path: Path) -> str:
     except ip.PlanFileError as error:
         return str(error)
     return "" if report.ok else str(report)
+
+
+def test_a_plan_of_another_run_is_a_problem(tmp_path: Path) -> None:
+    """Each line follows the one before, but the second plan reads in another order."""
+    other = NAMED.replace(order=ip.Shuffle(42, seed=1))
+    plans = [{"kind": "plan", "plan": plan.to_dict(), "data": None} for plan in (NAMED, other)]
+    more = run(plan=2, step=1, **{"from": [0, 0, 1, 2], "to": [0, 0, 2, 4]})
+    path = tmp_path / "run.ledger"
+    path.write_bytes(ledger_of([*plans, run(), more]))
+    assert "line 4: its plan does not continue the one before" in problem_of(path)
