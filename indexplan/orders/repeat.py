@@ -35,7 +35,8 @@ class Repeat(Layer):
     span : int, optional
         All copies of a unit are in the same block of this many positions, a multiple of `copies`.
         By default `copies`, which makes copies neighbours. With a span of the global batch, all
-        copies are in the same step, on different ranks if there are enough.
+        copies are in the same step, on different ranks if there are enough, under the remainders
+        "drop" and "pad". Under "spread", steps may be smaller, and part copies.
 
     Raises
     ------
