@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from indexplan.checks import Check, Report
+    from indexplan.checks import Check, OrderReport, Report
     from indexplan.files.exporting import Exported
     from indexplan.files.read import Stored
     from indexplan.files.saving import Saved
@@ -52,6 +52,7 @@ __all__ = [
     "Exported",
     "LedgerAccount",
     "Location",
+    "OrderReport",
     "Part",
     "Pieces",
     "Read",
@@ -80,6 +81,7 @@ _AT_FIRST_USE = {
     "Exported": "indexplan.files.exporting",
     "LedgerAccount": "indexplan.ledger.account",
     "Location": "indexplan.partition.locate",
+    "OrderReport": "indexplan.checks",
     "Part": "indexplan.orders.split",
     "Pieces": "indexplan.orders.cutting",
     "Read": "indexplan.ledger.finding",

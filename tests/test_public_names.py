@@ -24,8 +24,9 @@ WRITTEN = """
     shard_sizes stream testing traffic types verify worker_seed
 """
 RETURNED = """
-    Account At Batch Bench Check Difference Draws Exported LedgerAccount Location Part Pieces Read
-    Reading Reads Remainder Report RunDifference Saved Seen Skipped Stored Stream Traffic Warmth
+    Account At Batch Bench Check Difference Draws Exported LedgerAccount Location OrderReport Part
+    Pieces Read Reading Reads Remainder Report RunDifference Saved Seen Skipped Stored Stream
+    Traffic Warmth
 """
 OF_A_PLAN = """
     account balance batch batch_size batch_sizes batches cursor cursor_at fingerprint from_dict
