@@ -24,6 +24,7 @@ from indexplan_torch.passes import Pass, Received, Start
 from indexplan_torch.ranks import discover
 from indexplan_torch.recording import Recorder, refuse_unkept, write_at_exit
 from indexplan_torch.running import Given, Running, running
+from indexplan_torch.skipping import refuse_skipping
 from indexplan_torch.turns import Turn
 
 State = dict[str, Any]
@@ -228,6 +229,8 @@ class Feed:
             earlier pass was left early; or if ranks have different plans.
         """
         number = self.turn.number = self.coming if number is None else number
+        if number <= self.start.number and (self.start.number or self.start.unread):
+            refuse_skipping()
         named = self.turn.asked is not None
         self.cuts.begin(self, self._left(), number, named=named)
         self.turn.begin()

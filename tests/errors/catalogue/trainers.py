@@ -51,6 +51,14 @@ def skipped_once_more() -> None:
     accelerator.skip_first_batches(prepared, 1)
 
 
+def skipped_after_a_resume() -> None:
+    """Skip batches of a loader that was resumed past them."""
+    from accelerate import skip_first_batches
+
+    resumed = loader(plan=OPEN.resume(OPEN.replace(world_size=1).cursor(0, step=1)))
+    next(iter(skip_first_batches(resumed, 1)))
+
+
 def counted_by_nobody() -> None:
     """Ask a loader for its cursor, while another one draws its batches."""
     asked = loader()
@@ -166,6 +174,7 @@ def on_ray() -> None:
 CASES: list[Case] = [
     ("a state of another number of workers", other_workers),
     ("batches that are skipped once more", skipped_once_more),
+    ("batches that are skipped after a resume", skipped_after_a_resume),
     ("batches that nobody counts", counted_by_nobody),
     ("a resume of a Trainer that does not tell of what", resumed_by_nobody),
     ("batches that are cut once more", split_once_more),
