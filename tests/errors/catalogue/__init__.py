@@ -370,6 +370,10 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
                 "raise wrong('global_batch_size', rule, tokens, 'change one o",
             ),
             (
+                "PlanDataLoader._steps",
+                "raise wrong('epoch', rule, number + 1, cure)",
+            ),
+            (
                 "PlanDataLoader.reshuffle",
                 "raise wrong('epoch', rule, epoch, 'read it, or call reset() ",
             ),

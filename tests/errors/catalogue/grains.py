@@ -49,7 +49,16 @@ def sparse() -> None:
     next(dataset(samples=kept))
 
 
+def grown() -> None:
+    """Read on from a state, over a source that has grown."""
+    samples = list(range(12))
+    made = PlanIterDataset(samples, PLAN)
+    samples += range(12, 15)
+    iter(made)
+
+
 CASES: list[Case] = [
+    ("a source that grew", grown),
     ("a sampler of no plan", lambda: sampler(range(12))),
     ("shard options of something else", lambda: PlanSampler(PLAN, (0, 2))),  # type: ignore[arg-type]
     (
