@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SIZE_STOP = 2**61
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / the golden ratio
+CHECKED = "num_positive"  # what a column of weights knows once it was checked
 KEPT = 2  # tables that an order keeps: of the weights in force, and of those before
 MOST_ENTRIES = 2**16
 CURE = "pass a number for each sample, 0 for those that are never read"
@@ -378,6 +379,8 @@ def _check_weights(column: Column, length: int) -> int:
         raise wrong("weights", f"{length} numbers, as the first array has", len(column), CURE)
     if not column.is_there:
         return length
+    if (known := vars(column).get(CHECKED)) is not None:  # by an order with fewer arrays
+        return int(known)
     num_positive = 0
     for start in range(0, length, BLOCK):
         block = column.array[start : start + BLOCK]
@@ -388,4 +391,5 @@ def _check_weights(column: Column, length: int) -> int:
         num_positive += int(np.count_nonzero(block))
     if not num_positive:
         raise IndexPlanError("weights", "need a number above 0", f"{length} times 0", CURE)
+    vars(column)[CHECKED] = num_positive
     return num_positive

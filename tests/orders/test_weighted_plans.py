@@ -277,3 +277,24 @@ def test_an_order_from_text(tmp_path: Path) -> None:
     text = f"Weighted({str(tmp_path / 'w.npy')!r}, epoch_size=30, seed=5, max_repeats=9)"
     assert ip.Weighted(FIRST, **FIELDS) == order_as_written(text)
     assert json.loads(json.dumps(order_as_written(text).to_dict()))["epoch_size"] == 30
+
+
+def test_an_update_reads_no_weights_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that changes its weights often checks each array once, not at every later change."""
+    read: list[int] = []
+    array = vars(ip.Column)["array"].fget
+
+    def counted(column: ip.Column) -> object:
+        read.append(len(column))
+        return array(column)
+
+    monkeypatch.setattr(ip.Column, "array", property(counted))
+    order = ip.Weighted(np.ones(50))
+    for epoch in range(1, 40):
+        order = order.updated(epoch, np.arange(1.0, 51.0) + epoch)
+    assert len(read) <= 3 * 40
+    bad = np.ones(50)
+    bad[7] = -1
+    for _ in range(2):  # what failed once fails again
+        with pytest.raises(ip.IndexPlanError, match="weight of sample 7"):
+            order.updated(3, ip.Column(bad))
