@@ -128,6 +128,13 @@ PROMISES: dict[str, tuple[ip.Order, Callable[[list[Units]], bool]]] = {
         ),
         in_each(lambda units: sum(s < 40 for s in flat(units)) == 25 and 0 not in flat(units)),
     ),
+    "curriculum reads the easier half, then all": (
+        ip.curriculum(np.arange(60), [(0, 0.5), (90, 1)], epoch_size=30, seed=1),
+        lambda epochs: (
+            all(max(flat(units)) < 30 for units in epochs[:3])
+            and all(max(flat(units)) >= 30 for units in epochs[3:])
+        ),
+    ),
     "Packed keeps its length": (
         ip.Packed(LENGTHS, 50, seed=1),
         in_each(lambda units: all(sum(LENGTHS[s] for s in unit) <= 50 for unit in units)),
@@ -152,6 +159,14 @@ def test_promises_hold_in_every_epoch(promise: str) -> None:
     """In epochs 0 to 5, each of which is stopped in its middle and resumed on other ranks."""
     order, check = PROMISES[promise]
     assert check(list(read(order)))
+
+
+def test_shards_of_a_window_are_read_together() -> None:
+    """In each epoch, two shards after two others, where there is one lane."""
+    order = ip.ShardShuffle([10] * 12, window=2, lanes=1, stripe=4, seed=1)
+    for epoch in EPOCHS:
+        shards = (order.take(epoch, 0, 120) // 10).reshape(6, 20)
+        assert all(len(set(window.tolist())) == 2 for window in shards)
 
 
 def test_local_shuffle_moves_by_less_than_its_window() -> None:
