@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isqrt
@@ -97,6 +98,7 @@ class Weighted(Order):
         ) -> None: ...
 
     algorithm = "weighted-v1"
+    _plain = ("weights",)
 
     def __post_init__(self) -> None:
         entries = _entries(self.weights)
@@ -236,6 +238,17 @@ class Weighted(Order):
     def _entries(self) -> Entries:
         """The columns of weights, each with the epoch at which it takes effect."""
         return ((0, self.weights),) if isinstance(self.weights, Column) else self.weights
+
+    @once
+    def _form(self) -> dict[str, Any]:
+        rows = [[epoch, column.to_dict()] for epoch, column in self._entries]
+        weights = rows[0][1] if isinstance(self.weights, Column) else rows
+        sizes = {"epoch_size": self.epoch_size, "seed": self.seed, "max_repeats": self.max_repeats}
+        return {"algorithm": self.algorithm, "weights": weights, **sizes}
+
+    @once
+    def _packed(self) -> bytes:
+        return marshal.dumps(self._form)  # which is JSON
 
     @once
     def _tables(self) -> dict[int, Table]:

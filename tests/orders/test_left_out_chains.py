@@ -104,6 +104,7 @@ def test_a_chain_reads_what_its_json_reads(
         plan = plan.replace(order=order)
         again = ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values()))
         assert again.cursor(epoch, 0, step=0) == plan.cursor(epoch, 0, step=0)
+        assert plan.cursor(epoch, 0, step=0).order == plan.order.to_dict()
         for each in range(3):
             units = plan.order.num_units(each)
             assert units == again.order.num_units(each)

@@ -293,6 +293,9 @@ def test_an_update_reads_no_weights_again(monkeypatch: pytest.MonkeyPatch) -> No
     for epoch in range(1, 40):
         order = order.updated(epoch, np.arange(1.0, 51.0) + epoch)
     assert len(read) <= 3 * 40
+    cursor = ip.Plan(order, world_size=1, batch_size=2).cursor(50, step=3)
+    assert cursor.order == order.to_dict()
+    assert ip.Cursor.from_json(cursor.to_json()) == cursor
     bad = np.ones(50)
     bad[7] = -1
     for _ in range(2):  # what failed once fails again
