@@ -51,7 +51,7 @@ class Run:
         self.plan = planned(
             order,
             world_size=drawn.randrange(1, 5),
-            batch_size=drawn.randrange(1, 9),
+            batch_size=self._batches(),
             sub_epochs=drawn.choice([1, 1, 1, 2, 5]),
             remainder=drawn.choice(["spread", "drop", "pad", "carry"]),
             balance=self._balance(order),
@@ -62,6 +62,15 @@ class Run:
         self.inner = order
         self.cursor, self.remainders = self.plan.start, {self.plan.remainder}
         self.saved = [Checkpoint(self.ledger.hash, self.cursor, self.plan, [])]
+
+    def _batches(self) -> Any:
+        """Draw a batch size, or a schedule whose phases start at sub-epochs."""
+        first = self.drawn.randrange(1, 9)
+        if self.drawn.random() < 0.7:
+            return first
+        epochs = sorted(self.drawn.sample(range(1, EPOCHS), self.drawn.randrange(1, EPOCHS)))
+        later = [ip.Phase((epoch, 0), self.drawn.randrange(1, 9)) for epoch in epochs]
+        return [ip.Phase(size=first), *later]
 
     def _balance(self, order: ip.Order) -> ip.Balance | None:
         if order.traits.cuts_samples or self.drawn.random() < 0.8:
