@@ -23,7 +23,7 @@ from indexplan_torch import PlanLoader, ShardedDataset
 from tests.support.forging import rewritten
 
 ROOT = Path(__file__).parents[1]
-HERE = "tests/test_security.py"
+HERE, SHARDS = "tests/test_security.py", "tests/shards/test_hostile.py"
 
 # how a sentence begins: the tests that show it, as FILE::NAME; none for advice to the reader
 SHOWN: dict[str, tuple[str, ...]] = {
@@ -63,6 +63,24 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "Files of shards are only looked for": (
         f"{HERE}::test_shards_lead_nowhere_else",
         "tests/errors/test_every_error.py::test_error",
+    ),
+    "**Indexes of shards and tables**": ("tests/shards/test_damage.py::test_damaged_anywhere",),
+    "Nothing is unpickled": (f"{SHARDS}::test_nothing_is_unpickled",),
+    "No index names a file outside": (
+        f"{SHARDS}::test_names_that_lead_out",
+        f"{SHARDS}::test_links_and_pipes",
+    ),
+    "An index may claim any number": (
+        f"{SHARDS}::test_huge_counts",
+        f"{SHARDS}::test_many_chunks",
+        f"{SHARDS}::test_headers_of_arrays",
+    ),
+    "At most 256 MiB of an index": (f"{SHARDS}::test_long_files",),
+    "What is longer, nested too deeply": (
+        f"{SHARDS}::test_long_files",
+        f"{SHARDS}::test_deep_nesting",
+        f"{SHARDS}::test_huge_counts",
+        f"{SHARDS}::test_links_and_pipes",
     ),
     '**`--order "..."`** on the command line': (f"{HERE}::test_orders_as_text_are_not_evaluated",),
     "**Ledgers** hold no code": (

@@ -229,7 +229,8 @@ def _mapped(path: str, kind: str | None) -> tuple[Status, NDArray[Any]]:
             raise ValueError("a pipe, device or socket")  # which would block its reader
         if not has_header(Path(path)):  # np.load would take it for a pickle, and say how to run it
             raise ValueError("it has no .npy header")
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        with np.errstate(over="ignore"):  # sizes of more than 2**63 bytes, which are refused
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # whatever np.load raises at what it cannot read
         cure = cure_of_file(path, floats=kind == FLOATS)
         raise wrong("a column's path", rule, f"{path} ({error})", cure) from None

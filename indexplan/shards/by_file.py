@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from indexplan.errors import IndexPlanError, PlanFileError, install, shown
-from indexplan.shards.place import Place
+from indexplan.shards.place import MOST_BYTES, Place, too_long
 
 DIGEST = 32  # hexadecimal digits of a file's digest
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
@@ -33,6 +33,8 @@ class File(NamedTuple):
 
     def piece(self, start: int, stop: int) -> bytes:
         """Return the bytes [start, stop); raise if the file ends before."""
+        if stop - start > MOST_BYTES:
+            raise too_long(f"{self.place.path}/{self.name}")
         end = min(stop, self.num_bytes)
         data = self.place.piece(self.name, start, end) if 0 <= start < end else b""
         if len(data) != stop - start:
@@ -199,6 +201,8 @@ def read_npy(file: File) -> Read:
     )
     if not dtype.hasobject and stop != file.num_bytes:
         raise file.wrong(f"whole, of {stop} bytes", f"{file.num_bytes}")
+    if dtype.hasobject and shape[0] > file.num_bytes:
+        raise file.wrong(f"whole, of {shape[0]} objects", f"{file.num_bytes} bytes")
     return Read([shape[0]], digest_of(data[: stream.tell()]))
 
 

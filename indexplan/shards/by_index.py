@@ -14,6 +14,8 @@ from indexplan.errors import IndexPlanError, PlanFileError, counted, install
 from indexplan.shards.by_file import File
 from indexplan.shards.place import Found, Local, Place
 
+MOST_CHUNKS = 2**20  # of a zarr array, most of which need not be there
+
 
 class Stored(NamedTuple):
     """What an index says of a file's bytes, and of a compressed file that is there instead."""
@@ -56,8 +58,9 @@ def _index_error(place: Place, name: str, rule: str, got: object) -> PlanFileErr
 
 def read_json(place: Place, name: str) -> Any:
     """Return the JSON in a file that another library wrote."""
+    data = place.read(name)
     try:
-        return json.loads(place.read(name))
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise _index_error(place, name, "be JSON", str(error)) from None
 
@@ -193,7 +196,10 @@ def read_zarr(place: Place, name: str, count: bool) -> Listed:  # noqa: ARG001 (
         else:
             chunks = index["chunks"]
         length, each = index["shape"][0], chunks[0]
-        held: list[list[tuple[str, int]]] = [[] for _ in range(-(-length // each))]
+        if (number := -(-length // each)) > MOST_CHUNKS:
+            rule = f"have at most {MOST_CHUNKS:,} chunks along its first axis"
+            raise _index_error(place, name, rule, number)
+        held: list[list[tuple[str, int]]] = [[] for _ in range(number)]
     except (LookupError, TypeError, UnboundLocalError, ZeroDivisionError):
         rule = "be of an array with a first axis, and a regular grid of chunks"
         raise _index_error(place, name, rule, sorted(index)) from None

@@ -5,16 +5,16 @@ from __future__ import annotations
 import glob
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from indexplan.errors import path_text
+from indexplan.errors import PlanFileError, path_text
 from indexplan.stores.open import folder_of
 from indexplan.stores.publish import explained
 from indexplan.stores.remote import Remote
 
+MOST_BYTES = 2**28  # of an index, footer or header; those of a million shards have less
 WILD = re.compile(r"[*?\[]")
 # what stores say of a file's content, and of the time when it was written
 TAGS = ("ETag", "etag", "blob_id", "sha")
@@ -89,13 +89,21 @@ class Local:
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a small file."""
-        return self.piece(name, 0, sys.maxsize)
+        data = self.piece(name, 0, MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise too_long(self.root / name)
+        return data
 
     def piece(self, name: str, start: int, stop: int) -> bytes:
         """Return the bytes [start, stop) of a file, or fewer at its end."""
-        with explained("readable", self.root / name), (self.root / name).open("rb") as stream:
-            stream.seek(start)
-            return stream.read(stop - start if stop < sys.maxsize else -1)
+        path = self.root / name
+        with explained("readable", path):
+            if path.exists() and not path.is_file():  # which would block its reader
+                got = "a folder, pipe, device or socket"
+                raise PlanFileError(path, "must be a file", got, "put the file itself in its place")
+            with path.open("rb") as stream:
+                stream.seek(start)
+                return stream.read(stop - start)
 
 
 class Bucket(Remote):
@@ -124,6 +132,12 @@ class Bucket(Remote):
 
 
 Place = Local | Bucket
+
+
+def too_long(path: str | Path) -> PlanFileError:
+    """Return the error for an index, footer or header that is longer than any."""
+    rule = f"must have an index, footer or header of at most {MOST_BYTES:,} bytes"
+    return PlanFileError(path, rule, "a longer one", "restore it, or divide it into several")
 
 
 def place_of(path: str | os.PathLike[str]) -> tuple[Place, str | None]:

@@ -97,6 +97,29 @@ def small_tar() -> None:
     ip.shard_sizes("index.json", count=True)
 
 
+def sparse(name: str, tail: bytes = b"") -> None:
+    """Read a file of 2 GiB that are not on the disk."""
+    with Path(name).open("wb") as stream:
+        stream.truncate(2**31)
+        stream.seek(0, 2)
+        stream.write(tail)
+    ip.shard_sizes(name)
+
+
+def folder(name: str) -> None:
+    """Read a folder that has one of an index's name."""
+    Path(name).mkdir()
+    ip.shard_sizes(".")
+
+
+def objects() -> None:
+    """Read an array of objects whose header says that there are more than bytes."""
+    np.save("a.npy", np.array([None]), allow_pickle=True)
+    data = Path("a.npy").read_bytes()
+    Path("a.npy").write_bytes(data.replace(b"(1,), }          ", b"(999999999,), }  "))
+    ip.shard_sizes("a.npy")
+
+
 CASES: list[Case] = [
     ("nothing there", lambda: ip.shard_sizes("nowhere")),
     ("a folder without shards", lambda: (written("data/a.txt"), ip.shard_sizes("data"))),
@@ -160,6 +183,19 @@ CASES: list[Case] = [
     ("a wids shard of other samples", small_tar),
     ("a wids shard that is no tar", wids()),
     ("a zarr group", lambda: index({"node_type": "group", "zarr_format": 3}, "zarr.json")),
+    (
+        "a zarr array of too many chunks",
+        lambda: index({"shape": [2**62], "chunks": [1]}, ".zarray"),
+    ),
+    ("a zarr array's metadata as a list", lambda: index([], ".zarray")),
+    (
+        "an array of another version",
+        lambda: (written("a.npy", b"\x93NUMPY\x09\x00" + bytes(99)), ip.shard_sizes("a.npy")),
+    ),
+    ("an index that is huge", lambda: sparse("index.json")),
+    ("a footer that is huge", lambda: sparse("a.parquet", b"\0\0\0\x40PAR1")),
+    ("a folder in the place of an index", lambda: folder("index.json")),
+    ("objects that are not there", objects),
     ("a saved dataset without a file", lambda: index({"_data_files": [{"filename": "b"}]})),
     ("a file that may not be read", lambda: (npy("a.npy"), unread({"a.npy": 0}, "a.npy"))),
     (
