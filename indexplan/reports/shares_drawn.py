@@ -212,7 +212,8 @@ def draws(
         reads = [each.clipped(low, high) for each in reads]
     else:
         check_plan("plan", plan)
-        named, first = plan, (plan.start.epoch, plan.start.position)
+        resume = layout_of(plan).partition.resume  # not plan.start, which writes the order down
+        named, first = plan, (resume.epoch, resume.position) if resume else (0, 0)
         low, high = _between(plan, epoch, start, stop, (first, LAST), (first, (first[0] + 1, 0)))
         reads = list(_reads(plan, low, high))
     sums = _Sums()
