@@ -43,8 +43,8 @@ def add_spec(command: argparse.ArgumentParser) -> None:
 
 def plan_of(options: Any, num_samples: int | None, sizes: ip.Column | None = None) -> ip.Plan:
     """Return the plan that the options describe; `sizes` are those of its dataset's shards."""
-    given = {
-        name: text
+    given: dict[str, Any] = {
+        name: int(text) if text.isascii() and text.isdigit() and len(text) < 100 else text
         for name in ("batch_size", "global_batch_size")
         if (text := getattr(options, name)) is not None
     }

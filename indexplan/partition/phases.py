@@ -165,6 +165,8 @@ def _check_parameters(parameters: Any) -> tuple[tuple[str, Scalar], ...]:
 def as_phases(what: str, value: Any) -> tuple[Phase, ...]:
     """Return a plan's batch size (a size, a list of phases, or text) as phases, the first at 0."""
     if isinstance(value, str):
+        if value.strip().isdigit():  # a number that was read from somewhere, and not converted
+            raise wrong(what, "a number, not text, where it is one number", value, "pass an int")
         value = _parsed(value)
     if not isinstance(value, list | tuple) or not any(isinstance(item, Phase) for item in value):
         return (Phase(size=check_size(what, value)),)
@@ -178,7 +180,7 @@ def as_phases(what: str, value: Any) -> tuple[Phase, ...]:
 
 
 def _parsed(text: str) -> Size | list[Phase]:
-    """Return what a text says: `256`, `5x3`, or words AT:SIZE or AT:SIZE:NAME=VALUE,NAME=VALUE."""
+    """Return what a text says: `5x3`, or words AT:SIZE or AT:SIZE:NAME=VALUE,NAME=VALUE."""
     words = text.split()
     if not words:
         rule = "text: a size, or phases such as '0:512 250000:768'"

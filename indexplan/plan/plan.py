@@ -57,7 +57,7 @@ class Plan:
     batch_size : int, tuple of int, list of Phase or str
         Units per rank and step. A tuple nests: (5, 3) is 5 inner batches of 3, for gradient
         accumulation. A list of phases changes the size during the run. You can also write it as
-        text: "256", "5x3", or phases separated by spaces, each AT:SIZE or
+        text: "5x3", or phases separated by spaces, each AT:SIZE or
         AT:SIZE:NAME=VALUE,NAME=VALUE, where AT is a stream place or EPOCH/SUB_EPOCH.
     global_batch_size : int, tuple of int, list of Phase or str
         Units per step over all ranks, instead of `batch_size`: it stays the same for any

@@ -187,7 +187,6 @@ def test_many_threads_get_the_same_answers_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "means"),
     [
-        ("256", 256),
         (" 5x3 ", (5, 3)),
         ("0:4 8:2x1", [ip.Phase(0, 4), ip.Phase(8, (2, 1))]),
         (
