@@ -164,7 +164,8 @@ def _rare_even(c: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s) -> 
     slot, a, _ = _edge(c, v, nodes, ratios)
     after, e, _ = _edge(c + 1, v, nodes, ratios)
     w0, _, _ = _wide_words(c, v, at)
-    return slot + (a + high_word(w0, (after - slot << f) + e - a) >> f)
+    dealt: U64 = slot + (a + high_word(w0, (after - slot << f) + e - a) >> f)
+    return dealt
 
 
 @helper
@@ -189,7 +190,8 @@ def _rare(c: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s) -> U64:
     ):
         return highest
     inner = lowest + U64(a > ZERO)
-    return inner + high_word(w2, highest - inner)
+    dealt: U64 = inner + high_word(w2, highest - inner)
+    return dealt
 
 
 @helper
@@ -208,7 +210,8 @@ def _seen(
 ) -> U64:
     """Return the slot of a unit, after `_look` from `first` on."""
     if nodes[v, TICKS] < WIDE:
-        return lanes[c & 1, (c >> 1) - (first >> 1)]
+        slot: U64 = lanes[c & 1, (c >> 1) - (first >> 1)]
+        return slot
     return _rare(c, v, nodes, ratios, at)
 
 

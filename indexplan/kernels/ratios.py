@@ -60,4 +60,5 @@ def high_word(x: U64, y: U64) -> U64:
     """Return x * y >> 64."""
     a, b, c, d = x >> HALF, x & LOW, y >> HALF, y & LOW
     middle = a * d + (b * d >> HALF)
-    return a * c + (middle >> HALF) + (b * c + (middle & LOW) >> HALF)
+    word: U64 = a * c + (middle >> HALF) + (b * c + (middle & LOW) >> HALF)
+    return word

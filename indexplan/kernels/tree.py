@@ -88,7 +88,8 @@ def _own(slots: int, minor: int) -> int:
     x, y = np.uint32(slots), np.uint32(minor)
     while y:
         x, y = y, x % y
-    return SLOT - SLOT // (slots // np.int64(x))
+    own: int = SLOT - SLOT // (slots // np.int64(x))
+    return own
 
 
 @helper
@@ -97,7 +98,8 @@ def _reach(num: int, limit: int, share: Int64s, children: Int64s, reach: Int64s)
 
     Of a node's deviation, each child inherits its part, rounded up.
     """
-    root, most = 2 * num - 2, np.int64(0)
+    root = 2 * num - 2
+    most: int = np.int64(0)
     reach[root] = 0
     for v in range(root, num - 1, -1):  # children have lower numbers
         own = _own(share[v], share[children[v, 0]])
