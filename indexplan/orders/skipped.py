@@ -41,7 +41,7 @@ class Cut(NamedTuple):
     ends: tuple[tuple[int, int], ...]
 
     @classmethod
-    def whole(cls, num_units: int) -> Cut:
+    def uncut(cls, num_units: int) -> Cut:
         """Return an epoch without skips."""
         return cls(Sections(np.zeros(1, np.int64), np.array([0, num_units], np.int64)), 1, ())
 
@@ -188,7 +188,7 @@ class Skipped(Gaps):
         """Return an epoch after its spans."""
         cut = self._cuts.get(epoch)
         if cut is None:
-            cut = Cut.whole(self.order.num_units(epoch))
+            cut = Cut.uncut(self.order.num_units(epoch))
         if left := self._in(epoch)[len(cut.ends) :]:
             for span in left:
                 cut = cut.after(*span)
