@@ -92,8 +92,8 @@ CASES: list[Case] = [
     ("a difference of no epochs", lambda: ip.diff(WHOLE, WHOLE, [])),
     ("a verification of no plan", lambda: ip.verify(WHOLE.order)),
     (
-        "draws of very many sub-epochs",
-        lambda: ip.draws(MIXED.replace(sub_epochs=2**40, remainder="drop")),
+        "draws of very many epochs that have to be drawn",
+        lambda: ip.draws(WHOLE.replace(order=ip.ClassBalanced([0, 1])), stop=2**30),
     ),
     (
         "draws of a sample that belongs to two sources",
