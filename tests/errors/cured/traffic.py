@@ -1,0 +1,28 @@
+"""The cures of errors of questions about who reads which shard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import indexplan as ip
+from tests.errors.catalogue.made import OPEN, WHOLE
+from tests.errors.catalogue.traffic import HUGE, WIDE
+
+CURED: dict[str, Callable[[], Any]] = {
+    "reads of a plan that knows of no shards": lambda: ip.reads(WHOLE, [4, 6], 0),
+    "shards of another dataset": lambda: ip.reads(WHOLE, [4, 6], 0),
+    "reads of no ranks": lambda: ip.reads(WHOLE, [10], 0),
+    "reads of ranks that are a number": lambda: ip.reads(WHOLE, [10], 0),
+    "reads of a rank too many": lambda: ip.reads(
+        WHOLE.replace(world_size=3), [10], 0, ranks=[0, 2]
+    ),
+    "reads of nothing": lambda: ip.reads(WHOLE, [10], 0),
+    "nodes of no ranks": lambda: ip.traffic(WHOLE, [10]),
+    "a cache of nothing": lambda: ip.traffic(WHOLE, [10], cache=5),
+    "traffic of no epochs": lambda: ip.traffic(WHOLE, [10]),
+    "traffic of too many samples": lambda: ip.reads(HUGE, [2**31], 0, most=10),
+    "traffic of too many nodes": lambda: ip.reads(WIDE, [5, 5], 0, ranks=range(8)),
+    "a picture of something else": lambda: ip.plot.traffic(ip.traffic(WHOLE, [10])),
+    "reads of a plan whose ranks are open": lambda: ip.reads(OPEN.replace(world_size=8), [10], 0),
+}
