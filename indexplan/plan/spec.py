@@ -189,8 +189,6 @@ def from_json_types(
         raise wrong("a plan's order", f"{order.to_dict()}", values["order"], cure)
     for name in SIZES:
         values[name] = _batch_size_from_json(name, values[name])
-    if "balance" in values:
-        values["balance"] = Balance.from_dict(values["balance"], columns)
     if values["resumed"] is not None:
         if not isinstance(values["resumed"], Mapping):
             raise wrong(
@@ -200,6 +198,8 @@ def from_json_types(
         values["resumed"] = place = Resume(**values["resumed"])
         begun = max(begun, check_epoch(place.epoch))
     values["order"] = order or order_from_dict(values["order"], columns, begun)
+    if "balance" in values:
+        values["balance"] = Balance.from_dict(values["balance"], columns)
     values["_resumed"] = values.pop("resumed")
     return values
 

@@ -43,7 +43,8 @@ def coverage(
     """Draw how often an epoch's order reads each region of the dataset.
 
     Use it to see at a glance whether a plan reads all of the dataset: a plan file that was damaged,
-    or filled with zeros, is not flat. `indexplan.verify` proves what this only shows.
+    or filled with zeros, and loaded with ``check="opened"``, is not flat. `indexplan.verify` proves
+    what this only shows.
 
     Parameters
     ----------

@@ -17,6 +17,7 @@ from indexplan_torch import OnDevice, PlanLoader, on_device
 from indexplan_torch.device_orders import STRETCHES, Stretch
 from indexplan_torch.networks import num_rounds, num_walks, numbers_of, sides
 from tests.support import strategies
+from tests.support.planned import reading
 
 LARGEST = 2**63 - 1
 AT_ONCE = 50  # positions looked at, at each end of a stretch and inside it
@@ -175,7 +176,7 @@ def reads_as_a_loader_does(order: ip.Order, data: st.DataObject) -> None:
         world_size = data.draw(st.integers(1, 3))
         ranks: dict[str, Any] = {"rank": data.draw(st.integers(0, world_size - 1))}
         ranks |= {"world_size": world_size, "partial": True}
-        theirs = PlanLoader(range(order.num_samples), plan, **ranks)
+        theirs = reading(lambda: PlanLoader(range(order.num_samples), plan, **ranks))  # noqa: B023
         ours = OnDevice(plan, torch.arange(order.num_samples), **ranks)
         for loader in (theirs, ours):
             if state is not None:

@@ -85,9 +85,6 @@ def test_show_without_ranks(capsys: pytest.CaptureFixture[str]) -> None:
         "Balance('my lengths.npy')",
     )
     assert "work:" not in run(capsys, "show", "a.plan")
-    words = ["--batch-size=90", "--world-size=4", "--remainder=drop"]
-    run(capsys, "build", "b.plan", *SPEC[:2], *words, *BALANCE)
-    assert "work: not looked at" in run(capsys, "show", "b.plan")
 
 
 def test_plot(capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,14 +46,12 @@ def test_ones(
     Path("data/a").write_text("x")
     built = {
         "one": ["--num-samples=1"],
-        "dropped": ["--num-samples=1", "--remainder=drop", "--global-batch-size=2"],
         "groups": ["--order=ClassBalanced('labels.npy')"],
         "balanced": ["--num-samples=1", "--balance=Balance('one.npy')"],
         "files": ["--dataset=data"],
     }
     for name, words in built.items():
-        size = ONE[:1] if name == "dropped" else ONE
-        assert 0 == main(["build", f"{name}.plan", *words, *size])
+        assert 0 == main(["build", f"{name}.plan", *words, *ONE])
     Path("data/a").write_text("")  # has changed, and is empty
     capsys.readouterr()
     for words in COMMANDS:

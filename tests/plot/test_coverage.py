@@ -30,7 +30,7 @@ def test_coverage(tmp_path: Path) -> None:
     data = bytearray(chunk.read_bytes())
     data[128 + 4 * 3200 :] = bytes(4 * 3200)
     chunk.write_bytes(data)
-    figure = plot.coverage(ip.load(tmp_path / "a.plan"))
+    figure = plot.coverage(ip.load(tmp_path / "a.plan", check="opened"))
     heights = bars(figure.axes[0])
     assert 3200 + 100 >= heights[0.5][RED] >= 3200
     assert all(height[RED] < 100 for place, height in heights.items() if place > 1)

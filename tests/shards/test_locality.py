@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.shards.locality import fitting, locality
 from tests.support.examples import examples
+from tests.support.planned import reading
 
 
 @st.composite
@@ -29,9 +30,10 @@ def sharded(draw: st.DrawFn) -> tuple[ip.Plan, int]:
     )
     fields = {"world_size": nodes * ranks, "remainder": remainder}
     sub_epochs = draw(st.sampled_from([1, 1, 2]))
-    plan = ip.Plan(order, global_batch_size=step, sub_epochs=sub_epochs, **fields)
+    plan = reading(lambda: ip.Plan(order, global_batch_size=step, sub_epochs=sub_epochs, **fields))
     if draw(st.booleans()):
-        before = plan.replace(global_batch_size=draw(st.sampled_from([step, nodes * ranks, 7])))
+        size = draw(st.sampled_from([step, nodes * ranks, 7]))
+        before = reading(lambda: plan.replace(global_batch_size=size))
         stop = draw(st.integers(0, before.steps(0, 0).stop))
         plan = plan.resume(before.cursor(0, 0, step=stop))
     return plan, ranks

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hypothesis import reject
 
 import indexplan as ip
+
+Made = TypeVar("Made")
 
 READS_NOTHING = "must have a full step, as remainder='drop' reads no other"
 
@@ -27,3 +32,13 @@ def replaced(plan: ip.Plan, **changes: Any) -> ip.Plan:
         if error.rule != READS_NOTHING:
             raise
         return plan.replace(**{**changes, "remainder": "pad"})
+
+
+def reading(make: Callable[[], Made]) -> Made:
+    """Return what is made of a drawn plan; draw again if an epoch would have no step."""
+    try:
+        return make()
+    except ip.IndexPlanError as error:
+        if error.rule != READS_NOTHING:
+            raise
+        reject()
