@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError
 from indexplan.once import once
 from indexplan.partition.steps import MOST_TURNS, Partition, Resume, Steps, steps_in
 from indexplan.plan.cursor import check_place
@@ -250,9 +250,9 @@ def _turns(part: Part) -> int:
 
 
 def _too_far(most: int) -> IndexPlanError:
-    rule = f"at most {most} sub-epochs after the line before"
+    rule = f"must be at most {most} sub-epochs after the line before"
     cure = "record them in several lines, or use a smaller batch size"
-    return wrong("steps without a break", rule, "more", cure)
+    return IndexPlanError("steps without a break", rule, "more", cure)
 
 
 def _named(place: Resume) -> str:

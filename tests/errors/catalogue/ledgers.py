@@ -112,6 +112,21 @@ def sparse() -> None:
     ip.Ledger("run.ledger")
 
 
+def varying() -> Any:
+    """Ask a ledger of a line through more sub-epochs than one may have, of an order with a skip."""
+    plan = ip.Plan(ip.Sequential(2**15), world_size=1, batch_size=1, sub_epochs=2**15)
+    plan = plan.replace(order=plan.skip(plan.cursor(0, 1, step=0), plan.cursor(0, 2, step=0)).order)
+    line = {**RUN, "steps": 40, "to": [1, 0, 0, 0]}
+    return holding({**NAMED, "plan": plan.to_dict()}, line).account(0)
+
+
+def padded() -> Any:
+    """Ask a ledger of a line whose steps read an epoch again and again to be full."""
+    plan = ip.Plan(ip.Sequential(1), world_size=1, batch_size=2**15, remainder="pad")
+    line = {**RUN, "steps": 40, "to": [40, 0, 0, 0]}
+    return holding({**NAMED, "plan": plan.to_dict()}, line).account(0)
+
+
 def of_data(text: str) -> ip.Dataset:
     """Write a dataset of one file."""
     written("data/a.txt", text)
@@ -235,6 +250,12 @@ CASES: list[Case] = [
     ("a plan that is open", lambda: holding({**NAMED, "plan": OPEN.to_dict()}, RUN)),
     ("a plan that was resumed", lambda: holding({**NAMED, "plan": RESUMED.to_dict()})),
     ("a plan of no order", lambda: naming(order=[])),
+    (
+        "a plan of an order that nobody registers",
+        lambda: naming(order={**PLAN.order.to_dict(), "algorithm": "gone-v1"}).plan,
+    ),
+    ("a line of many sub-epochs of an order that varies", varying),
+    ("a line of steps that read an epoch too often", padded),
     ("a plan of no partition", lambda: naming(partition=2)),
     ("a place in no sub-epoch", lambda: changed(to=[0, 1, 2, 7])),
     ("steps that the plan lacks", lambda: changed(steps=3).batch(0, 0)),
