@@ -98,7 +98,7 @@ def padding(
     steps = layout.steps(epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step
     if not num_steps:
-        cure = "pass a sub_epoch with steps"
+        cure = "pass an epoch and sub_epoch with steps"
         raise wrong("a picture of padding", "of at least one step", 0, cure)
     most = max(1, min(STEPS, BINS // max(layout.partition.sizes)))
     shown = evenly(steps.first_step, steps.num_steps, most)

@@ -82,7 +82,7 @@ def work(
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
     found = work_of(plan, epoch, sub_epoch)
     if found is None:
-        cure = "pass a sub_epoch with steps, and up to 2**21 ranks"
+        cure = "pass an epoch and sub_epoch with steps, and up to 2**21 ranks"
         raise wrong("a picture of work", "of a step, with few ranks", 0, cure)
     figure = new_figure(8, 3, figure)
     both = panels(figure, 1, 2, sharey=True)[0]
