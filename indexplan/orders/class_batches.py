@@ -120,8 +120,10 @@ class ClassBatches(ByClass):
             rule = f"must have {self.per_class} samples, as many as per_class"
             classes = "1 class" if len(small) == 1 else f"{len(small):,} classes"
             got = f"{classes} with fewer, such as label {label} with {size}"
-            cure = 'pass short="repeat" to read samples of these more than once in a batch, or '
-            raise IndexPlanError("each class", rule, got, f'{cure}short="leave_out"')
+            cure = 'pass short="repeat" to read samples of these more than once in a batch'
+            if len(whole.labels) - len(small) >= self.classes:  # else a batch lacks classes
+                cure += ', or short="leave_out"'
+            raise IndexPlanError("each class", rule, got, cure)
         if self.classes > (num := len(self._table.labels)):
             of = "all" if num == len(whole.labels) else "those that are not left out"
             rule = f"at most {num}, the number of classes ({of})"

@@ -314,9 +314,10 @@ class Mixture(Order):
 
     def _later(self, begin: int, planned: Any, grows: bool) -> tuple[Phase, ...]:
         """Return the phases after a place that are kept, or raise if nobody said what to do."""
-        if planned not in (None, "keep", "drop"):
-            raise wrong("planned", 'one of "keep" and "drop"', planned, "leave it out, or pass one")
         later = tuple(phase for phase in self.weights if phase[0] > begin)
+        if planned not in (None, "keep", "drop"):
+            cure = "pass one of the two" if later else "leave it out"
+            raise wrong("planned", 'one of "keep" and "drop"', planned, cure)
         if later and planned is None:
             rule = f'"keep" or "drop", as other weights are planned from unit {later[0][0]} on'
             cure = 'planned="keep" lets these begin as planned, planned="drop" leaves them out'
@@ -483,7 +484,9 @@ class Mixture(Order):
             for (name, source), count, size in each:
                 if (last := (count - 1) // size) >= EPOCH_STOP:
                     what, cure = f"the epochs of the source {name!r}", "give it less weight"
-                    raise wrong(what, "below 2**32", last, f"{cure}, or read fewer epochs")
+                    raise wrong(
+                        what, "below 2**32", last, f"{cure}, or read fewer or smaller epochs"
+                    )
                 if count:
                     source.num_units(last)  # raises if that cannot be read
         return begin

@@ -184,7 +184,7 @@ def _parsed(text: str) -> Size | list[Phase]:
     words = text.split()
     if not words:
         rule = "text: a size, or phases such as '0:512 250000:768'"
-        raise wrong("a batch size", rule, text, "write at least a size")
+        raise wrong("a batch size", rule, text, "write phases, or pass an int")
     if len(words) == 1 and ":" not in text:
         return _parse_size(words[0])
     return [_parse_phase(word) for word in words]
