@@ -12,6 +12,7 @@ from indexplan.errors import as_integer, integer, wrong
 
 WHOLE = 2**62  # shares are exact if their sum is less
 MOST_PHASES = 2**12
+MOST_DIGITS = 4000  # of a decimal's exponent, as that many zeros are written out
 CURE = 'pass {"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]'
 
 Exact = int | Decimal | Fraction
@@ -96,6 +97,10 @@ def _weight(name: str, weight: Any) -> Exact:
     if not right:
         what = f"the weight of {name!r}"
         raise wrong(what, "a finite number of at least 0", weight, "use 0 to leave the source out")
+    if exact and isinstance(exact, Decimal) and abs(exact.adjusted()) > MOST_DIGITS:
+        rule = f"0, or from 1e-{MOST_DIGITS} to 1e{MOST_DIGITS}"
+        cure = "give weights that are closer to each other, as shares add up to 2**62 at most"
+        raise wrong(f"the weight of {name!r}", rule, weight, cure)
     return exact
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import indexplan as ip
@@ -48,6 +49,10 @@ def written(**fields: Any) -> Any:
 
 
 CASES: list[Case] = [
+    (
+        "a weight of a million zeros",
+        lambda: mixed({"a": Decimal("1e-1000000"), "b": 1}),
+    ),
     *(
         (
             f"what {type(order).__name__} was saved under is no dict form",
