@@ -166,10 +166,12 @@ class Building:
                 blocks = there.blocks_of(there.manifest)
                 if np.array_equal(blocks[skip : skip + len(hashes)], hashes):
                     return
-        raise self._other_bytes(MANIFEST)
+        # its block table may be another's too: builders keep what is there, and would refuse that
+        raise self._other_bytes(MANIFEST, f"delete it and {BLOCKS}, and run the same build again")
 
-    def _other_bytes(self, name: str) -> PlanFileError:
-        cure = "delete the file and run the same build again"
+    def _other_bytes(
+        self, name: str, cure: str = "delete the file and run the same build again"
+    ) -> PlanFileError:
         return PlanFileError(
             f"{self.store.path}/{name}", "must hold what its build writes", "other bytes", cure
         )

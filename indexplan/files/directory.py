@@ -124,7 +124,9 @@ class PlanDirectory:
     def _unfinished(self) -> PlanFileError:
         """Return an error that says what is there instead of a plan."""
         if (kind := self.store.kind()) != "a folder":
-            cure = "check the path, or build it with `indexplan build`"
+            cure = "check the path"
+            if kind == "nothing there":  # else a build would refuse the path
+                cure += ", or build it with `indexplan build`"
             return PlanFileError(self.path, "must be a plan directory", kind, cure)
         if self.store.has(BUILD):
             cure = "run the same build again to finish it"
