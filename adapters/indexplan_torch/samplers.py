@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import counted, shown
+from indexplan.errors import counted, shown, wrong
 from indexplan.keywords import named
 from indexplan_torch import callers
 from indexplan_torch.drawn import (
@@ -351,6 +351,9 @@ class PlanSampler(PlanView):
         num_replicas: None = None,
     ) -> None:
         refuse_num_replicas(num_replicas)
+        if not isinstance(plan, Plan):
+            cure = "pass indexplan.Plan(order, batch_size=..., remainder='pad')"
+            raise wrong("plan", "an indexplan.Plan", plan, cure)
         ranks: dict[str, Any] = {"rank": rank, "world_size": world_size, "mesh": mesh}
         super().__init__(Feed(plan, **ranks, partial=partial, compare=compare))
         full = plan.remainder in ("drop", "pad", "carry")

@@ -1,0 +1,219 @@
+"""Cures of the adapters for torch and its trainers, followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.data import ConcatDataset, DataLoader
+
+import indexplan as ip
+import indexplan_torch.accelerate
+from indexplan_torch import (
+    GlobalPlanBatchSampler,
+    PlanBatchSampler,
+    PlanLoader,
+    PlanSampler,
+    seed_rank,
+)
+from indexplan_torch.ranks import discover
+from indexplan_torch.seeding import SeedWorker
+from tests.errors.catalogue.torches import OF_TWO, OPEN, first, in_a_turn, loader
+
+RANKS: dict[str, Any] = {"rank": 0, "world_size": 2}
+
+
+class Indexed:
+    """A dataset that can be asked for an index."""
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+def begun_where_it_was_resumed() -> None:
+    """Begin a loop with the cursor's epoch."""
+    made = loader(plan=OPEN.resume(OPEN.replace(world_size=1).cursor(1, step=1)))
+    for epoch in range(made.cursor.epoch, 3):
+        made.set_epoch(epoch)
+        assert len(list(made)) == (4 if epoch == 1 else 5)
+
+
+def grown() -> None:
+    """Read more samples by a new plan, or as a source that joins a mixture."""
+    assert len(list(loader(12, OPEN.replace(order=ip.Sequential(12))))) == 6
+    mixture = ip.Mixture({"old": ip.Shuffle(10)}, weights={"old": 1})
+    plan = ip.Plan(mixture, batch_size=2)
+    saved = PlanLoader(range(10), plan)
+    first(saved)
+    sources: dict[str, ip.Order] = {"new": ip.Shuffle(2)}
+    more = mixture.with_phase(saved.cursor, {"old": 1, "new": 1}, sources=sources)
+    assert list(PlanLoader(range(12), plan.replace(order=more).resume(saved.cursor)))
+
+
+def shrunk() -> None:
+    """Read fewer samples by a new plan, or keep the others and leave them out."""
+    assert len(list(loader(9, OPEN.replace(order=ip.Sequential(9))))) == 5
+    saved = loader()
+    first(saved)
+    order = ip.Without(OPEN.order, [9], since=saved.cursor)
+    later = loader(plan=OPEN.replace(order=order).resume(saved.cursor))
+    assert 9 not in torch.cat(list(later))
+
+
+def concatenated() -> None:
+    """Concatenate datasets as a mixture's sources lie."""
+    sources: dict[str, ip.Order] = {"web": ip.Shuffle(7), "code": ip.Shuffle(3)}
+    mixture = ip.Mixture(sources, weights={"web": 1, "code": 1})
+    list(PlanLoader(ConcatDataset([range(7), range(3)]), ip.Plan(mixture, batch_size=2)))  # type: ignore[list-item]
+
+
+def reloaded(state: Any, **options: Any) -> None:
+    """Load a state."""
+    loader(**options).load_state_dict(state)
+
+
+def by_an_item(index: int, phase: Any) -> Any:
+    """Return what a dataset takes for an index in a phase."""
+    return (index, phase["resolution"])
+
+
+def with_an_item() -> None:
+    """Pass an item of two arguments, as the cure writes it."""
+    plan = OPEN.replace(batch_size=[ip.Phase(at=0, size=2, parameters={"resolution": 7})])
+    for item in (by_an_item, lambda index, phase: (index, phase["resolution"])):
+        assert first(PlanBatchSampler(plan, item=item)) == [(0, 7), (1, 7)]
+
+
+def next_pass(**options: Any) -> None:
+    """Leave a pass, and begin the next."""
+    left = loader(**options)
+    first(left)
+    left.set_epoch(1)
+    first(left)
+
+
+def after_a_resume(partial: bool) -> None:
+    """Begin with the pass that was left, or say that passes are left on purpose."""
+    resumed = loader(
+        plan=OPEN.resume(OPEN.replace(world_size=1).cursor(0, step=2)), partial=partial
+    )
+    for epoch in (1,) if partial else (0, 1):
+        resumed.set_epoch(epoch)
+        list(resumed)
+
+
+def enough_units() -> None:
+    """Give each rank a unit, in each of the ways that the cure names."""
+    small = OPEN.replace(batch_size=None, global_batch_size=4, order=ip.Sequential(5))
+    for remainder in ("carry", "pad", "drop"):
+        each = loader(5, small.replace(remainder=remainder), rank=0, world_size=3)
+        assert len(first(each))
+    first(loader(plan=OPEN.replace(batch_size=2), rank=0, world_size=2))
+
+
+def inside_a_loop() -> None:
+    """Ask for a step's size after a batch, or the plan."""
+    made = loader()
+    first(made)
+    assert made.step_size == OPEN.replace(world_size=1).step_size(0, 0, step=0) == 2
+
+
+def prepared() -> None:
+    """Prepare a loader as the cure says."""
+    from accelerate import Accelerator
+
+    made = indexplan_torch.accelerate.prepare(Accelerator(cpu=True), PlanLoader(range(10), OPEN))
+    assert len(list(made)) == 5
+
+
+def for_all_ranks() -> None:
+    """Read the batches of all ranks by a torch DataLoader."""
+    sampler = GlobalPlanBatchSampler(OPEN, world_size=1)
+    assert len(list(DataLoader(range(10), batch_sampler=sampler))) == 5  # type: ignore[arg-type]
+    prepared()
+
+
+CURED: dict[str, Callable[[], Any]] = {
+    "an epoch that was finished before the resume": begun_where_it_was_resumed,
+    "a dataset that grew": grown,
+    "a dataset that shrank": shrunk,
+    "datasets in another sequence": concatenated,
+    "no plan": lambda: list(PlanSampler(ip.Plan(OPEN.order, batch_size=2, remainder="pad"))),
+    "no plan for batches": lambda: list(PlanBatchSampler(ip.Plan(ip.Sequential(7), batch_size=2))),
+    "batches that are not full": lambda: (
+        list(loader()),
+        list(PlanSampler(OPEN.replace(remainder="pad"))),
+    ),
+    "arrays that nest": lambda: first(PlanBatchSampler(OPEN, as_array=True)),
+    "another running world": lambda: len(loader(plan=OF_TWO.replace(world_size=None))),
+    "a running world of another size": lambda: [
+        first(PlanBatchSampler(OF_TWO.replace(world_size=size), rank=0, world_size=4))
+        for size in (None, 4)
+    ],
+    "a rank without a world": discover,
+    "a rank past the last": lambda: list(loader(rank=2, world_size=3, plan=OPEN)),
+    "a rank beside a mesh": lambda: discover(0, 2),
+    "a world without ranks": lambda: first(loader(rank=0, world_size=1)),
+    "a seed for a loader": lambda: first(loader(plan=OPEN.replace(order=ip.Shuffle(10, seed=3)))),
+    "the world size by torch's name": lambda: list(
+        PlanSampler(OPEN.replace(remainder="pad"), **RANKS)
+    ),
+    "a world without a rank": lambda: first(loader(**RANKS)),
+    "a batch size beside the plan": lambda: first(loader(plan=ip.Plan(OPEN.order, batch_size=4))),
+    "a batch sampler beside the plan": lambda: list(
+        DataLoader(range(10), batch_sampler=[[0, 1]])  # type: ignore[arg-type]
+    ),
+    "a batch sampler of another plan": lambda: list(PlanLoader(range(10), OF_TWO, **RANKS)),
+    "batches for a sampler of indices": lambda: (
+        first(DataLoader(range(10), batch_sampler=PlanBatchSampler(OPEN))),  # type: ignore[arg-type]
+        first(PlanLoader(range(10), OPEN)),
+    ),
+    "batches out of order": lambda: first(loader()),
+    "a plan for a dataset": lambda: first(PlanLoader(range(10), OPEN)),
+    **dict.fromkeys(("an item of the index alone", "an item that is no function"), with_an_item),
+    "a dataset of another size": lambda: list(loader(9, OPEN.replace(order=ip.Sequential(9)))),
+    "a dataset of one sample": lambda: list(loader(1, OPEN.replace(order=ip.Sequential(1)))),
+    **dict.fromkeys(
+        ("a dataset without indices", "a dataset that is a number", "a dataset whose length fails"),
+        lambda: list(PlanLoader(Indexed(), OPEN)),
+    ),
+    "a flag that is text": lambda: [loader(nested=each) for each in (True, False)],
+    "a plan for a feed": lambda: SeedWorker(PlanBatchSampler(OF_TWO, **RANKS).feed),
+    "a plan for its loader": lambda: seed_rank(PlanLoader(range(10), OPEN)),
+    **dict.fromkeys(
+        ("an epoch before the first", "an epoch that is text"), lambda: loader().set_epoch(0)
+    ),
+    **dict.fromkeys(
+        ("a checkpoint for a state", "text for a state"), lambda: reloaded(loader().state_dict())
+    ),
+    "no times": lambda: list(loader(again=1)),
+    "steps of a rank, dealt again": lambda: list(
+        loader(plan=ip.Plan(ip.Sequential(10), global_batch_size=2), again=2)
+    ),
+    "another number of times inside a turn": lambda: in_a_turn(again=4),
+    "another global batch inside a turn": lambda: in_a_turn(size=4),
+    **dict.fromkeys(("a state whose turn is over", "a state of another turn"), in_a_turn),
+    "ranks without a unit": enough_units,
+    "a pass that was left": lambda: (
+        next_pass(plan=OPEN.replace(order=ip.Epochs(OPEN.order, 4)), partial=True),
+        next_pass(partial=True),
+    ),
+    "a pass that a resume skips": lambda: [after_a_resume(each) for each in (False, True)],
+    "batches that are dealt out again": lambda: list(loader(batch_sampler=PlanBatchSampler(OPEN))),
+    "a step's size before the first": inside_a_loop,
+    "an item that cannot travel": lambda: first(
+        loader(item=by_an_item_alone, num_workers=1, multiprocessing_context="spawn")
+    ),
+    "a loader that is dealt out again": prepared,
+    "a sampler that is dealt out again": for_all_ranks,
+    "padding that metrics could not leave out": prepared,
+}
+
+
+def by_an_item_alone(index: int, _: Any) -> int:
+    """Return an index itself, wherever it is called."""
+    return index
