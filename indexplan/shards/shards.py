@@ -326,7 +326,8 @@ class Shards(Answer):
         """
         number = integer("file", file, 0, len(self.files), "pass a position in files")
         if not self.path:
-            raise wrong("shards", "in a place", "no path", "use Shards.from_json(text, path=...)")
+            cure = "use Shards.from_json(text, path=their_folder)"
+            raise wrong("shards", "in a place", "no path", cure)
         return place_at(self.path).stamp(self.stored[number].zip_name or self.files[number])
 
     def to_dict(self) -> dict[str, Any]:
