@@ -1,0 +1,39 @@
+"""Cures of the errors of packed bins, and of pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import indexplan as ip
+from tests.errors.catalogue.packing import LARGE
+
+
+def merged() -> Any:
+    """Count the lengths that were too large together in larger units."""
+    row = np.ones(2**23, np.int64)
+    row[5] = 2**40 // 1024
+    return ip.Packed(row, 2**40 // 1024, min_stratum=2**23).num_units(0)
+
+
+CURED: dict[str, Callable[[], Any]] = {
+    "truths as lengths": lambda: ip.Packed(np.array([1], np.int64), 8),
+    "no lengths to pack": lambda: ip.Packed([3, 5], 8),
+    "a length of 0 to pack": lambda: ip.Packed([3], 8),
+    "bins of no tokens": lambda: ip.Packed([3], 8),
+    "a sample that is too long": lambda: (
+        ip.Packed([7, 9, 8, 10], 10),
+        ip.Packed(np.minimum([7, 9, 8, 10], 8), 8),
+        ip.Packed(ip.pieces([7, 9, 8, 10], 8).lengths, 8),
+    ),
+    "packed bins of no samples": lambda: (ip.Packed([3], 8), ip.Packed([3], 8, max_samples=1)),
+    "strata of nothing": lambda: ip.Packed([3], 8),
+    "a seed below 0": lambda: ip.Packed([3], 8, seed=hash(-1) % 2**128),
+    "lengths whose sum is too large": lambda: ip.Packed(np.tile(LARGE // 1024, 4), 2**30),
+    "lengths whose sum is too large as they are counted": merged,
+    "pieces of nothing": lambda: ip.pieces([3, 5], 2),
+    "pieces of no lengths": lambda: ip.pieces([3], 2),
+    "too many pieces": lambda: ip.pieces([2**40, 5], 2**30),
+}
