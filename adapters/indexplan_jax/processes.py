@@ -15,7 +15,8 @@ def of_processes(
 ) -> tuple[Plan, grain.sharding.ShardOptions]:
     """Return the plan for as many processes as there are, and which one this is."""
     if not isinstance(plan, Plan):
-        raise wrong("plan", "an indexplan.Plan", plan, "pass indexplan.Plan(order, batch_size=...)")
+        cure = 'pass indexplan.Plan(order, batch_size=..., remainder="carry")'
+        raise wrong("plan", "an indexplan.Plan", plan, cure)
     shard = grain.sharding.NoSharding() if shard_options is None else shard_options
     if not isinstance(shard, grain.sharding.ShardOptions):
         cure = "pass grain.sharding.ShardByJaxProcess(), or ShardOptions(process, count)"

@@ -104,7 +104,8 @@ class Steady(NamedTuple):
 def steady_of(plan: Any) -> Steady:
     """Return the numbers of a plan, or raise `IndexPlanError` for one that is not steady."""
     if not isinstance(plan, Plan):
-        raise wrong("plan", "an indexplan.Plan", plan, "pass indexplan.Plan(order, batch_size=...)")
+        cure = 'pass indexplan.Plan(order, world_size=..., batch_size=..., remainder="carry")'
+        raise wrong("plan", "an indexplan.Plan", plan, cure)
     order = plan.order
     if type(order) not in KINDS:
         names = ", ".join(kind.__name__ for kind in KINDS)

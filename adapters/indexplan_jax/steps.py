@@ -77,7 +77,7 @@ class Steps:
                     "plan",
                     f"must have a step in {LOOKED_AT} epochs",
                     f"none, under remainder={shown(self.plan.remainder)}",
-                    "use a smaller batch size, or remainder='carry' or 'pad'",
+                    "use remainder='pad', or a smaller batch size",
                 )
         at = bisect_right(self._stops, number)
         epoch, sub_epoch = divmod(self._first + at, self.plan.sub_epochs)

@@ -42,7 +42,7 @@ from indexplan.shards.dataset import Dataset, dataset_of
 
 NAME_A_RANK = "name one of the ranks that read this step"
 LEAVE_OUT = "leave it out for the whole run"
-RESTORE = "restore the dataset, or build a new plan for this one"
+RESTORE = "restore the dataset, or give this one a new plan and a ledger of its own"
 JOIN = "restore the dataset, or let new samples join by mixture.with_phase(..., sources=...)"
 
 

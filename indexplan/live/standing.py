@@ -179,7 +179,7 @@ class Standing:
             where = steps.epoch, steps.sub_epoch
             raise empty_batches(world_size, self._plan.remainder, *where)
         layout = self._under(world_size)
-        rank = layout.rank(rank)
+        rank = _checked_rank(rank, world_size)
         drawn: Any = (
             step_units(layout, steps, rank, step)
             if units
@@ -225,8 +225,9 @@ class Standing:
         IndexPlanError
             If an argument is out of range, or the last epoch is read.
         """
-        (steps, step), layout = self._next_step(), self._under(self._checked_size(world_size))
-        return layout.num_valid(steps, step, layout.rank(rank))
+        world_size = self._checked_size(world_size)
+        (steps, step), layout = self._next_step(), self._under(world_size)
+        return layout.num_valid(steps, step, _checked_rank(rank, world_size))
 
     def _next_step(self) -> tuple[Steps, int]:
         """Return the step that comes next; raise `IndexPlanError` where the last epoch is read."""
@@ -367,6 +368,10 @@ class Standing:
 
 def _in_the_run(place: Resume) -> tuple[int, int, int]:
     return place.epoch, place.sub_epoch, place.position
+
+
+def _checked_rank(rank: int, world_size: int) -> int:
+    return integer("rank", rank, 0, world_size, "pass a larger world_size, or a rank below it")
 
 
 def _checked_hash(value: Any) -> str | None:
