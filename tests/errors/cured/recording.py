@@ -1,0 +1,170 @@
+"""The cures of errors of loaders that keep a run's ledger."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import indexplan as ip
+from tests.errors.catalogue.made import OPEN
+from tests.errors.catalogue.recording import kept
+from tests.errors.catalogue.torches import first, loader
+
+
+def state_of(made: Any, steps: int = 1) -> dict[str, Any]:
+    """Read some steps of a loader, and return its state."""
+    batches = iter(made)
+    for _ in range(steps):
+        next(batches)
+    state = made.state_dict()
+    batches.close()
+    made.feed.forget()  # as the end of its process does
+    return dict(state)
+
+
+def reloaded(state: dict[str, Any], **options: Any) -> None:
+    """Load a state in a loader that goes on with the run."""
+    made = loader(**{"ledger": "run.ledger", **options})
+    made.load_state_dict(state)
+    first(made)
+
+
+def of_its_own_run() -> None:
+    """Load a state with the ledger of its run, and with a copy of it."""
+    plan = OPEN.replace(batch_size=3)
+    state = state_of(loader(ledger="other.ledger", plan=plan))
+    Path("copy.ledger").write_bytes(Path("other.ledger").read_bytes())
+    reloaded(state, plan=plan, ledger="other.ledger")
+    reloaded(state, plan=plan, ledger="copy.ledger")
+
+
+def with_or_without() -> None:
+    """Load a state with the ledger, and without one for good."""
+    state = state_of(kept())
+    reloaded(state)
+    reloaded(state, ledger=False)
+
+
+def without_a_hash() -> None:
+    """Load a state that was read on without the ledger with a new file, and one of the ledger's."""
+    state = state_of(kept())
+    left = loader(ledger=False)
+    left.load_state_dict(state)
+    next(iter(left))
+    reloaded(left.state_dict(), ledger="new.ledger")
+    reloaded(state)
+
+
+def for_validation() -> None:
+    """Read a second loader without the ledger of the first, and one that continues its run."""
+    training = kept()
+    batches = iter(training)
+    next(batches)
+    list(loader())
+    reloaded(training.state_dict())
+
+
+def once_deleted() -> None:
+    """Begin with another loader where the first is deleted."""
+    training = kept()
+    first(training)
+    del training
+    first(kept())
+
+
+def read_on() -> None:
+    """Read on, to the end, the loader that has loaded the state, and save its own."""
+    made, resumed = kept(), kept()
+    batches = iter(made)
+    next(batches)
+    resumed.load_state_dict(made.state_dict())
+    list(resumed)
+    resumed.state_dict()
+
+
+def in_sequence() -> None:
+    """Read passes once and in sequence, then go back by a state."""
+    made = kept()
+    state = made.state_dict()
+    for epoch in range(3):
+        made.set_epoch(epoch)
+        list(made)
+    made.state_dict()
+    made.load_state_dict(state)
+    list(made)
+
+
+def by_a_state() -> None:
+    """Start in the epoch of a checkpoint."""
+    made = kept()
+    for epoch in range(3):
+        made.set_epoch(epoch)
+        list(made)
+    state = made.state_dict()
+    made.feed.forget()
+    reloaded(state)
+
+
+def elsewhere() -> None:
+    """Start a later epoch with a ledger of its own."""
+    made = loader(ledger="own.ledger")
+    made.set_epoch(3)
+    first(made)
+
+
+def back_to_a_line() -> None:
+    """Return to a line with a plan that starts there, or in a ledger of its own."""
+    plan, ledger = OPEN.replace(world_size=1), ip.Ledger("run.ledger")
+    ledger.record(plan, plan.cursor(epoch=0, step=3))
+    ledger.begin(plan.resume(plan.cursor(epoch=0, step=3)), ledger.hash)
+    ip.Ledger("own.ledger").begin(plan.resume(plan.cursor(epoch=0, step=2)))
+
+
+def in_the_process() -> None:
+    """Make the loader in the process that reads it."""
+    state = state_of(kept())
+    with patch.object(os, "getpid", return_value=1):
+        made = kept()
+        made.load_state_dict(state)
+        state_of(made)
+
+
+def skipped_by_a_state() -> None:
+    """Load a state where batches were to be skipped."""
+    reloaded(state_of(kept(), steps=3))
+
+
+def after_the_first() -> None:
+    """Begin with rank 0, then with rank 1."""
+    of_0, of_1 = kept(rank=0, world_size=2), kept(rank=1, world_size=2)
+    batches = iter(of_0)
+    next(batches)
+    first(of_1)
+
+
+CURED: dict[str, Callable[[], Any]] = {
+    "a ledger that is no path": lambda: [
+        first(kept()),
+        first(loader(ledger=ip.Ledger("other.ledger"))),
+    ],
+    "a ledger of passes that are left": lambda: [first(kept()), first(loader(partial=True))],
+    "a ledger of one pass again and again": lambda: [loader().feed.pin()],
+    "a state whose ledger is a number": lambda: reloaded(state_of(kept())),
+    "a state of another ledger": of_its_own_run,
+    "a state of a run with a ledger, without one": with_or_without,
+    "a state without a hash for a ledger that holds steps": without_a_hash,
+    "a second loader with the ledger of the first": lambda: [for_validation(), once_deleted()],
+    "a pass of a loader whose run another has continued": read_on,
+    "a state of a loader whose run another has continued": read_on,
+    "a pass read twice, with a ledger": in_sequence,
+    "a state of a pass out of sequence": in_sequence,
+    "a start where the run never stood": lambda: [by_a_state(), elsewhere()],
+    "a return to a line with a start elsewhere": back_to_a_line,
+    "a ledger of another process": in_the_process,
+    "a state of another process": in_the_process,
+    "a ledger of another loader's batches": skipped_by_a_state,
+    "a second rank before the first": after_the_first,
+}
