@@ -30,7 +30,7 @@ def check_shards(shards: Any) -> None:
         )
     if not shards.path:
         raise IndexPlanError(
-            "shards", "must have a path", "none", "use Shards.from_json(text, path=...)"
+            "shards", "must have a path", "none", "use Shards.from_json(text, path=their_folder)"
         )
     if 0 in shards.num_bytes:
         name = shards.files[shards.num_bytes.index(0)]

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import torch.distributed
 
 from indexplan import IndexPlanError, Plan
-from indexplan.errors import wrong
 from indexplan_torch.again import check_again
 from indexplan_torch.agreeing import compare as compare_ranks
 from indexplan_torch.arguments import flag
@@ -56,10 +55,6 @@ class Given:
         again: Any,
     ) -> Given:
         """Check arguments; a mesh is only read here, because it can't be sent to workers."""
-        if not isinstance(plan, Plan):
-            raise wrong(
-                "plan", "an indexplan.Plan", plan, "pass indexplan.Plan(order, batch_size=...)"
-            )
         form = Form() if form is None else form
         form.check(plan)
         readers = None

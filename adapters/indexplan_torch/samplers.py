@@ -352,8 +352,12 @@ class PlanSampler(PlanView):
     ) -> None:
         refuse_num_replicas(num_replicas)
         if not isinstance(plan, Plan):
-            cure = "pass indexplan.Plan(order, batch_size=..., remainder='pad')"
-            raise wrong("plan", "an indexplan.Plan", plan, cure)
+            raise wrong(
+                "plan",
+                "an indexplan.Plan",
+                plan,
+                "pass indexplan.Plan(order, batch_size=..., remainder='pad')",
+            )
         ranks: dict[str, Any] = {"rank": rank, "world_size": world_size, "mesh": mesh}
         super().__init__(Feed(plan, **ranks, partial=partial, compare=compare))
         full = plan.remainder in ("drop", "pad", "carry")

@@ -61,7 +61,9 @@ class LedgerFile:
         self._last = b""  # the last of them, with its end
         self._kept: set[str] = set()  # columns that this process has written or compared
         with explained("readable", path):
-            if not os.path.lexists(self._at):
+            try:
+                os.lstat(self._at)  # not lexists, which takes a file that may not be seen for none
+            except FileNotFoundError:
                 return
             with open_file(self._at.parent, self._at.name) as stream:
                 self._check_size(os.fstat(stream.fileno()).st_size)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from numbers import Number
+from numbers import Integral, Number
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,8 @@ def cure_of_values(  # noqa: PLR0911 (one for each kind of values)
     said = array.tolist() if array.dtype.kind in "OUS" else []
     if any(type(each).__name__ in ("NoneType", "NAType") or each != each for each in said):  # noqa: PLR0124 (NaN)
         return MISSING
-    if said and (floats or array.dtype.kind == "U") and _are_numbers(array):
+    whole = array.dtype.kind == "U" or all(isinstance(each, Integral) for each in said)
+    if said and (floats or whole) and _are_numbers(array):
         return f"pass numpy.asarray(values, {'float' if floats else 'numpy.int64'})"
     if said and all(isinstance(each, str | bytes) for each in said):
         return INSTEAD_OF_TEXT.get(what, FLAT if floats else NAMES)
@@ -66,7 +68,7 @@ def _are_numbers(array: NDArray[Any]) -> bool:
     """Return whether objects or texts are numbers: whole ones, if they are texts."""
     if array.dtype.kind == "O":
         return all(isinstance(each, Number) for each in array.tolist())
-    return all(each.lstrip("-").isdecimal() for each in array.tolist())
+    return array.dtype.kind == "U" and all(each.lstrip("-").isdecimal() for each in array.tolist())
 
 
 def _instead_of_fractions(  # noqa: PLR0911 (likewise)
@@ -96,7 +98,7 @@ def _instead_of_fractions(  # noqa: PLR0911 (likewise)
 def cure_of_file(path: str, *, floats: bool) -> str:
     """Return what to do about a path that is not that of a `.npy` file."""
     file = Path(path)
-    if not file.exists():
+    if not os.path.exists(path):  # noqa: PTH110 (which raises nothing for any text)
         return "copy the file to this machine first" if ":/" in path else "check the path"
     if file.is_dir():
         return "pass the path of a file in it"

@@ -315,7 +315,7 @@ class Mixture(Order):
     def _later(self, begin: int, planned: Any, grows: bool) -> tuple[Phase, ...]:
         """Return the phases after a place that are kept, or raise if nobody said what to do."""
         later = tuple(phase for phase in self.weights if phase[0] > begin)
-        if planned not in (None, "keep", "drop"):
+        if not (planned is None or (isinstance(planned, str) and planned in ("keep", "drop"))):
             cure = "pass one of the two" if later else "leave it out"
             raise wrong("planned", 'one of "keep" and "drop"', planned, cure)
         if later and planned is None:

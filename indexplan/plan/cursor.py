@@ -19,7 +19,7 @@ from indexplan.orders.extents import gaps_of
 from indexplan.orders.fields import different_fields
 from indexplan.partition.steps import Resume
 from indexplan.parts import split
-from indexplan.seeds import check_epoch
+from indexplan.seeds import EPOCH_STOP, check_epoch
 
 _FIELDS = ("epoch", "sub_epoch", "step", "position", "order", "sub_epochs")
 
@@ -141,7 +141,9 @@ class Cursor:
 
 
 def cursor_of(order: Order, place: Resume, sub_epochs: int) -> Cursor:
-    """Return the cursor of a place of an order, whose numbers need no check."""
+    """Return the cursor of a place of an order, of which only the epoch may be too large."""
+    if place.epoch >= EPOCH_STOP:  # a cursor says so
+        return Cursor(**place._asdict(), order=order._form, sub_epochs=sub_epochs)  # noqa: SLF001
     try:
         form = marshal.loads(order._packed)  # noqa: S302, SLF001 (our own bytes, of an order)
     except (TypeError, ValueError):  # not of JSON types: the cursor says so

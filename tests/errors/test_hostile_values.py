@@ -97,8 +97,8 @@ def calls() -> Iterator[Call]:
     sources, stages = {"a": ip.Shuffle(5), "b": ip.Shuffle(6)}, [(0, 0.5), (4, 1)]
     mixture = ip.Mixture(sources, {"a": 1, "b": 2})
     arguments = {"sources": sources, "weights": {"a": 1, "b": 2}, "epoch_size": 5, "seed": 1}
-    yield "Mixture", ip.Mixture, {**arguments, "period": 7}
-    arguments = {"place": 3, "weights": {"a": 1, "b": 1, "c": 1}, "period": 5}
+    yield "Mixture", ip.Mixture, arguments
+    arguments = {"place": 3, "weights": {"a": 1, "b": 1, "c": 1}, "planned": "drop"}
     yield "with_phase", mixture.with_phase, {**arguments, "sources": {"c": ip.Shuffle(7)}}
     yield "split", mixture.split, {"indices": [1, 2]}
     yield "group_of", mixture.group_of, {"indices": [1, 2]}

@@ -61,6 +61,7 @@ ANSWERS: list[Answer] = [
     LEDGER,
     LEDGER.at(2),
     ip.diff(LEDGER, LEDGER),
+    ip.testing.check_order(ip.Sequential(5), fresh_process=False),
     show_plan(PLAN, None, None, None, HOSTILE),
     Shown({"name": HOSTILE, "where": PLAN.locate(3, 0)}, HOSTILE),
 ]

@@ -112,6 +112,14 @@ def sparse() -> None:
     ip.Ledger("run.ledger")
 
 
+def shut() -> None:
+    """Open a ledger in a folder that may not be entered."""
+    Path("shut").mkdir()
+    ledger("shut/run.ledger")
+    with nobody({".": 0o755, "shut": 0o700}):
+        ip.Ledger("shut/run.ledger")
+
+
 def varying() -> Any:
     """Ask a ledger of a line through more sub-epochs than one may have, of an order with a skip."""
     plan = ip.Plan(ip.Sequential(2**15), world_size=1, batch_size=1, sub_epochs=2**15)
@@ -254,6 +262,7 @@ CASES: list[Case] = [
         "a plan of an order that nobody registers",
         lambda: naming(order={**PLAN.order.to_dict(), "algorithm": "gone-v1"}).plan,
     ),
+    ("a folder that may not be entered", shut),
     ("a line of many sub-epochs of an order that varies", varying),
     ("a line of steps that read an epoch too often", padded),
     ("a plan of no partition", lambda: naming(partition=2)),

@@ -48,7 +48,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "a stream of a balanced plan": lambda: ip.stream(
         WHOLE.replace(balance=ip.Balance([1] * 10)).replace(balance=None), rank=0
     ),
-    "a draw past the run": lambda: LAST.draw(LAST.num_left),
+    "a draw past the run": lambda: last().draw(LAST.num_left),
     "units given back that nobody drew": given_back,
     "units trained that nobody drew": trained,
     "a stream that is copied": reloaded,
