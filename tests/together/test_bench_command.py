@@ -123,8 +123,9 @@ def test_no_step_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
     """A plan without a step is refused, with the cure."""
     words = ("--num-samples", "100", "--world-size", "8", "--remainder", "drop")
     assert (
-        "indexplan: the number of steps to measure must be at least 1; got 0; "
-        "bench more samples, fewer ranks or a smaller batch\n"
+        "indexplan: epoch 0 must have a full step, as remainder='drop' reads no other; got "
+        "global batches of 2,048 units, and 100 units in it; let a global batch have at most 100 "
+        "units, or use --remainder spread or pad\n"
     ) == fails(capsys, *words)
 
 

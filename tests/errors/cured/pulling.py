@@ -7,12 +7,12 @@ from typing import Any
 
 import indexplan as ip
 from tests.errors.catalogue.made import CURSOR, EMPTY, PLAN, WHOLE
-from tests.errors.catalogue.pulling import LAST
 
 
-def last() -> Any:
-    """Make a stream at the run's last step, as the errors' is."""
-    return ip.stream(LAST.plan, LAST.cursor, rank=0)
+def drawn() -> None:
+    """Draw all that a run's last step has left."""
+    stream = ip.stream(WHOLE, WHOLE.cursor(2**32 - 1, step=2), rank=0)
+    stream.draw(stream.num_left)
 
 
 def given_back() -> None:
@@ -48,7 +48,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "a stream of a balanced plan": lambda: ip.stream(
         WHOLE.replace(balance=ip.Balance([1] * 10)).replace(balance=None), rank=0
     ),
-    "a draw past the run": lambda: last().draw(LAST.num_left),
+    "a draw past the run": drawn,
     "units given back that nobody drew": given_back,
     "units trained that nobody drew": trained,
     "a stream that is copied": reloaded,

@@ -61,17 +61,6 @@ def restored(url: str, cache: str) -> Callable[[], None]:
     return do
 
 
-def refetched(url: str) -> Callable[[], None]:
-    """Delete the copy that is kept, to fetch it again."""
-
-    def do() -> None:
-        (path,) = Path("kept").glob(f"{USER}/*/{CHUNK}")
-        path.unlink()
-        read(url, "kept")()
-
-    return do
-
-
 def folder_restored() -> None:
     """Restore the manifest, or build the plan again at another path."""
     shutil.copy(saved("b.plan") / "manifest.json", "a.plan")
@@ -106,11 +95,5 @@ CURED = {
     ),
     "a chunk of other bytes": met(
         "a chunk of other bytes", restored("memory://cache-1152.plan", "cache")
-    ),
-    "a kept chunk whose header was edited": met(
-        "a kept chunk whose header was edited", refetched("memory://kept-9.plan")
-    ),
-    "a kept chunk that was edited": met(
-        "a kept chunk that was edited", refetched("memory://kept-200.plan")
     ),
 }
