@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from indexplan import Cursor, IndexPlanError, Plan
@@ -40,7 +41,8 @@ class Received(NamedTuple):
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that a loader of a world that changes cannot have."""
-    check_options(LiveLoader, {name: options[name] for name in options if name not in ALLOWED})
+    a_loader_s = ALLOWED | signature(PlanLoader).parameters.keys()  # refused as such below
+    check_options(LiveLoader, {name: options[name] for name in options if name not in a_loader_s})
     for name in options.keys() - ALLOWED:
         rule = "left out of a LiveLoader, whose ranks are the manager's and whose steps the plan's"
         raise wrong(name, rule, options[name], f"use only {', '.join(sorted(ALLOWED))}")
