@@ -91,14 +91,17 @@ def test_drawn_flips(name: str, data: st.DataObject, tmp_path_factory: Any) -> N
     flipped = bytearray(content)
     for at in data.draw(st.sets(st.integers(0, 8 * len(content) - 1), min_size=1, max_size=3)):
         flipped[at // 8] ^= 1 << at % 8
-    path.write_bytes(flipped)
-    if data.draw(st.booleans(), "the time is put back"):
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    refused = 0
-    for ask, call in asks(ip.load(root)).items():
-        try:
-            assert whole[ask] == np.ravel(call()).tolist()
-        except ip.PlanFileError:
-            refused += 1
-    assert refused or path.parent.name == "epoch-00001" or path.name != "chunk-00000.npy"
-    path.write_bytes(content)
+    put_back = data.draw(st.booleans(), "the time is put back")
+    try:
+        path.write_bytes(flipped)
+        if put_back:
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        refused = 0
+        for ask, call in asks(ip.load(root)).items():
+            try:
+                assert whole[ask] == np.ravel(call()).tolist()
+            except ip.PlanFileError:
+                refused += 1
+        assert refused or path.parent.name == "epoch-00001" or path.name != "chunk-00000.npy"
+    finally:
+        path.write_bytes(content)
