@@ -147,7 +147,7 @@ class Rows(Dataset[Any]):
                 raise IndexPlanError(name, rule, len(each), cure)
         devices = [each.device for each in named.values()]
         if len({*devices}) != 1:
-            cure = "move them, as by tensor.to(device)"
+            cure = "move them, as by tensor.to(device)" if devices else "pass at least one tensor"
             got = ", ".join(map(str, devices)) or "none"
             raise IndexPlanError("tensors", "must lie on one device", got, cure)
         self.device = devices[0]

@@ -36,7 +36,7 @@ def first_of(which: Int64, positions: Int64, count: int) -> Int64:
 
 def too_many(reads: int) -> IndexPlanError:
     """Return the error that there are more reads than one call lists."""
-    cure = "ask for fewer samples at a time, or for their count"
+    cure = "ask for fewer samples at a time, or for their count, or use smaller epochs"
     return wrong("the number of reads to list", f"at most {MOST_READS}", reads, cure)
 
 

@@ -40,6 +40,9 @@ CURED: dict[str, Callable[[], Any]] = {
         ip.Repeat(ip.Sequential(3), 2**30).count(0, [1, 2]),
         ip.Repeat(ip.Sequential(3), 2**26).locate_all(0, [1]),
     ],
+    "reads without end in part of an epoch inside": lambda: ip.Epochs(
+        ip.Repeat(ip.Sequential(3), 2**10), 2**10
+    ).locate_all(0, [0]),
     "epochs inside without end": lambda: ip.Epochs(ip.Subset(ip.Shuffle(1), [0], 2), 2**10).count(
         0, [1]
     ),

@@ -29,6 +29,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "too few rows": lambda: read(
         OnDevice(PLAN.replace(order=ip.Shuffle(9)), {"x": ROWS[:9], "y": ROWS[:9]})
     ),
+    "no tensors": lambda: read(OnDevice(PLAN, (ROWS,))),
     "tensors on two devices": lambda: read(OnDevice(PLAN, (ROWS, ROWS.to("cpu")))),
     "workers for tensors on a device": lambda: read(PlanLoader(ROWS, PLAN, num_workers=2)),  # type: ignore[arg-type]
     "compiled that is a word": lambda: [
