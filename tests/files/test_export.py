@@ -319,7 +319,7 @@ def test_links(tmp_path: Path) -> None:
     (tmp_path / "b/export.json").write_bytes((tmp_path / "a/export.json").read_bytes())
     refused(
         f"{tmp_path}/b/epoch-00000 must be a plain folder; got a link; put the folder itself in "
-        f"its place, or build the plan again at another path",
+        f"its place, or write everything again at another path",
         PLAN,
         tmp_path / "b",
     )

@@ -49,10 +49,7 @@ def test_nothing_there(tmp_path: Path) -> None:
 def test_file(tmp_path: Path) -> None:
     """A file where a directory should be, for reading and for writing."""
     (tmp_path / "a.plan").write_text("not a plan")
-    expected = (
-        "a.plan must be a plan directory; got a file; check the path, or build it with "
-        "`indexplan build`"
-    )
+    expected = "a.plan must be a plan directory; got a file; check the path"
     assert expected == refused(tmp_path / "a.plan")
     with pytest.raises(
         ip.PlanFileError, match="must be new, empty or a plan directory; got a file"
@@ -183,7 +180,7 @@ def test_link_in_place_of_a_chunk(saved: Path, tmp_path: Path) -> None:
     (saved / CHUNK).symlink_to(tmp_path / "elsewhere.npy")
     assert (
         f"a.plan/{CHUNK} must be a plain file; got a link; put the file itself in its place, or "
-        "build the plan again at another path"
+        "write everything again at another path"
     ) == refused(saved)
 
 

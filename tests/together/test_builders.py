@@ -300,7 +300,7 @@ def test_systems_that_lack_what_linux_has(tmp_path: Path) -> None:
     assert (
         f"4\nTrue True {PLAN.batch(0, 1, step=2, rank=1)[0]}\n"
         f"{tmp_path}/a.plan/blocks.npy must be a plain file; got a link; put the file itself in "
-        "its place, or build the plan again at another path\n"
+        "its place, or write everything again at another path\n"
         "reading from an object store needs POSIX file locks, which this system lacks; copy the "
         "plan to a folder, and read it there\n"
     ) == _run(code, tmp_path)
