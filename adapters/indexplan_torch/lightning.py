@@ -1,8 +1,8 @@
 """A Lightning callback for plans whose passes differ in length.
 
 Lightning counts the steps per epoch once, before it loads a checkpoint's state. Its trainers add
-this callback automatically, through an entry point of the installed package, so you only import it
-if you have to name it.
+this callback automatically, through an entry point of the installed package, and say so in the log.
+So you only import it if you have to name it.
 """
 
 from __future__ import annotations
@@ -102,20 +102,9 @@ class RefreshStepCounts(Callback):
             _refresh(trainer)
 
 
-class _Unsaid(list[Any]):
-    """Callbacks that Lightning adds without a line in the log, so runs without a plan show none.
-
-    Lightning requests them when a Trainer is made, before it knows any loader, and logs "Adding 1
-    callbacks" if the list is true.
-    """
-
-    def __bool__(self) -> bool:
-        return False
-
-
 def callbacks() -> list[Any]:
-    """Return the callbacks that Lightning's trainers add automatically (`callbacks_factory`)."""
-    return _Unsaid([RefreshStepCounts()])
+    """Return what Lightning's trainers add automatically, and name in their log."""
+    return [RefreshStepCounts()]
 
 
 def _loaders(loop: Any) -> list[Any]:

@@ -1,5 +1,7 @@
 """Lightning's Trainer with its default settings: two ranks over gloo, resumed on one and three."""
 
+import importlib
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -366,3 +368,20 @@ def test_a_model_that_estimates_its_steps_resumes(
     for rank, (before, after) in enumerate(told):
         assert sum(passes(plan, rank, 0, 3), []) == before + after
         assert 13 == len(before)
+
+
+@pytest.mark.parametrize("name", ["lightning.pytorch", "pytorch_lightning"])
+def test_a_trainer_says_which_callback_it_adds(
+    name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has to guess where a callback comes from that a Trainer was not given."""
+    log = logging.getLogger(name)
+    monkeypatch.setattr(log, "propagate", True)
+    monkeypatch.setattr(log, "level", logging.INFO)
+    alone = importlib.import_module(f"{name}.plugins.environments").LightningEnvironment()
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_checkpointing": False}
+    made = importlib.import_module(name).Trainer
+    trainer = made(accelerator="cpu", devices=1, plugins=[alone], **quiet)
+    added = [each for each in trainer.callbacks if type(each).__name__ == "RefreshStepCounts"]
+    assert 1 == len(added)
+    assert "Adding 1 callbacks from entry point 'indexplan': RefreshStepCounts" in caplog.messages
