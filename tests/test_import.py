@@ -84,6 +84,24 @@ def test_a_type_that_is_only_returned_loads_no_other() -> None:
     assert "indexplan.reports.verification" not in reading
 
 
+def test_a_loader_imports_no_more_than_it_needs() -> None:
+    """What packs, fetches, keeps ledgers, or serves a device or one trainer waits for its use."""
+    ours = "('indexplan_fetch', 'indexplan_torch', 'indexplan.ledger')"
+    names = f"sorted(name for name in sys.modules if name.startswith({ours}))"
+    code = (
+        "import json, sys, indexplan as ip; from indexplan_torch import PlanLoader; "
+        "loader = PlanLoader(range(9), ip.Plan(ip.Shuffle(9), batch_size=2)); "
+        "loader.load_state_dict(loader.state_dict()); assert len(list(loader)) == 5; "
+        f"print(json.dumps({names})); from indexplan_torch import *; print(json.dumps({names}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    used, everything = map(json.loads, done.stdout.splitlines())
+    assert {"indexplan_torch"} == {name.partition(".")[0] for name in used}
+    assert len(used) <= 18
+    assert not {"bins", "meshes", "on_device", "recording", "sharded"} & {n[16:] for n in used}
+    assert {"indexplan_fetch", "indexplan_torch.bins", "indexplan_torch.sharded"} <= {*everything}
+
+
 def test_public_names_are_documented() -> None:
     """Every public name has a docstring, and every public method of it."""
     for name in [*ip.__all__, *ip.types.__all__]:

@@ -1,5 +1,8 @@
 """Read a plan through PyTorch: loaders, samplers and datasets, for plain loops and trainers."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from indexplan.errors import install
 
 try:
@@ -12,16 +15,18 @@ except ModuleNotFoundError as error:
         name="torch",
     ) from error
 
-from indexplan_fetch import open_parquet
-from indexplan_torch.all_ranks import GlobalPlanBatchSampler
-from indexplan_torch.attention import varlen
-from indexplan_torch.bins import Bins, join
 from indexplan_torch.items import Piece
 from indexplan_torch.loader import PlanLoader
-from indexplan_torch.on_device import OnDevice
 from indexplan_torch.samplers import PlanBatchSampler, PlanSampler
 from indexplan_torch.seeding import Seeded, seed_rank
-from indexplan_torch.sharded import ShardedDataset
+
+if TYPE_CHECKING:
+    from indexplan_fetch import open_parquet
+    from indexplan_torch.all_ranks import GlobalPlanBatchSampler
+    from indexplan_torch.attention import varlen
+    from indexplan_torch.bins import Bins, join
+    from indexplan_torch.on_device import OnDevice
+    from indexplan_torch.sharded import ShardedDataset
 
 __all__ = [
     "Bins",
@@ -38,3 +43,24 @@ __all__ = [
     "seed_rank",
     "varlen",
 ]
+
+# A run needs few of these, and what fetches shards alone is as much as all that a PlanLoader needs.
+_AT_FIRST_USE = {
+    "Bins": "indexplan_torch.bins",
+    "GlobalPlanBatchSampler": "indexplan_torch.all_ranks",
+    "OnDevice": "indexplan_torch.on_device",
+    "ShardedDataset": "indexplan_torch.sharded",
+    "join": "indexplan_torch.bins",
+    "open_parquet": "indexplan_fetch",
+    "varlen": "indexplan_torch.attention",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _AT_FIRST_USE:
+        raise AttributeError(f"module 'indexplan_torch' has no attribute {name!r}")
+    return getattr(import_module(_AT_FIRST_USE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

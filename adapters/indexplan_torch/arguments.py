@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -37,3 +38,17 @@ def check_by_index(dataset: Any) -> None:
             f"{type(dataset).__name__}, {kind}",
             "give it __getitem__ and __len__",
         )
+
+
+def loaded(module: str, name: str) -> Any:
+    """Return what a module of ours defines, or None if nobody has imported it.
+
+    A run that has no bins or shards then needn't import them only to see that it has none.
+    """
+    return getattr(sys.modules.get(f"indexplan_torch.{module}"), name, None)
+
+
+def is_bins(dataset: Any) -> bool:
+    """Return whether a dataset is of `Bins`."""
+    kind = loaded("bins", "Bins")
+    return kind is not None and isinstance(dataset, kind)

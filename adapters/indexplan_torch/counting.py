@@ -12,15 +12,11 @@ import sys
 from typing import Any
 
 from indexplan import IndexPlanError
-from indexplan_torch import callers, counting_composer, counting_transformers
+from indexplan_torch import callers
 
 UNDER_TRAINER = (
     "; under transformers.Trainer, return the PlanLoader itself from get_train_dataloader, and use "
     "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
-)
-_TRAINERS = (
-    (callers.IN_TRANSFORMERS, counting_transformers.refuse_counting),
-    (callers.IN_COMPOSER, counting_composer.refuse_counting),
 )
 
 
@@ -32,9 +28,14 @@ def refuse_counting(feed: Any) -> None:
     IndexPlanError
         If the trainer resumes by counting steps that are not this plan's.
     """
-    for trainer, refuse in _TRAINERS:
-        if (seen := callers.look(trainer)) is not None:
-            refuse(feed, seen)
+    if (seen := callers.look(callers.IN_TRANSFORMERS)) is not None:
+        from indexplan_torch import counting_transformers
+
+        counting_transformers.refuse_counting(feed, seen)
+    if (seen := callers.look(callers.IN_COMPOSER)) is not None:
+        from indexplan_torch import counting_composer
+
+        counting_composer.refuse_counting(feed, seen)
 
 
 def refuse_fetched_ahead(feed: Any) -> None:
@@ -46,6 +47,8 @@ def refuse_fetched_ahead(feed: Any) -> None:
         If the trainer has fetched several micro-batches of this feed and is not at the last.
     """
     if (seen := callers.look(callers.FETCHED_TOGETHER)) is not None:
+        from indexplan_torch import counting_transformers
+
         counting_transformers.refuse_ahead(feed, seen)
 
 
@@ -82,6 +85,8 @@ def refuse_counting_bins(feed: Any) -> None:
     if feed.given.form.keep_bins or not feed.plan.order.deals_bins:
         return
     if (seen := callers.look(callers.CUTTING)) is not None:
+        from indexplan_torch import counting_composer
+
         counting_composer.refuse_counting_bins(seen)
 
 

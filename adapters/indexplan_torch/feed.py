@@ -9,7 +9,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, islice, repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import get_worker_info
 
@@ -22,10 +22,11 @@ from indexplan_torch.cuts import Cuts
 from indexplan_torch.items import Form
 from indexplan_torch.passes import Pass, Received, Start
 from indexplan_torch.ranks import discover
-from indexplan_torch.recording import Recorder, refuse_unkept, write_at_exit
 from indexplan_torch.running import Given, Running, running
-from indexplan_torch.skipping import refuse_skipping
 from indexplan_torch.turns import Turn
+
+if TYPE_CHECKING:
+    from indexplan_torch.recording import Recorder
 
 State = dict[str, Any]
 
@@ -196,6 +197,8 @@ class Feed:
         if self.cuts.partial:
             cure = "leave one of them out, as a ledger has every step of a pass"
             raise wrong("partial", "False with a ledger", True, cure)
+        from indexplan_torch.recording import Recorder, write_at_exit
+
         self.recorder = ledger if isinstance(ledger, Recorder) else Recorder(ledger)
         write_at_exit(self)
 
@@ -230,6 +233,8 @@ class Feed:
         """
         number = self.turn.number = self.coming if number is None else number
         if number <= self.start.number and (self.start.number or self.start.unread):
+            from indexplan_torch.skipping import refuse_skipping
+
             refuse_skipping()
         named = self.turn.asked is not None
         self.cuts.begin(self, self._left(), number, named=named)
@@ -454,8 +459,10 @@ class Feed:
             if not self.recorder.followed:  # else what was read since is void
                 self.record()
             self.recorder.load(state.get("ledger"))
-        elif not self.leaves_ledger:
-            refuse_unkept(state.get("ledger"))
+        elif not self.leaves_ledger and state.get("ledger") is not None:
+            from indexplan_torch.recording import refuse_unkept
+
+            refuse_unkept(state["ledger"])
         self.start = Start.of(plan, saved_in, dealt)
         self.turn.load(self.start.number)
         self.current = None

@@ -16,7 +16,7 @@ from torch.utils.data import ConcatDataset, StackDataset, Subset
 import indexplan
 from indexplan import IndexPlanError, Mixture, Order
 from indexplan.errors import counted, grown, shown
-from indexplan_torch.bins import Bins
+from indexplan_torch.arguments import is_bins
 
 Runs = tuple[Any, Any]  # where each run of samples ends, and which dataset has it; int64, (runs,)
 
@@ -37,7 +37,7 @@ def check_length(dataset: Any, order: Order, *, again: bool = False) -> None:
     IndexPlanError
         If it has another number of samples, or its `__len__` raises.
     """
-    if isinstance(dataset, Bins):
+    if is_bins(dataset):
         dataset = dataset.dataset
     if not hasattr(dataset, "__len__"):
         return

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import torch
 from torch.utils.data import DataLoader
 
-from indexplan import Cursor, IndexPlanError, Ledger, Plan
+from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import shown, wrong
 from indexplan.keywords import PLACES, unknown
-from indexplan_torch.arguments import check_by_index
-from indexplan_torch.bins import Bins, join
+from indexplan_torch.arguments import check_by_index, is_bins, loaded
 from indexplan_torch.counting import (
     UNDER_TRAINER,
     refuse_counting_bins,
@@ -23,16 +22,16 @@ from indexplan_torch.counting import (
 from indexplan_torch.cuts import check_received
 from indexplan_torch.drawn import check_in_order
 from indexplan_torch.feed import Feed
-from indexplan_torch.groups import groups_of, shares_of
 from indexplan_torch.items import Item
 from indexplan_torch.layout import check_length, check_sources
 from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 from indexplan_torch.seeding import SeedWorker
-from indexplan_torch.sharded import sharded
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from indexplan import Ledger
 
 _THE_PLANS_OWN = {"batch_size": 1, "shuffle": None, "sampler": None, "drop_last": False}
 
@@ -262,7 +261,7 @@ class PlanLoader(DataLoader[Any]):
             If the dataset has more or fewer samples than when the loader was made; if an earlier
             pass was left; or if the run can't continue in its ledger.
         """
-        if self.collate_fn is join:
+        if self.collate_fn is loaded("bins", "join"):
             refuse_rows_without_a_batch()
         check_length(self.dataset, self.feed.plan.order, again=True)
         begun = self.feed.begin()
@@ -270,7 +269,8 @@ class PlanLoader(DataLoader[Any]):
             return  # starts no workers, and draws no seed that an uninterrupted run would not
         begun.handed, recorder = True, self.feed.recorder
         random = torch.get_rng_state() if begun.step else None
-        dataset = sharded(self.dataset)
+        sharded = loaded("sharded", "sharded")
+        dataset = None if sharded is None else sharded(self.dataset)
         if dataset is not None:
             dataset.expect_feed(self.feed, self.num_workers)
         batches = super().__iter__()
@@ -305,7 +305,7 @@ class PlanLoader(DataLoader[Any]):
         except TypeError as error:
             bins = self.plan.order.deals_bins and self.feed.given.form.keep_bins
             said = str(error).rstrip().rpartition("\n")[2]  # of a worker's, without its traceback
-            if not bins or isinstance(self.dataset, Bins) or "list" not in said:
+            if not bins or is_bins(self.dataset) or "list" not in said:
                 raise
             held, or_else = "indices", ", or pass keep_bins=False where a bin is a batch by itself"
             if self.plan.order.traits.cuts_samples:
@@ -376,6 +376,8 @@ class PlanLoader(DataLoader[Any]):
         IndexPlanError
             Before the loop has received a batch, or if the plan's order has no groups.
         """
+        from indexplan_torch.groups import groups_of
+
         cure = "use plan.order.group_of(batch) for any batch"
         return groups_of(self.feed.received("groups", cure))
 
@@ -392,6 +394,8 @@ class PlanLoader(DataLoader[Any]):
         IndexPlanError
             As for `groups`.
         """
+        from indexplan_torch.groups import shares_of
+
         cure = "use plan.order.group_shares(epoch, start, stop) for any positions"
         return shares_of(self.feed.received("shares", cure))
 
@@ -426,7 +430,7 @@ def handed_over(loader: PlanLoader, batches: Iterable[Any]) -> Iterator[Any]:
 def _check_dataset(dataset: Any, feed: Feed) -> None:
     """Refuse a dataset that is not read by index, or doesn't match the order's samples."""
     order = feed.plan.order
-    if isinstance(dataset, Bins):
+    if is_bins(dataset):
         if not (order.deals_bins and feed.given.form.keep_bins):
             got = f"{order.algorithm}, with keep_bins={feed.given.form.keep_bins}"
             raise IndexPlanError(

@@ -10,11 +10,6 @@ import torch.distributed
 
 from indexplan import IndexPlanError
 from indexplan.errors import as_integer, shown, wrong
-from indexplan_torch.meshes import (
-    ranks_in,
-    ranks_of_meshes_that_run,
-    refuse_peers_of_all_ranks,
-)
 
 
 def discover(
@@ -64,10 +59,14 @@ def discover(
                 f"rank={shown(rank)} too",
                 "leave rank and world_size out",
             )
+        from indexplan_torch.meshes import ranks_in
+
         return ranks_in(mesh)
     if rank is not None and world_size is not None:
         return given(rank, world_size)
     if process_group_runs():
+        from indexplan_torch.meshes import ranks_of_meshes_that_run
+
         among = ranks_of_meshes_that_run()
         return among or (torch.distributed.get_rank(), torch.distributed.get_world_size())
     running = int(os.environ.get("WORLD_SIZE", "1"))
@@ -105,6 +104,8 @@ def check_found_ranks(*, given: bool) -> None:
     if given:
         return
     if process_group_runs():
+        from indexplan_torch.meshes import refuse_peers_of_all_ranks
+
         refuse_peers_of_all_ranks()
     elif running > 1:
         warnings.warn(

@@ -9,7 +9,6 @@ import torch.distributed
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.again import check_again
-from indexplan_torch.agreeing import compare as compare_ranks
 from indexplan_torch.arguments import flag
 from indexplan_torch.items import Form
 from indexplan_torch.ranks import check_found_ranks, discover, process_group_runs
@@ -68,7 +67,9 @@ class Given:
         """Check the ranks, and compare their plans, when they begin a pass."""
         check_found_ranks(given=self.rank is not None)
         if self.compare and (ranks := self.together()):
-            compare_ranks(plan, where, ranks, self.again, ledger=ledger)
+            from indexplan_torch.agreeing import compare
+
+            compare(plan, where, ranks, self.again, ledger=ledger)
 
     def together(self) -> tuple[int, ...]:
         """Return the ranks of the process group that read the plan; () if it is one, or unknown.
