@@ -36,7 +36,7 @@ from indexplan_fetch.locks import (
     write_note,
 )
 from indexplan_fetch.owned import check_own, make_base, make_own, open_own
-from indexplan_fetch.sums import Sums, version
+from indexplan_fetch.sums import Sums
 
 NOTE = 512  # bytes of a rank's note
 FAILURES, PART = 8, 1000  # that are told, and characters of each of their four parts
@@ -141,12 +141,14 @@ class Folder:
                 path.unlink(missing_ok=True)
         return found
 
-    def drop(self, path: Path, of: os.stat_result | None = None) -> None:
-        """Remove a shard; if a status is given, only while it is the file of that."""
-        with suppress(FileNotFoundError):
-            if of is None or version(path.lstat()) == version(of):
-                path.unlink()
-                self.sums.remove(path.name)
+    def drop(self, path: Path) -> None:
+        """Remove a shard and its digest.
+
+        Only the process that fetches may call it: another would remove the digest of a shard that
+        comes just now. Those remove the shard alone.
+        """
+        path.unlink(missing_ok=True)
+        self.sums.remove(path.name)
 
     def stamp(self, shard: int) -> str:
         """Return what shards says of the content of a shard's file."""

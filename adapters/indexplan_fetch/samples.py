@@ -37,7 +37,7 @@ from indexplan_fetch.metrics import (
 from indexplan_fetch.opening import ShardFile, by_row
 from indexplan_fetch.source import Source
 from indexplan_fetch.stalls import warning
-from indexplan_fetch.sums import DamagedError
+from indexplan_fetch.sums import DamagedError, is_still
 
 POLL = 0.005  # seconds between checks whether a shard is there
 PATIENCE = 0.05  # seconds of waiting before the process that fetches hears about it
@@ -259,6 +259,7 @@ class Samples:
         with ExitStack() as stack:  # it counts as waiting until it has the rows
             while True:
                 self._wait(shard, path, stack)
+                found = None
                 try:
                     found = path.lstat()
                     self.folder.sums.check(path, self.folder.stamp(shard))
@@ -267,12 +268,12 @@ class Samples:
                 except (IndexPlanError, ImportError, MemoryError):
                     raise
                 except Exception as error:
-                    if not path.exists():  # it was dropped just now
+                    if not is_still(path, found):  # somebody else has dropped it just now
                         continue
                     if dropped:
                         raise self._unreadable(shard, path, error) from error
                     dropped = True
-                    self.folder.drop(path, found)  # unless somebody else has done so
+                    path.unlink(missing_ok=True)  # who fetches removes its digest
         if not hasattr(rows, "__len__"):
             raise wrong(
                 "open_shard",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,16 +25,17 @@ class Stock:
         self.folder, self.shards = folder, shards
         self.whole: dict[int, int] = {}
         for shard, path in folder.there().items():
-            status, noted = path.lstat(), folder.sums.read(path.name)
-            if (
-                shard >= len(shards)
-                or noted is None
-                or status.st_size != source.file(shard)[2]
-                or not source.recognise(shard, noted.stamp)
-            ):
-                folder.drop(path)
-                continue
-            self.whole[shard] = source.bytes_on_disk(shard) or status.st_blocks * 512
+            with suppress(FileNotFoundError):  # a reader may have dropped it just now
+                status, noted = path.lstat(), folder.sums.read(path.name)
+                if (
+                    shard >= len(shards)
+                    or noted is None
+                    or status.st_size != source.file(shard)[2]
+                    or not source.recognise(shard, noted.stamp)
+                ):
+                    folder.drop(path)
+                else:
+                    self.whole[shard] = source.bytes_on_disk(shard) or status.st_blocks * 512
 
     @property
     def num_bytes(self) -> int:

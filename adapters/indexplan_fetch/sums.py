@@ -40,6 +40,14 @@ def version(found: os.stat_result) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
+def is_still(path: Path, found: os.stat_result | None) -> bool:
+    """Return whether a path names the file of a status, which nobody has written to since."""
+    try:
+        return found is not None and version(path.lstat()) == version(found)
+    except FileNotFoundError:
+        return False
+
+
 def sum_of(path: Path, spans: list[tuple[int, int]], stamp: str) -> Sum:
     """Read a file that was fetched."""
     with open_own(path) as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import threading
 import time
@@ -228,6 +229,32 @@ def test_closed(loader_of: Made, shards: ip.Shards, tmp_path: Path) -> None:
         next(loader)
     rest = plan.resume(loader.cursor)
     assert [each.tolist() for each in rest.batches(0, rank=0)] == list(loader_of(rest))
+
+
+def test_closed_then_rewritten(
+    loader_of: Made, shards: ip.Shards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loader that finds the shards of an earlier loader, since rewritten, reads those of now.
+
+    Its thread has listed them when its loop drops the first: a call of the disk between the two.
+    """
+    plan, there, listed = plan_of(shards), Folder.there, threading.Event()
+    with loader_of(plan) as loader:
+        assert NUM == len(sum(loader, []))
+    for path in (tmp_path / "data").iterdir():
+        np.save(path, np.load(path) + NUM)
+        os.utime(path, (0, 0))
+
+    def list_them(folder: Folder) -> dict[int, Path]:
+        found = there(folder)
+        listed.set()
+        until(lambda: not all(path.exists() for path in found.values()))
+        return found
+
+    monkeypatch.setattr(Folder, "there", list_them)
+    loader = loader_of(plan, ip.shard_sizes(tmp_path / "data" / "*.npy"))
+    assert listed.wait(60)
+    assert [(each + NUM).tolist() for each in plan.batches(0, rank=0)] == list(loader)
 
 
 def test_closed_while_it_waits(loader_of: Made, shards: ip.Shards, tmp_path: Path) -> None:

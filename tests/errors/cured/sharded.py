@@ -90,7 +90,7 @@ def enough_units() -> None:
     plan = ip.Plan(ip.Shuffle(2000), world_size=9, global_batch_size=8)
     for remainder in ("carry", "pad", "drop"):
         larger = plan.replace(global_batch_size=9, remainder=remainder)
-        read_on(loader(larger, ranks_per_node=9, cache_dir=f"of {remainder}"))
+        read_on(loader(larger, ranks_per_node=9))
     read_on(loader(plan.replace(world_size=8), ranks_per_node=8))
 
 
