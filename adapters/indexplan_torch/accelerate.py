@@ -14,7 +14,7 @@ from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,u
 )
 from torch.utils.data import default_collate
 
-from indexplan import IndexPlanError
+from indexplan import IndexPlanError, Plan
 from indexplan_torch import callers
 from indexplan_torch.counting import UNDER_TRAINER
 from indexplan_torch.loader import PlanLoader, handed_over
@@ -84,13 +84,17 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the batches of the steps that are left, on the device."""
-        return handed_over(self.base_dataloader, super().__iter__())
+        return handed_over(self.base_dataloader, super().__iter__, self.end)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
         begins, self._begins = self._begins, False
         if not begins or epoch != self.iteration:
             self.base_dataloader.set_epoch(epoch)
+
+    def move(self, plan: Plan) -> None:
+        """From the next step on, read another plan: see `PlanLoader.move`."""
+        self.base_dataloader.move(plan)
 
     def _update_state_dict(self) -> None:
         """Keep none with each batch: a state is what the loop has received when it is asked for."""

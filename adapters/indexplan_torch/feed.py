@@ -39,7 +39,7 @@ class Feed:
     Attributes
     ----------
     given : Given
-        The arguments; frozen.
+        The arguments; frozen. They are replaced when the run moves to another plan.
     start : Start
         Where the run started; frozen too. It is replaced when a state is loaded, and when the loop
         continues that state's pass.
@@ -378,6 +378,30 @@ class Feed:
         self._check_counted(current)
         step = (current.step - 1) // self.given.again
         return Received(plan, rank, self._place(current.number), step)
+
+    def move(self, plan: Plan) -> None:
+        """From the next step on, read another plan, which continues where the loop stands.
+
+        Raises
+        ------
+        IndexPlanError
+            If the plan does not continue there, has another world size than the running one, or
+            can't continue a step between its repeats; or if an earlier pass was left early.
+        """
+        self.cuts.check(self, self._left(), self.number)
+        standing = self._standing()
+        state = self.state_at(*standing)
+        given = self.given.moved(plan)
+        rest = plan.resume(Cursor.from_dict(state["cursor"]))
+        running(rest, *discover(given.rank, given.world_size))
+        dealt = self._dealt(rest, state["dealt"]) if "dealt" in state else 0
+        if self.recorder is not None:
+            self.record()
+            self.recorder.change()
+        self._compared = self._compared and plan == self.given.plan
+        self.given, self.start = given, Start.of(rest, standing[0], dealt)
+        self.turn.load(self.start.number)
+        self.current = None
 
     # --- states
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -263,10 +263,16 @@ class PlanLoader(DataLoader[Any]):
         """
         if self.collate_fn is loaded("bins", "join"):
             refuse_rows_without_a_batch()
+        moved = True
+        while moved:  # to another plan, which reads the rest of the pass
+            moved = yield from self._pass()
+
+    def _pass(self) -> Generator[Any, None, bool]:
+        """Yield what is left of a pass; return whether the loop has moved to another plan in it."""
         check_length(self.dataset, self.feed.plan.order, again=True)
-        begun = self.feed.begin()
+        begun, given = self.feed.begin(), self.feed.given
         if begun.first == begun.stop:
-            return  # starts no workers, and draws no seed that an uninterrupted run would not
+            return False  # starts no workers, and draws no seed that an uninterrupted run would not
         begun.handed, recorder = True, self.feed.recorder
         random = torch.get_rng_state() if begun.step else None
         sharded = loaded("sharded", "sharded")
@@ -290,6 +296,8 @@ class PlanLoader(DataLoader[Any]):
                 if dataset is not None:
                     dataset.heard()
                 yield batch
+                if self.feed.given is not given:  # what workers have drawn ahead is dropped
+                    return not begun.finished
             ended = True
         finally:  # the loop may break
             if self.feed.current is begun and (begun.finished or not ended):
@@ -297,6 +305,7 @@ class PlanLoader(DataLoader[Any]):
         check_received(begun, step, ended=True)
         if dataset is not None:
             dataset.heard(ended=True)
+        return False
 
     def _read(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield batches; explain the error if a dataset doesn't take the plan's bins (lists)."""
@@ -324,6 +333,50 @@ class PlanLoader(DataLoader[Any]):
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
         self.feed.set_epoch_and_sub_epoch(epoch, sub_epoch)
+
+    def move(self, plan: Plan) -> None:
+        """From the next step on, read another plan, which continues where the loop stands.
+
+        Use it to change a run's weights, batch size or schedule, or to leave samples out, at any
+        step: in the middle of a loop, the loop goes on with the other plan's batches, and what
+        workers have prefetched is dropped. Call it on all ranks at the same step, with the same
+        plan. A ledger records it. A trainer that has fixed how many steps a pass has, as Lightning
+        and HF Trainer do when it begins, needs a plan with as many, or a move between two passes.
+
+        Parameters
+        ----------
+        plan : Plan
+            Of the same order, or of one that continues it (as `Order.continues` says), and with as
+            many sub_epochs. Its start is not looked at.
+
+        Raises
+        ------
+        IndexPlanError
+            If the plan can't continue where the loop stands, has another world size than the
+            running one, or can't continue a step between its repeats (see `again`); if an earlier
+            pass was left early; or at the next step, if ranks have different plans.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> from indexplan_torch import PlanLoader
+        >>> plan = ip.Plan(ip.Sequential(10), batch_size=2)
+        >>> loader = PlanLoader(range(10), plan)
+        >>> for number, batch in enumerate(loader, 1):
+        ...     print(batch.tolist())
+        ...     if number == 2:
+        ...         loader.move(plan.replace(batch_size=3))
+        [0, 1]
+        [2, 3]
+        [4, 5, 6]
+        [7, 8, 9]
+        """
+        if not isinstance(plan, Plan):
+            cure = "pass one of the same order, such as plan.replace(batch_size=...)"
+            raise wrong("plan", "an indexplan.Plan", plan, cure)
+        check_length(self.dataset, plan.order, again=True)
+        self.feed.move(plan)
+        self.plan = plan
 
     @property
     def cursor(self) -> Cursor:
@@ -412,19 +465,33 @@ class PlanLoader(DataLoader[Any]):
         self.feed.load_state_dict(state)
 
 
-def handed_over(loader: PlanLoader, batches: Iterable[Any]) -> Iterator[Any]:
+def handed_over(
+    loader: PlanLoader, wrapped: Callable[[], Iterator[Any]], left: Callable[[], None] | None = None
+) -> Iterator[Any]:
     """Yield the batches of a wrapper that prefetches, and count each when the loop gets it.
 
-    By then the wrapper has fetched the next batch too, and the loader has counted that one.
+    By then the wrapper has fetched the next batch too, and the loader has counted that one. Where
+    the loop moves to another plan, the wrapper drops that batch: it is asked for others, after
+    `left` is called.
     """
-    try:
-        for num_received, batch in enumerate(batches, 1):
-            begun = loader.feed.current
-            if begun is not None:
-                begun.step = begun.first + num_received
-            yield batch
-    finally:
-        loader.feed.record()
+    feed, moved = loader.feed, True
+    while moved:
+        given, moved, batches = feed.given, False, wrapped()
+        try:
+            for num_received, batch in enumerate(batches, 1):
+                begun = feed.current
+                if begun is not None:
+                    begun.step = begun.first + num_received
+                yield batch
+                if feed.given is not given:
+                    moved = begun is not None and not begun.finished
+                    break
+        finally:
+            feed.record()
+        if moved:
+            batches.close()  # type: ignore[attr-defined]  # a generator's
+            if left is not None:
+                left()
 
 
 def _check_dataset(dataset: Any, feed: Feed) -> None:

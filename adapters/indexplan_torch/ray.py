@@ -37,7 +37,7 @@ class PreparedLoader:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the batches of the steps that are left, on the device."""
-        return handed_over(self.loader, self.wrapped)
+        return handed_over(self.loader, lambda: iter(self.wrapped))
 
 
 def prepare(loader: PlanLoader, **options: Any) -> Any:

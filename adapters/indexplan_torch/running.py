@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch.distributed
@@ -16,7 +16,7 @@ from indexplan_torch.ranks import check_found_ranks, discover, process_group_run
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The arguments of a loader or sampler, which never change.
+    """The arguments of a loader or sampler.
 
     Parameters
     ----------
@@ -62,6 +62,12 @@ class Given:
             readers = tuple(sorted(mesh.mesh.flatten().tolist()))
         again = check_again(again, plan)
         return cls(plan, rank, world_size, readers, form, flag("compare", compare), again)
+
+    def moved(self, plan: Plan) -> Given:
+        """Return the arguments with another plan."""
+        self.form.check(plan)
+        check_again(self.again, plan)
+        return replace(self, plan=plan)
 
     def check_ranks(self, plan: Plan, where: tuple[int, int], *, ledger: bool = False) -> None:
         """Check the ranks, and compare their plans, when they begin a pass."""

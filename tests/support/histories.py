@@ -55,6 +55,7 @@ class Histories(RuleBasedStateMachine):
     workers: ClassVar[dict[str, Any]] = {}
     of_a_loop: Any = Loop
     eager_with_workers = False
+    moves = True  # whether its run can move to another plan
     eager = False  # whether a pass begins when its iterator is asked for, not its first batch
 
     @classmethod
@@ -85,6 +86,7 @@ class Histories(RuleBasedStateMachine):
         self.plan = plan
         self.again = 1 + (plan.global_batch_size or 0) % 3  # how often each step is dealt
         self.states: list[tuple[Any, Saved]] = []
+        self.num_out = 0  # samples that are left out
         self.begin_on(*ranks)
 
     def begin_on(self, rank: int, world_size: int) -> None:
@@ -222,6 +224,36 @@ class Histories(RuleBasedStateMachine):
         else:
             raise AssertionError(f"not refused: {got}")
 
+    @precondition(lambda self: self.moves)
+    @rule(size=st.integers(2, 9), leaves_out=st.booleans())
+    def the_run_moves_to_another_plan(self, size: int, leaves_out: bool) -> None:
+        """`loader.move(plan)`: another batch size, or a sample less, from the next step on."""
+        saved = self.model.saved()
+        assume(saved is None or not saved.dealt)  # else the step has to have as many units
+        kind = "batch_size" if self.plan.global_batch_size is None else "global_batch_size"
+        plan = self.model.given
+        try:
+            if leaves_out and saved is not None and self.num_out < 3:
+                order = ip.Without(plan.order, [self.num_out], since=saved.cursor)
+                plan = plan.replace(order=order)
+            plan = plan.replace(**{kind: size})
+            plan.resume(plan.start if saved is None else saved.cursor)
+        except ip.IndexPlanError as error:
+            note(f"no such plan: {error}")
+            return
+        if saved is None:
+            self.refused(lambda: self.named.move(plan.replace(world_size=None)))
+            return
+        whole = self.model.now is not None and self.model.now.whole
+        self.named.move(plan.replace(world_size=None))
+        if plan.order != self.plan.order:
+            self.num_out += 1
+            self.states.clear()  # of the run as it would have gone on
+        self.model.move(plan, saved)
+        self.plan = plan.replace(world_size=None)
+        if self.expected is not None:  # the loop is open
+            self.expected = [] if whole else None
+
     @precondition(lambda self: self.states)
     @rule(which=st.integers(0, 10**6), ranks=st.none() | RANKS)
     def a_state_is_loaded(self, which: int, ranks: tuple[int, int] | None) -> None:
@@ -238,6 +270,7 @@ class InADataLoader(Histories):
     """A PlanBatchSampler in torch's DataLoader, which is saved and loaded by itself."""
 
     eager_with_workers = True
+    moves = False
 
     def make(self, plan: ip.Plan, rank: int, world_size: int) -> Any:
         """Make a loader; it is the sampler that has a state."""

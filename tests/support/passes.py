@@ -94,6 +94,11 @@ class Loop:
             steps = self.steps(start)
             self.stood = Reading(start, steps.start, steps.start, steps.stop)
 
+    def move(self, plan: ip.Plan, saved: Saved) -> None:
+        """Another plan is read from where the loop stands."""
+        self.given = plan
+        self.load(saved)
+
     def forget(self) -> None:
         """What was received was only looked at."""
         self.now = None

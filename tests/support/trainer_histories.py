@@ -96,6 +96,7 @@ class TrainerHistories(Histories):
         self.the_loop_is_left()
         given = self.named.batch_sampler
         again = type(given)(given.sampler, batch_size=given.batch_size, drop_last=False)
+        self.options["plan"] = self.plan  # if the run has moved
         self.wrap(PlanLoader(**{**self.options, "batch_sampler": again}))
 
     def make(self, plan: ip.Plan, rank: int, world_size: int) -> Any:
