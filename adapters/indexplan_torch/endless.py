@@ -9,7 +9,6 @@ import os
 from collections.abc import Generator, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import finalize
 
 import torch.distributed
 
@@ -18,7 +17,6 @@ from indexplan.errors import as_integer, integer, shown, wrong
 from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader, check_options
 from indexplan_torch.ranks import given, process_group_runs
-from indexplan_torch.recording import Recorder, refuse_unkept
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -117,32 +115,16 @@ class PlanIterator:
         size = integer("micro_batch_size", micro_batch_size, 1, 2**62, cure)
         self._rank, ranks = given(rank, world_size)
         check_options(PlanIterator, options)
-        self._dataset, self._options = dataset, options
         if options.get("num_workers"):
-            self._options.setdefault("persistent_workers", True)
+            options.setdefault("persistent_workers", True)
         self.plan = Plan(order, world_size=ranks, batch_size=size, remainder="carry")
         self._step = ranks * size
-        self._leaves_ledger = ledger is False
-        self._recorder: _CountRecorder | None = None
+        self._readers = None if ledger_ranks is None else _ranks_of(ledger_ranks)
+        self.consumed_samples = count("consumed_samples", consumed_samples)
+        rest = self.plan.resume(self.plan.cursor_at(self.consumed_samples))
+        ours: dict[str, Any] = {"rank": self._rank, "world_size": ranks, "ledger": ledger}
+        self._loader = PlanLoader(dataset, rest, **ours, **options)
         self._batches: Generator[Any, None, None] | None = None
-        if ledger is not None and ledger is not False:
-            self._recorder = _CountRecorder(ledger, self.plan, ledger_ranks)
-            finalize(self, self._recorder.record_consumed)  # at the latest when the process ends
-        self._read_from(self.plan, count("consumed_samples", consumed_samples))
-
-    def _read_from(self, plan: Plan, consumed: int, *, compare: bool = True) -> None:
-        """Read on where so many samples are consumed."""
-        rest = plan.resume(plan.cursor_at(consumed))
-        ours: dict[str, Any] = {"rank": self._rank, "world_size": plan.world_size}
-        loader = PlanLoader(self._dataset, rest, compare=compare, **ours, **self._options)
-        loader.feed.recorder = self._recorder
-        self._batches = _endless(loader)
-        self._count(consumed)
-
-    def _count(self, consumed: int) -> None:
-        self.consumed_samples = consumed
-        if self._recorder is not None:
-            self._recorder.consumed = consumed
 
     def __repr__(self) -> str:
         who = f"rank {self._rank} of {self.plan.world_size}"
@@ -154,14 +136,17 @@ class PlanIterator:
     def __next__(self) -> Any:
         """Return the rank's next micro-batch; after an error, the same one once more."""
         if self._batches is None:
-            # other ranks may read on without an error, so nobody is there to compare plans with
-            self._read_from(self.plan, self.consumed_samples, compare=False)
+            feed = self._loader.feed
+            if feed.recorder is not None:
+                feed.read_by(self._together())
+            self._loader.move(self._loader.plan)  # the rest of a pass that an error has ended
+            self._batches = _endless(self._loader)
         try:
-            batch = next(self._batches)  # type: ignore[arg-type]  # it is there now
+            batch = next(self._batches)
         except BaseException:  # Ctrl-C too: a generator that has raised is at its end
             self._batches = None
             raise
-        self._count(self.consumed_samples + self._step)
+        self.consumed_samples += self._step
         return batch
 
     def close(self) -> None:
@@ -169,6 +154,7 @@ class PlanIterator:
         if self._batches is not None:
             self._batches.close()
         self._batches = None
+        self._loader._iterator = None  # persistent workers, which torch keeps there
 
     def save_state(self) -> dict[str, Any]:
         """Return where the run stands, equal on all ranks; Megatron's `--dataloader-save` asks it.
@@ -182,12 +168,8 @@ class PlanIterator:
             "consumed_samples": self.consumed_samples,
             "order": self.plan.order.to_dict(),
         }
-        if self._recorder is not None:
-            self._recorder.record_consumed()
-            self._recorder.check_at(self.plan.cursor_at(self.consumed_samples))
-            if self._recorder.hash is not None:
-                state["ledger"] = self._recorder.hash
-        return state
+        kept = self._loader.state_dict()
+        return {**state, "ledger": kept["ledger"]} if "ledger" in kept else state
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue where a run stood, on any number of ranks and with any micro-batch size.
@@ -207,55 +189,22 @@ class PlanIterator:
             cure = "load it with the version of indexplan that saved it"
             raise wrong("state", f"of version {STATE_VERSION}", state["version"], cure)
         consumed = count("a state's consumed_samples", state["consumed_samples"])
-        rest = self.plan.resume(replace(self.plan.cursor_at(consumed), order=state["order"]))
-        if self._recorder is not None:
-            if not self._recorder.followed:  # else what was read since is void
-                self._recorder.record_consumed()
-            self._recorder.load(state.get("ledger"))
-        elif not self._leaves_ledger:
-            refuse_unkept(state.get("ledger"))
+        cursor = replace(self.plan.cursor_at(consumed), order=state["order"])
+        rest = self.plan.resume(cursor)
+        kept = {name: state[name] for name in ("ledger",) if name in state}
+        place = {"cursor": cursor.to_dict(), "pass": cursor.epoch}
+        self._loader.load_state_dict({"version": STATE_VERSION, **place, **kept})
+        self.close()
         self.plan = self.plan.replace(order=rest.order)  # whose past is that of the saved one
-        if self._recorder is not None:
-            self._recorder.counted = self.plan
-        self._read_from(self.plan, consumed)
-
-
-class _CountRecorder(Recorder):
-    """Records a run by its count of samples, through all the loaders that read it.
-
-    Only what all ranks do at once is recorded, so that they compute the same lines: the loader of a
-    rank whose dataset fails ends alone.
-    """
-
-    def __init__(self, ledger: Any, counted: Plan, ranks: Iterable[int] | None) -> None:
-        super().__init__(ledger)
-        self.consumed = 0
-        self.counted = counted
-        self._ranks = None if ranks is None else _ranks_of(ranks)
-
-    def begin(self, plan: Plan, rank: int, *_: Any, **__: Any) -> None:
-        """Begin the run with the first pass of its first loader."""
-        if self.begins or self.followed:
-            super().begin(plan, rank, self._together())
-
-    def record(self, where: tuple[int, int], step: int) -> None:
-        """Do nothing where a loader ends."""
-
-    def record_consumed(self) -> None:
-        """Write what the run has read so far."""
-        self.record_to(self.counted.cursor_at(self.consumed))
-
-    def catch_up(self) -> None:
-        """Write what an iterator has read that another one continues from a state."""
-        self.record_consumed()
+        self.consumed_samples = consumed
 
     def _together(self) -> tuple[int, ...]:
         """Return the ranks of the process group that keep the ledger; () if there is none."""
         if not process_group_runs():
             return ()
         me, num = torch.distributed.get_rank(), torch.distributed.get_world_size()
-        world_size = self.counted.world_size or 1
-        if self._ranks is None and num != world_size:
+        world_size = self.plan.world_size or 1
+        if self._readers is None and num != world_size:
             raise IndexPlanError(
                 "ledger_ranks",
                 "must be passed where ranks of the process group read the same, as one of them "
@@ -263,7 +212,7 @@ class _CountRecorder(Recorder):
                 f"none, with {num} in the process group and world_size={world_size}",
                 "pass the ranks whose states are saved, and ledger=False on the others",
             )
-        ranks = tuple(range(num)) if self._ranks is None else self._ranks
+        ranks = tuple(range(num)) if self._readers is None else self._readers
         if me not in ranks or len(ranks) % world_size:
             raise IndexPlanError(
                 "ledger_ranks",

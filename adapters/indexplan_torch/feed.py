@@ -202,6 +202,10 @@ class Feed:
         self.recorder = ledger if isinstance(ledger, Recorder) else Recorder(ledger)
         write_at_exit(self)
 
+    def read_by(self, ranks: tuple[int, ...]) -> None:
+        """Read the plan on these ranks of the process group, where their number does not say it."""
+        self.given = replace(self.given, readers=ranks)
+
     def pin(self) -> Feed:
         """Return a feed that reads the pass that is set now in every epoch.
 
@@ -254,11 +258,24 @@ class Feed:
             raise empty_batches(plan.world_size, plan.remainder, *self.where)
         steps = self.steps(number)
         if self.recorder is not None and steps:
-            begins = plan.replace(world_size=plan.world_size).resume(self._cursor(number, None))
-            together, all_begin = self.given.together(), self.given.compare
-            self.recorder.begin(begins, rank, together, all_begin=all_begin)
+            self._begin_in_ledger(number, plan, rank)
         self.current = Pass(number, steps.start, steps.stop)
         return self.current
+
+    def _begin_in_ledger(self, number: int, plan: Plan, rank: int) -> None:
+        assert self.recorder is not None  # noqa: S101 (who calls has looked)
+        goes_on = self.current is None and self.start.unread and number == self.start.number
+        if goes_on and not self.recorder.begins:  # after an error, which may be this rank's alone
+            self.recorder.refuse_followed()
+            return
+        begins = plan.replace(world_size=plan.world_size).resume(self._cursor(number, None))
+        together, all_begin = self.given.together(), self.given.compare
+        self.recorder.begin(begins, rank, together, all_begin=all_begin)
+
+    def record_if(self, begun: Pass) -> None:
+        """Record a pass, unless a later one has begun."""
+        if self.current is begun:
+            self.record()
 
     def record(self) -> None:
         """Record what the loop has received in the ledger, if there is one."""
@@ -395,10 +412,11 @@ class Feed:
         rest = plan.resume(Cursor.from_dict(state["cursor"]))
         running(rest, *discover(given.rank, given.world_size))
         dealt = self._dealt(rest, state["dealt"]) if "dealt" in state else 0
-        if self.recorder is not None:
-            self.record()
-            self.recorder.change()
-        self._compared = self._compared and plan == self.given.plan
+        if plan != self.given.plan:
+            self._compared = False
+            if self.recorder is not None:
+                self.record()
+                self.recorder.change()
         self.given, self.start = given, Start.of(rest, standing[0], dealt)
         self.turn.load(self.start.number)
         self.current = None

@@ -285,7 +285,6 @@ class PlanLoader(DataLoader[Any]):
         if random is not None:  # torch drew a seed here, which the stopped run did not
             torch.set_rng_state(random)
         step = begun.first  # this loader's own count: its wrapper may prefetch
-        ended = False
         try:
             for batch in self._read(batches):
                 if recorder is not None:
@@ -298,10 +297,11 @@ class PlanLoader(DataLoader[Any]):
                 yield batch
                 if self.feed.given is not given:  # what workers have drawn ahead is dropped
                     return not begun.finished
-            ended = True
-        finally:  # the loop may break
-            if self.feed.current is begun and (begun.finished or not ended):
-                self.feed.record()
+        except GeneratorExit:  # the loop breaks; an error may be this rank's alone
+            self.feed.record_if(begun)
+            raise
+        if begun.finished:
+            self.feed.record_if(begun)
         check_received(begun, step, ended=True)
         if dataset is not None:
             dataset.heard(ended=True)

@@ -83,7 +83,7 @@ def test_workers_draw_ahead_of_the_count_and_stay_for_later_epochs() -> None:
     for _ in range(12):
         assert read(alone) == read(with_workers)
         assert alone[0].save_state() == with_workers[0].save_state()
-    assert with_workers[0]._options["persistent_workers"]
+    assert with_workers[0]._loader.persistent_workers
 
 
 @pytest.mark.parametrize("persistent", [True, False])
