@@ -1,4 +1,4 @@
-"""The arguments of an order's methods, checked: indices, runs of positions, a saved order."""
+"""The arguments of an order's methods, checked: indices, runs, a saved order, what is planned."""
 
 from __future__ import annotations
 
@@ -68,6 +68,18 @@ def check_runs(epoch: int, num_units: int, starts: Any, stops: Any) -> tuple[Int
         cure = f"name some of the epoch's {counted(num_units, 'unit')}"
         raise wrong("positions", rule, (int(first[i]), int(last[i])), cure)
     return first, last
+
+
+def keeps_planned(planned: Any, later: str) -> bool:
+    """Return whether a change keeps what is planned from a later place on, "" if nothing is."""
+    if not (planned is None or (isinstance(planned, str) and planned in ("keep", "drop"))):
+        cure = "pass one of the two" if later else "leave it out"
+        raise wrong("planned", 'one of "keep" and "drop"', planned, cure)
+    if later and planned is None:
+        rule = f'"keep" or "drop", as other weights are planned from {later} on'
+        cure = 'planned="keep" lets these begin as planned, planned="drop" leaves them out'
+        raise wrong("planned", rule, None, f"pass one of the two: {cure}")
+    return planned == "keep"
 
 
 def check_saved(saved: Any, epoch: Any, position: Any) -> None:

@@ -14,7 +14,12 @@ from indexplan import kernels
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, as_integer, integer, wrong
 from indexplan.once import once
-from indexplan.orders.arguments import NUM_SAMPLES_STOP, check_indices, check_saved
+from indexplan.orders.arguments import (
+    NUM_SAMPLES_STOP,
+    check_indices,
+    check_saved,
+    keeps_planned,
+)
 from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.fields import as_json, different_fields
@@ -315,20 +320,14 @@ class Mixture(Order):
     def _later(self, begin: int, planned: Any, grows: bool) -> tuple[Phase, ...]:
         """Return the phases after a place that are kept, or raise if nobody said what to do."""
         later = tuple(phase for phase in self.weights if phase[0] > begin)
-        if not (planned is None or (isinstance(planned, str) and planned in ("keep", "drop"))):
-            cure = "pass one of the two" if later else "leave it out"
-            raise wrong("planned", 'one of "keep" and "drop"', planned, cure)
-        if later and planned is None:
-            rule = f'"keep" or "drop", as other weights are planned from unit {later[0][0]} on'
-            cure = 'planned="keep" lets these begin as planned, planned="drop" leaves them out'
-            raise wrong("planned", rule, None, f"pass one of the two: {cure}")
-        if later and grows and planned == "keep":
+        kept = keeps_planned(planned, f"unit {later[0][0]}" if later else "")
+        if later and kept and grows:
             rule = (
                 f'"drop" where sources join, as the phase at unit {later[0][0]} has none for them'
             )
             cure = "pass that, and plan the later phases again, by with_phase(unit, weights)"
             raise wrong("planned", rule, planned, cure)
-        return later if planned == "keep" else ()
+        return later if kept else ()
 
     def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Mixture:
         return self.with_phase(where[0] * self.epoch_size + where[1], weights, **options)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from indexplan import kernels
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.arguments import check_saved
+from indexplan.orders.arguments import check_saved, keeps_planned
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, check_identity
 from indexplan.orders.past import rows_of, since_epoch
@@ -137,11 +137,11 @@ class Weighted(Order):
     def _size(self) -> int:
         return self.epoch_size or self.num_samples
 
-    def updated(self, epoch: int, weights: Any) -> Weighted:
+    def updated(self, epoch: int, weights: Any, *, planned: str | None = None) -> Weighted:
         """Return this order with other weights from an epoch on.
 
         A run can resume with it from a cursor at or before the start of that epoch. Weights that
-        would have taken effect at that epoch or later are dropped.
+        would have taken effect right there are replaced.
 
         Parameters
         ----------
@@ -149,11 +149,13 @@ class Weighted(Order):
             0 <= epoch < 2**32.
         weights : Column, array_like of float or path
             One weight for each sample.
+        planned : {"keep", "drop"}, optional
+            What becomes of weights that take effect later; must be given if there are some.
 
         Raises
         ------
         IndexPlanError
-            As `Weighted` does.
+            As `Weighted` does, or if `planned` does not say what becomes of later weights.
 
         Examples
         --------
@@ -162,9 +164,11 @@ class Weighted(Order):
         (array([1, 1, 2]), array([0, 3, 1]))
         """
         epoch = check_epoch(epoch)
-        kept = [entry for entry in self._entries if entry[0] < epoch]
+        before = [entry for entry in self._entries if entry[0] < epoch]
+        later = [entry for entry in self._entries if entry[0] > epoch]
+        kept = keeps_planned(planned, f"epoch {later[0][0]}" if later else "")
         return Weighted(
-            [*kept, (epoch, weights)],
+            [*before, (epoch, weights), *(later if kept else ())],
             epoch_size=self.epoch_size,
             seed=self.seed,
             max_repeats=self.max_repeats,

@@ -83,7 +83,7 @@ def test_weights_that_change_on_the_way(epoch: int, step: int) -> None:
     plan = ip.Plan(order, world_size=2, batch_size=3)
     cursor = ip.Cursor.from_json(plan.cursor(epoch, step=step).to_json())
     for since in range(5):
-        changed = ip.Plan(order.updated(since, THIRD), world_size=3, batch_size=2)
+        changed = ip.Plan(order.updated(since, THIRD, planned="drop"), world_size=3, batch_size=2)
         if since < epoch or (since == epoch and step > 0):
             with pytest.raises(ip.IndexPlanError, match="a cursor must be of a run that reads"):
                 changed.resume(cursor)
@@ -118,13 +118,19 @@ def test_what_else_may_not_change() -> None:
 
 
 def test_updates_follow_each_other() -> None:
-    """An update takes the place of what was to hold from its epoch on."""
+    """An update takes the place of one of its epoch; of later ones, somebody has to decide."""
     order = ip.Weighted(FIRST, **FIELDS).updated(3, SECOND).updated(7, THIRD)
     listed = [(0, FIRST), (3, SECOND), (7, THIRD)]
     assert ip.Weighted(listed, **FIELDS) == order
     assert ip.Weighted(listed[:1], **FIELDS) == ip.Weighted(FIRST, **FIELDS)
-    assert order.updated(3, THIRD) == ip.Weighted([(0, FIRST), (3, THIRD)], **FIELDS)
-    assert order.updated(0, THIRD) == ip.Weighted(THIRD, **FIELDS)
+    assert order.updated(7, FIRST) == ip.Weighted([*listed[:2], (7, FIRST)], **FIELDS)
+    for at in (0, 2, 3, 5):
+        kept = [each for each in listed if each[0] < at] + [(at, THIRD)]
+        later = [each for each in listed if each[0] > at]
+        assert order.updated(at, THIRD, planned="drop") == ip.Weighted(kept, **FIELDS)
+        assert order.updated(at, THIRD, planned="keep") == ip.Weighted([*kept, *later], **FIELDS)
+        with pytest.raises(ip.IndexPlanError, match=f"planned from epoch {later[0][0]} on"):
+            order.updated(at, THIRD)
     alone = [ip.Weighted(weights, **FIELDS) for _, weights in listed]
     for epoch, expected in [(0, 0), (2, 0), (3, 1), (6, 1), (7, 2), (2**32 - 1, 2), (3, 1), (0, 0)]:
         assert alone[expected].take(epoch, 0, 30).tolist() == order.take(epoch, 0, 30).tolist()
@@ -300,4 +306,4 @@ def test_an_update_reads_no_weights_again(monkeypatch: pytest.MonkeyPatch) -> No
     bad[7] = -1
     for _ in range(2):  # what failed once fails again
         with pytest.raises(ip.IndexPlanError, match="weight of sample 7"):
-            order.updated(3, ip.Column(bad))
+            order.updated(40, ip.Column(bad))

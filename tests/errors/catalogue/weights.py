@@ -31,6 +31,7 @@ CASES: list[Case] = [
     ("no repeats at all", lambda: ip.Weighted([1, 2], max_repeats=0)),
     ("too few repeats", lambda: ip.Weighted([1, 0, 3], epoch_size=7, max_repeats=3)),
     ("weights of other lengths", lambda: ip.Weighted([1, 2]).updated(3, [1, 2, 3])),
+    ("weights before others that are planned", lambda: PLAN.order.updated(3, [1, 1])),  # type: ignore[attr-defined]
     ("weights from the middle on", lambda: ip.Weighted([(3, [1, 2])])),
     ("weights that go back", lambda: ip.Weighted([(0, [1, 2]), (3, [1, 2]), (3, [2, 1])])),
     ("weights with and without an epoch", lambda: ip.Weighted([(0, [1, 2]), [1, 2, 3]])),

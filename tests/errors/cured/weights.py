@@ -43,6 +43,10 @@ CURED: dict[str, Callable[[], Any]] = {
         ip.Weighted([1, 0, 3], epoch_size=7, max_repeats=4),
     ),
     "weights of other lengths": lambda: ip.Weighted([1, 2]).updated(3, [1, 0]),
+    "weights before others that are planned": lambda: (
+        PLAN.order.updated(3, [1, 1], planned="keep"),  # type: ignore[attr-defined]
+        PLAN.order.updated(3, [1, 1], planned="drop"),  # type: ignore[attr-defined]
+    ),
     "weights from the middle on": lambda: ip.Weighted([(0, [1, 2]), (3, [1, 2])]),
     "weights that go back": lambda: ip.Weighted([(0, [1, 2]), (3, [1, 2]), (4, [2, 1])]),
     "weights with and without an epoch": lambda: ip.Weighted([(0, [1, 2, 3]), (7, [3, 2, 1])]),
