@@ -37,7 +37,7 @@ from indexplan.orders.base import Int64
 from indexplan.partition.phases import Phase, Size
 from indexplan.partition.steps import Resume
 from indexplan.plan.cursor import Cursor
-from indexplan.plan.plan import Plan, check_plan, layout_of
+from indexplan.plan.plan import Plan, check_plan, layout_of, plan_of_run
 from indexplan.shards.dataset import Dataset, dataset_of
 
 NAME_A_RANK = "name one of the ranks that read this step"
@@ -241,7 +241,7 @@ class Ledger(Answer):
         read: list[tuple[Plan, Cursor]] = []
         then = list(before)
         for world_size, cursor in worlds:
-            named = plan.replace(world_size=world_size)
+            named = plan_of_run(plan, world_size=world_size)
             number = self.tail.plans.get(named.fingerprint, 0)  # of no line, if it is new
             stop = cursor.checked(plan.order, plan.sub_epochs)
             steps, stop = (0, place) if stop == place else steps_to(layout_of(named), place, stop)

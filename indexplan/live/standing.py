@@ -17,7 +17,7 @@ from indexplan.plan.batch import Batch, step_units
 from indexplan.plan.cursor import Cursor, check_place
 from indexplan.plan.draw import take
 from indexplan.plan.layout import Layout
-from indexplan.plan.plan import Plan, check_plan, layout_of
+from indexplan.plan.plan import Plan, check_plan, layout_of, plan_of_run
 from indexplan.seeds import EPOCH_STOP, check_epoch
 
 STATE_VERSION = 1
@@ -87,7 +87,7 @@ class Standing:
         check_plan("plan", plan)
         _check_open(plan)
         order = plan.order if cursor is None else plan.resume(cursor).order
-        self._plan = replace(plan, order=order, _resumed=None)
+        self._plan = plan_of_run(plan, order=order)
         self._fingerprint = self._plan.fingerprint
         self._layouts = dict[int | None, Layout]()  # by world size
         start = plan.start if cursor is None else cursor
@@ -118,7 +118,7 @@ class Standing:
     def _under(self, world_size: int | None) -> Layout:
         """Return the layout for a number of ranks, to divide a step among them."""
         if (layout := self._layouts.get(world_size)) is None:
-            layout = layout_of(self._plan.replace(world_size=world_size))
+            layout = layout_of(plan_of_run(self._plan, world_size=world_size))
             self._layouts[world_size] = layout
         return layout
 

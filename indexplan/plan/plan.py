@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
@@ -28,6 +28,7 @@ from indexplan.plan.balance import Balance
 from indexplan.plan.batch import Batch, draw_units, units_of
 from indexplan.plan.cursor import Cursor, cursor_of
 from indexplan.plan.draw import draw, take, take_in_threads
+from indexplan.plan.epochs import check_every_epoch_reads
 from indexplan.plan.layout import Layout
 from indexplan.plan.totals import step_total
 from indexplan.seeds import check_epoch
@@ -99,9 +100,13 @@ class Plan:
     _resumed: Resume | None = None  # set by resume
 
     def __post_init__(self) -> None:
-        for name, value in spec.normal(self._given()).items():
-            object.__setattr__(self, name, value)
-        self._layout  # noqa: B018 (refuses fields that do not fit each other)
+        self._fit()
+        self._layout  # noqa: B018 (refuses epochs without a step)
+
+    def _fit(self) -> None:
+        """Check the fields, and keep their normal form."""
+        vars(self).update(spec.normal(self._given()))
+        self._divided  # noqa: B018 (refuses fields that do not fit each other)
 
     def _given(self) -> spec.Fields:
         names = spec.Fields.__annotations__
@@ -110,7 +115,21 @@ class Plan:
     @once
     def _layout(self) -> Layout:
         """The numbers that decide which rank reads which positions."""
+        check_every_epoch_reads(self._divided)
+        return self._divided
+
+    @once
+    def _divided(self) -> Layout:
+        """The same, of a plan whose epochs may lack a step, as a resume may follow."""
         return spec.layout_of(self._given())
+
+    @staticmethod
+    def _changed(given: spec.Fields) -> Plan:
+        """Return a plan with these fields, which looks at its epochs when it is first asked."""
+        plan = object.__new__(Plan)
+        vars(plan).update(given)
+        plan._fit()
+        return plan
 
     def __repr__(self) -> str:
         return repr_of_fields(self)
@@ -552,7 +571,10 @@ class Plan:
         if not isinstance(cursor, Cursor):
             raise wrong("cursor", "a Cursor", cursor, "load it with Cursor.from_json or from_dict")
         order, place = cursor.on(self.order, self.sub_epochs)
-        return replace(self, order=order, _resumed=place)
+        plan = self._changed({**self._given(), "order": order, "_resumed": place})
+        if any(place):  # from the very first unit, it may be resumed once more before it's asked
+            plan._layout  # noqa: B018, SLF001 (refuses epochs without a step)
+        return plan
 
     def skip(self, start: Cursor, stop: Cursor, then: Literal["drop", "later"] = "drop") -> Plan:
         """Return this plan without the steps between two cursors, such as around a loss spike.
@@ -590,7 +612,7 @@ class Plan:
         from indexplan.plan.skipping import without_steps  # most runs skip nothing
 
         order = without_steps(self.order, start, stop, then, self.sub_epochs, self._resumed)
-        return replace(self, order=order)
+        return self._changed({**self._given(), "order": order})
 
     def replace(self, **changes: Unpack[spec.Changes]) -> Plan:
         """Return this plan with some fields changed, starting at the very first unit.
@@ -600,7 +622,8 @@ class Plan:
         Raises
         ------
         IndexPlanError
-            If a name is not a field, or a value breaks its rule.
+            If a name is not a field, or a value breaks its rule. An epoch without a step under
+            "drop" is refused when the new plan is first asked, as a `resume` may pass over it.
 
         Examples
         --------
@@ -611,7 +634,7 @@ class Plan:
         """
         if not changes:
             return self
-        return Plan(**spec.changed(self._given(), changes))
+        return self._changed(spec.changed(self._given(), changes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types.
@@ -696,8 +719,25 @@ class Plan:
 
 
 def plan_from_dict(data: Mapping[str, Any], columns: Columns, begun: int) -> Plan:
-    """Return the plan that `to_dict` described, without columns that only earlier epochs need."""
-    return Plan(**spec.from_json_types(data, None, columns, begun))
+    """Return the plan of a run that `to_dict` described, as `plan_of_run` does.
+
+    Without columns that only earlier epochs need.
+    """
+    return _of_run({"balance": None, **spec.from_json_types(data, None, columns, begun)})  # type: ignore[typeddict-item]
+
+
+def plan_of_run(plan: Plan, **changes: Unpack[spec.Changes]) -> Plan:
+    """Return a plan, not resumed, of which a run reads some steps, and other plans the rest.
+
+    So it may have epochs without a step.
+    """
+    return _of_run({**plan._given(), "_resumed": None, **changes})  # noqa: SLF001
+
+
+def _of_run(given: spec.Fields) -> Plan:
+    plan = Plan._changed(given)  # noqa: SLF001
+    vars(plan)["_layout"] = plan._divided  # noqa: SLF001
+    return plan
 
 
 def layout_of(plan: Plan) -> Layout:

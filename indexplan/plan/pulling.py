@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
@@ -20,7 +19,7 @@ from indexplan.partition.steps import Int64
 from indexplan.plan.batch import Batch, walked
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.draw import take
-from indexplan.plan.plan import Plan, check_plan, layout_of
+from indexplan.plan.plan import Plan, check_plan, layout_of, plan_of_run
 from indexplan.seeds import EPOCH_STOP
 
 STATE_VERSION = 1
@@ -106,7 +105,7 @@ class Stream:
         if plan.balance is not None:
             rule = "None, as the last units of a draw are given back"
             raise wrong("balance", rule, plan.balance, "use plan.replace(balance=None)")
-        self._plan = replace(plan, _resumed=None)  # so that a cursor depends on its place alone
+        self._plan = plan_of_run(plan)  # so that a cursor depends on its place alone
         self._rank = layout_of(plan).rank(rank)
         self._each = order.num_units(0) if order.constant_num_units else None
         self._extent = gaps_of(order)

@@ -17,7 +17,6 @@ from indexplan.partition.remainders import REMAINDERS, Remainder
 from indexplan.partition.steps import Partition, Resume
 from indexplan.plan.balance import Balance
 from indexplan.plan.cursor import check_place
-from indexplan.plan.epochs import check_every_epoch_reads
 from indexplan.plan.layout import Layout
 from indexplan.seeds import check_epoch
 
@@ -112,8 +111,8 @@ def layout_of(given: Fields) -> Layout:
     Raises
     ------
     IndexPlanError
-        If a global batch has too many units, an epoch is too short for any step, the order does
-        not allow the schedule or the remainder, or balance does not fit the order.
+        If a global batch has too many units, the order does not allow the schedule or the
+        remainder, or balance does not fit the order.
     """
     phases = _phases_of(given)
     ranks = given["world_size"] if given["global_batch_size"] is None else 1
@@ -129,9 +128,7 @@ def layout_of(given: Fields) -> Layout:
         resume=given["_resumed"],
         extent=gaps_of(given["order"]),
     )
-    layout = Layout(given["order"], partition, phases, given["balance"])
-    check_every_epoch_reads(layout)
-    return layout
+    return Layout(given["order"], partition, phases, given["balance"])
 
 
 def changed(given: Fields, changes: Changes) -> Fields:

@@ -93,13 +93,13 @@ def batch_sizes(
         name = f'"{remainder}"' + (", this plan's" if remainder == plan.remainder else "")
         panel_title(axes, name)
         try:
-            changed = _under(plan, remainder)
+            steps = layout_of(_under(plan, remainder)).steps(epoch, sub_epoch)
         except IndexPlanError as error:
             nothing_here(axes, "not for this plan")
             why = printable(f"{error.what} {error.rule}")
             axes.set_xlabel(textwrap.fill(why, LINE), fontsize=SMALL)
             continue
-        highest.append(_panel(axes, layout_of(changed).steps(epoch, sub_epoch), world_size, ranks))
+        highest.append(_panel(axes, steps, world_size, ranks))
     grid[0, 0].set_ylim(0, 1.4 * max(highest))  # room for the words above the bars
     for axes in grid[:, 0]:
         axes.set_ylabel("units of a rank's batch")

@@ -8,6 +8,7 @@ import signal
 import weakref
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanSampler
+from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
 from tests.adapters.small import ME, PLAN, Identity, loader_of, of_plan
 
 
@@ -280,3 +281,27 @@ def test_a_loop_that_begins_again_after_a_resume_is_told_where(make: Any, sub_ep
     begin, here = re.findall(r"range\((.*?), \.\.\.\)", caught.value.cure)
     assert eval(begin, {"loader": loader}) == int(here)  # noqa: S307 (our own sentence)
     assert whole == got + read(loader, range(int(here), stop))
+
+
+def test_a_phase_that_is_over_may_not_fit_todays_ranks(tmp_path: Path) -> None:
+    """A restart on more ranks, under drop: epochs that are over need no step of that size."""
+    sizes = [ip.Phase((0, 0), 20), ip.Phase((2, 0), 4)]
+    plan = ip.Plan(ip.Shuffle(100), batch_size=sizes, remainder="drop")
+    ledger = tmp_path / "run.ledger"
+    loader = PlanLoader(np.arange(100), plan, rank=0, world_size=4, ledger=ledger)
+    for _ in range(2):
+        list(loader)
+    again = PlanLoader(np.arange(100), plan, rank=0, world_size=10)
+    with pytest.raises(ip.IndexPlanError, match=r"^epoch 0 must have a full step"):
+        next(iter(again))
+    again = PlanLoader(np.arange(100), plan, rank=0, world_size=10, ledger=ledger)
+    again.load_state_dict(loader.state_dict())
+    rest = plan.replace(world_size=10).resume(plan.replace(world_size=4).cursor(2, step=0))
+    expected = [rest.batch(2, step=step, rank=0).tolist() for step in range(2)]
+    assert expected == [batch.tolist() for batch in again]
+    again.state_dict()
+    known = ip.Ledger(ledger)
+    assert known.verify().ok
+    assert expected == [known.batch(step, 0).tolist() for step in range(2, known.step)]
+    alone, at = known.replay(3), known.at(3)
+    assert expected[1] == alone.batch(at.epoch, step=at.step, rank=0)[:4].tolist()

@@ -87,7 +87,7 @@ def test_a_plan_is_made_if_every_epoch_has_a_step(drawn: dict[str, Any]) -> None
         assert READS_NOTHING == caught.value.rule
         assert f"epoch {steps.index(0)}" == caught.value.what
         with pytest.raises(ip.IndexPlanError, match="must have a full step"):
-            ip.Plan(order, **{**made, "remainder": "pad"}).replace(remainder="drop")
+            ip.Plan(order, **{**made, "remainder": "pad"}).replace(remainder="drop").steps(0, 0)
         return
     plan = ip.Plan(order, **made)
     parts = range(drawn["parts"])
@@ -105,7 +105,7 @@ def test_a_plan_is_made_if_every_epoch_has_a_step(drawn: dict[str, Any]) -> None
 def test_what_is_left_of_the_epoch_of_a_resume_may_have_no_step(
     drawn: dict[str, Any], data: st.DataObject
 ) -> None:
-    """All epochs that follow it have one, or the resume is refused."""
+    """All epochs that follow it have one, or the resume is refused; those before don't count."""
     order = order_of(drawn["n"], drawn["excluded"], drawn["since"])
     ones = ip.Plan(order, global_batch_size=1, sub_epochs=drawn["parts"], remainder="drop")
     epoch = data.draw(st.integers(0, 3))
@@ -118,12 +118,17 @@ def test_what_is_left_of_the_epoch_of_a_resume_may_have_no_step(
     )
     steps = expected_of(**drawn)
     first = cursor.epoch if not any(place(cursor)[1:]) else cursor.epoch + 1
+    changed = ones.replace(global_batch_size=size)  # which nobody asks before the resume
     if all(steps[first:]):
         plan = ip.Plan.from_dict(spec, order=order)
+        assert plan == changed.resume(cursor)
+        assert ip.live.Standing(plan).deal(1, 0).size
         assert all(plan.account(each).num_steps for each in range(first, LOOKED_AT))
     else:
         with pytest.raises(ip.IndexPlanError, match="must have a full step"):
             ip.Plan.from_dict(spec, order=order)
+        with pytest.raises(ip.IndexPlanError, match="must have a full step"):
+            changed.resume(cursor).steps(epoch, part)
 
 
 def place(cursor: ip.Cursor) -> tuple[int, int, int, int]:

@@ -80,7 +80,9 @@ CASES: list[Case] = [
     ),
     (
         "ranks whose global batch an epoch does not fill",
-        lambda: plan(batch_size=2, sub_epochs=3, remainder="drop").replace(world_size=4),
+        lambda: (
+            plan(batch_size=2, sub_epochs=3, remainder="drop").replace(world_size=4).steps(0, 0)
+        ),
     ),
     ("a seed for a plan", lambda: plan(seed=3)),
     ("a plan's field with a slip", lambda: plan(batchsize=3, batch_size=3)),
