@@ -1,4 +1,4 @@
-"""Do all ranks read the same plan? Compared once, when they begin their first pass together.
+"""Do all ranks read the same plan, and each its own part? Compared once, at their first pass.
 
 They compare through the process group's store, not by a collective: that needs no device, and
 disturbs no communicator. Each rank makes a few requests, however many ranks there are.
@@ -23,6 +23,7 @@ _LEAVING = timedelta(seconds=10)  # a rank's last requests take milliseconds
 
 def compare(
     plan: Plan,
+    rank: int,
     place: tuple[int, int],
     ranks: tuple[int, ...],
     again: int = 1,
@@ -35,6 +36,8 @@ def compare(
     ----------
     plan : Plan
         With its world_size.
+    rank : int
+        Whose part of the plan this process reads.
     place : (int, int)
         (epoch, sub_epoch) of the pass that begins.
     ranks : tuple of int
@@ -47,7 +50,8 @@ def compare(
     Raises
     ------
     IndexPlanError
-        On all of them, if they do not agree, or do not all arrive before the store's timeout.
+        On all of them, if they do not agree, if more of them read the same part than a mesh has
+        peers, or if they do not all arrive before the store's timeout.
     """
     store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
     me = torch.distributed.get_rank()
@@ -61,6 +65,8 @@ def compare(
         store.set(f"{meeting}/plan", mine)
     elif store.get(f"{meeting}/plan").decode() != mine:
         store.set(f"{meeting}/other", told)
+    if store.add(f"{meeting}/part-{rank}", 1) > len(ranks) // (plan.world_size or 1):
+        store.set(f"{meeting}/alike", str(rank))
     came = store.add(f"{meeting}/came", 1)
     if came == len(ranks):
         store.set(f"{meeting}/all", "")
@@ -76,6 +82,8 @@ def compare(
         raise IndexPlanError("ranks", rule, got, _SWITCH) from error
     differ = store.check([f"{meeting}/other"])
     details = [store.get(f"{meeting}/{key}") for key in ("details", "other")] if differ else []
+    alike = store.check([f"{meeting}/alike"])
+    part = store.get(f"{meeting}/alike").decode() if alike else ""
     leave(store, meeting, ranks)
     if differ:
         one, other = map(json.loads, details)
@@ -84,6 +92,13 @@ def compare(
             "must read the same plan",
             _difference(one, other),
             f"make the plan from the same arguments on every rank, or {_SWITCH}",
+        )
+    if alike:
+        raise IndexPlanError(
+            "ranks",
+            "must read different parts of a plan, unless a mesh makes them peers",
+            f"rank={part}, world_size={plan.world_size} on several processes",
+            "leave rank= and world_size= out, or pass mesh= if they share samples",
         )
 
 

@@ -251,7 +251,7 @@ class Feed:
             return self.current
         plan, rank = self.running()
         if not self._compared and get_worker_info() is None:
-            self.given.check_ranks(plan, self.where, ledger=self.recorder is not None)
+            self.given.check_ranks(plan, rank, self.where, ledger=self.recorder is not None)
             self._compared = True  # unless they differ: then a later pass compares them again
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:

@@ -6,9 +6,7 @@ context, pipeline) work on the same batch, so a plan counts them as one rank.
 
 from __future__ import annotations
 
-import gc
 import math
-import sys
 from typing import Any
 
 import torch.distributed
@@ -73,7 +71,8 @@ def ranks_of_meshes_that_run() -> tuple[int, int] | None:
     """Return (rank, world_size) among the ranks that read different samples, by torch's meshes.
 
     Each dimension of a named mesh has a process group of the same name, unless it spans all ranks.
-    This finds the meshes of Lightning, Fabric, Accelerate and users.
+    This finds the meshes of Lightning, Fabric, Accelerate and users. A mesh whose only dimension
+    spans all ranks leaves no trace, so it has to be passed.
 
     Returns
     -------
@@ -110,34 +109,6 @@ def ranks_of_meshes_that_run() -> tuple[int, int] | None:
         list(sizes),
         [*sizes.values()],
     )
-
-
-def refuse_peers_of_all_ranks() -> None:
-    """Refuse to split samples among ranks that are all peers in a mesh's only dimension.
-
-    That dimension uses the default process group, which doesn't have its name, and torch keeps no
-    list of meshes. So this looks through all objects of the process (about 0.1 s for half a
-    million). It can't see a mesh that has been dropped, or hidden by gc.freeze.
-
-    Raises
-    ------
-    IndexPlanError
-        If there is such a mesh, and no mesh with named groups.
-    """
-    world = torch.distributed.get_world_size()
-    module = sys.modules.get("torch.distributed.device_mesh")
-    if module is None or world == 1 or ranks_of_meshes_that_run() is not None:
-        return
-    for mesh in [each for each in gc.get_objects() if type(each) is module.DeviceMesh]:
-        names = mesh.mesh_dim_names or ("",)
-        if mesh.ndim == 1 and mesh.size() == world and _kind(names[0]) == "peers":
-            cure = "pass rank=0 and world_size=1, or a mesh with a dp dimension"
-            raise IndexPlanError(
-                "a mesh",
-                "must be passed to the loader where its only dimension makes all ranks peers",
-                f"{names[0]}={world}",
-                cure,
-            )
 
 
 def _dimensions() -> dict[str, tuple[int, int]]:

@@ -21,7 +21,8 @@ def discover(
     torch.distributed, if its process group is initialized; and the environment variables RANK and
     WORLD_SIZE, which torchrun sets. Without any of these, this is the only rank. In
     torch.distributed, the names of the running device meshes' dimensions decide, so tensor-parallel
-    peers count as one rank. Without a mesh, each process is a rank.
+    peers count as one rank. Without a mesh, each process is a rank. A mesh with a single dimension
+    can't be found, so pass it if its ranks are peers.
 
     Parameters
     ----------
@@ -95,19 +96,11 @@ def check_found_ranks(*, given: bool) -> None:
     without telling anyone their ranks each read all samples, which is right only for independent
     runs.
 
-    Raises
-    ------
-    IndexPlanError
-        If a mesh makes all ranks peers, which read the same samples.
     """
     running = int(os.environ.get("WORLD_SIZE", "1"))
-    if given:
+    if given or process_group_runs():
         return
-    if process_group_runs():
-        from indexplan_torch.meshes import refuse_peers_of_all_ranks
-
-        refuse_peers_of_all_ranks()
-    elif running > 1:
+    if running > 1:
         warnings.warn(
             f"a process group must run where WORLD_SIZE={running} processes read a plan, or one "
             "of them may load what another has saved at the end; got none; add "

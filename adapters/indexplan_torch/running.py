@@ -69,13 +69,15 @@ class Given:
         check_again(self.again, plan)
         return replace(self, plan=plan)
 
-    def check_ranks(self, plan: Plan, where: tuple[int, int], *, ledger: bool = False) -> None:
+    def check_ranks(
+        self, plan: Plan, rank: int, where: tuple[int, int], *, ledger: bool = False
+    ) -> None:
         """Check the ranks, and compare their plans, when they begin a pass."""
         check_found_ranks(given=self.rank is not None)
         if self.compare and (ranks := self.together()):
             from indexplan_torch.agreeing import compare
 
-            compare(plan, where, ranks, self.again, ledger=ledger)
+            compare(plan, rank, where, ranks, self.again, ledger=ledger)
 
     def together(self) -> tuple[int, ...]:
         """Return the ranks of the process group that read the plan; () if it is one, or unknown.

@@ -59,6 +59,7 @@ def everything(folder: str) -> dict[str, str]:
         "seeds, a mesh": lambda: PlanLoader(range(103), seeds, mesh=init_device_mesh("cpu", (2,))),
         "seeds, a sampler": lambda: PlanBatchSampler(seeds),
         "seeds, once more": lambda: once_more(PlanLoader(range(103), seeds)),
+        "one part": lambda: PlanLoader(range(103), PLAN, rank=0, world_size=2),
         "balance": lambda: PlanLoader(range(103), PLAN if rank else BALANCED),
         "equal": lambda: PlanLoader(range(103), PLAN),
         "equal, twice": lambda: [*PlanLoader(range(103), PLAN), *PlanBatchSampler(PLAN)],

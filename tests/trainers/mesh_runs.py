@@ -93,9 +93,11 @@ def refused(folder: str) -> dict[str, Any]:
     """Ask for what cannot be told; return the words."""
     started(folder, "refused")
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    peers = init_device_mesh("cpu", (4,), mesh_dim_names=("tp",))
     pair = DeviceMesh("cpu", [0, 1])
     return {
         "peers": said(lambda: discover(mesh=mesh["tp"])),
+        "peers of all ranks": said(lambda: PlanLoader(range(103), given.PLAN, mesh=peers)),
         "mixed": said(lambda: discover(mesh=mesh["dp", "tp"]._flatten("dp_tp"))),
         "rank too": said(lambda: discover(0, 2, mesh=mesh)),
         "a name": said(lambda: discover(mesh="dp")),
@@ -184,24 +186,10 @@ def trainers(folder: str) -> dict[str, Any]:  # noqa: ARG001 (which all runs get
     return told
 
 
-def all_peers(folder: str) -> list[Any]:
-    """Read without mesh= beside a mesh of one dimension of peers, then without that mesh."""
-    started(folder, "all peers")
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("tp",))
-    made = ({}, {"compare": False}, {"rank": 0, "world_size": 1})
-    told = [
-        said(lambda each=each: read(PlanLoader(range(103), given.PLAN, **each))) for each in made
-    ]
-    sampler = GlobalPlanBatchSampler(given.PLAN)
-    told.append(said(lambda: read(sampler)))
-    del mesh
-    return [*told, said(lambda: read(PlanLoader(range(103), given.PLAN)))]
-
-
 def everything(folder: str) -> dict[str, Any]:
     """Run all that four ranks run, in one launch."""
     told: dict[str, Any] = {"meshes": meshes(folder)}
-    for each in (all_peers, sharded, refused):
+    for each in (sharded, refused):
         told[each.__name__] = each(folder)
         ended()
     return {**told, "trainers": trainers(folder)}

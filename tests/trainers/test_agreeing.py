@@ -60,6 +60,16 @@ def test_ranks_that_differ_all_say_how(told: list[Any], name: str) -> None:
     assert re.fullmatch(pattern, told[0][name])
 
 
+def test_ranks_that_would_read_the_same_part_are_refused(told: list[Any]) -> None:
+    """Such as those that take LOCAL_RANK for the rank: one part twice, and another never."""
+    expected = (
+        "ranks must read different parts of a plan, unless a mesh makes them peers; got rank=0, "
+        "world_size=2 on several processes; leave rank= and world_size= out, or pass mesh= if they "
+        "share samples"
+    )
+    assert [expected, expected] == [each["one part"] for each in told]
+
+
 @pytest.mark.parametrize("name", ["equal", "equal, twice", "in workers"])
 def test_ranks_that_agree_read(told: list[Any], name: str) -> None:
     """Equal plans are read as ever, each loader compared on its own."""

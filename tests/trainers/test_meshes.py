@@ -53,6 +53,7 @@ CURE = (
 )
 REFUSED = {
     "peers": f"a mesh must be of the data-parallel dimension; got tp=2; {CURE}",
+    "peers of all ranks": f"a mesh must be of the data-parallel dimension; got tp=4; {CURE}",
     "mixed": f"a mesh must be of the data-parallel dimension; got dp_tp=4; {CURE}",
     "rank too": "mesh must be passed alone, as it tells the rank; got rank=0 too; leave rank and "
     "world_size out",
@@ -122,18 +123,6 @@ def test_refuses(told: dict[int, list[Any]], name: str) -> None:
     """What is no data-parallel dimension is refused, with what to pass."""
     for answers in told[4]:
         assert REFUSED[name] == answers["refused"][name]
-
-
-def test_peers_of_all_ranks_are_refused(told: dict[int, list[Any]]) -> None:
-    """A mesh named "tp" over all ranks: none may read its own batches, unless it is told to."""
-    refused = (
-        "a mesh must be passed to the loader where its only dimension makes all ranks peers; got "
-        "tp=4; pass rank=0 and world_size=1, or a mesh with a dp dimension"
-    )
-    for rank, answers in enumerate(told[4]):
-        peers = batches(PLAN, 0, 1)
-        expected = [refused, refused, peers, refused, batches(PLAN, rank, 4)]
-        assert expected == answers["all_peers"]
 
 
 def test_a_rank_outside_the_mesh_is_refused(told: dict[int, list[Any]]) -> None:

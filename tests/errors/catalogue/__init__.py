@@ -155,10 +155,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
                 "ranks_of_meshes_that_run",
                 "raise _unclear(\"passed to the loader where its dimensions' n",
             ),
-            (
-                "refuse_peers_of_all_ranks",
-                "raise IndexPlanError('a mesh', 'must be passed to the loader",
-            ),
         ]
     },
     **{
@@ -168,6 +164,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         for text in [
             "raise IndexPlanError('ranks', rule, got, _SWITCH) from error",
             "raise IndexPlanError('ranks', 'must read the same plan', _di",
+            "raise IndexPlanError('ranks', 'must read different parts of ",
         ]
     },
     **{
