@@ -29,8 +29,9 @@ class ClassBalanced(ByClass):
     """Reads all classes equally often, or each by its weight, however many samples they have.
 
     For imbalanced datasets. Without weights, the first n reads of the run contain each of the n
-    classes once, and so do the next n, and so on. A class repeats none of its samples before all of
-    them have been read.
+    classes once, and so do the next n, and so on; a class repeats none of its samples before all of
+    them have been read. With weights, that holds for whole epochs: after each of them, the samples
+    of a class have been read equally often, to within one read.
 
     Parameters
     ----------

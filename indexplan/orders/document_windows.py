@@ -71,7 +71,7 @@ class DocumentWindows(Order):
     Notes
     -----
     Every epoch has (sum(lengths) - overlap) // length windows. It lays out every document once and
-    whole, so none is repeated before all have been read. Fewer than length + overlap tokens are not
+    whole, so no token is a target twice in an epoch. Fewer than length + overlap tokens are not
     targets. A document may be in several windows, or in none.
 
     It takes 40 bytes of memory for each block: 8, and 16 for each of the last 2 epochs that were

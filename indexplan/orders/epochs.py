@@ -27,8 +27,8 @@ PLACE_STOP = 2**63
 class Epochs(Layer):
     """Reads another order in epochs of any size; each begins where the previous one ended.
 
-    For epochs of 10,000 steps regardless of the dataset's size, or of a tenth of the dataset. No
-    sample is repeated before all have been read.
+    For epochs of 10,000 steps regardless of the dataset's size, or of a tenth of the dataset. If the
+    order inside reads each sample once an epoch, none is repeated before all have been read.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class Epochs(Layer):
     -----
     The epochs of the inner order, of n units each, follow one another in a stream. Position p of
     epoch e is unit u = e * epoch_size + p of it, which is position u % n of inner epoch u // n.
-    Over any part of the stream, the counts of two samples differ by at most 2; over a part from its
-    start, by at most 1.
+    If each of these reads every sample once, the counts of two samples differ by at most 2 over any
+    part of the stream, and by at most 1 over a part from its start.
 
     Examples
     --------

@@ -63,8 +63,9 @@ class Mixture(Order):
         units. See the notes for weights that are extremely far apart.
     epoch_size : int or {"first_exhausted", "all_exhausted"}, optional
         Units in an epoch, 1 <= epoch_size < 2**63: by default, as many as all sources have
-        together. "first_exhausted" ends the epoch before any source would start again,
-        "all_exhausted" when each source has been read to its end at least once.
+        together. "first_exhausted" ends the first epoch before any source would start again,
+        "all_exhausted" when each source has been read to its end at least once. All later
+        epochs have the same size.
     seed : int, default 0
         0 <= seed < 2**128, for the mixing; the sources have their own.
 
