@@ -8,7 +8,7 @@ from typing import Any
 from indexplan import IndexPlanError, Plan
 from indexplan.keywords import named
 from indexplan_torch import callers
-from indexplan_torch.drawn import check_drawer, check_starting, find_drawer
+from indexplan_torch.drawn import begin
 from indexplan_torch.items import Item, num_phases
 from indexplan_torch.ranks import discover, refuse_num_replicas
 from indexplan_torch.samplers import BatchSize, PlanBatchSampler, PlanView, refuse_as_sampler
@@ -139,12 +139,10 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
     def __iter__(self) -> Iterator[Any]:
         """Yield every rank's batch of a step, then of the next."""
         refuse_as_sampler(self)
-        check_starting(self.feed)
         return self._drawn()
 
     def _drawn(self) -> Iterator[Any]:
-        check_drawer(find_drawer(), self.feed)  # which accelerate's wrapper hid until now
-        begun = self.feed.begin()
+        begun = begin(self.feed)
         ranks = range(self.num_replicas)
         for step in zip(*(self.feed.draw(begun, rank) for rank in ranks), strict=True):
             for rank, batch in enumerate(step):

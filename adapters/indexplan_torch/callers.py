@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from torch.utils.data.dataloader import _BaseDataLoaderIter
-
 from indexplan_torch.versions import lacking
 
 WHOLE = sys.maxsize  # a depth: all frames
@@ -71,26 +69,6 @@ class Seen:
         return self.values.get(name)
 
 
-DRAWING = Caller(
-    package="torch",
-    functions=("_next_index",),
-    owner=_BaseDataLoaderIter,
-    depth=WHOLE,
-    why="a DataLoader does not tell its sampler how many batches it draws ahead of the loop, nor "
-    "whether it keeps their order",
-    otherwise="nobody draws ahead: each batch drawn is one received",
-)
-STARTING = Caller(
-    package="torch",
-    functions=("__init__",),
-    owner=_BaseDataLoaderIter,
-    reads=("loader", "self"),
-    depth=WHOLE,
-    why="a DataLoader with workers starts and seeds them before it draws, and torchdata's before "
-    "it loads a state",
-    otherwise="the loader has run before, or there is none; what is drawn is checked by the first "
-    "look",
-)
 BATCHING = Caller(
     package="torch",
     modules=("torch.utils.data.sampler",),

@@ -127,7 +127,7 @@ class Cuts:
 
         A sampler only knows what was drawn: a pass drawn to its end counts as read.
         """
-        if self.partial or left.step + left.ahead >= left.stop:
+        if self.partial or left.step >= left.stop:
             return 0
         return int(left.step if before else left.step - left.first)
 

@@ -240,9 +240,8 @@ class Feed:
             from indexplan_torch.skipping import refuse_skipping
 
             refuse_skipping()
-        named = self.turn.asked is not None
-        self.cuts.begin(self, self._left(), number, named=named)
-        self.turn.begin()
+        self.cuts.begin(self, self._left(), number, named=self.turn.named)
+        self.turn.named = False
         self.record()
         if number > self.start.number:
             self.start = self.start.read()
@@ -352,25 +351,26 @@ class Feed:
         where = f"epoch {epoch}, {parts}step {step}"
         return f"<{type(of).__name__} of {self.given.plan}: {who}, at {where}>"
 
-    def _standing(self, *, drawn: bool = False) -> tuple[int, int | None]:
+    def _standing(self) -> tuple[int, int | None]:
         """Return the pass that is set, and the step in it (None if the pass has not begun)."""
+        self.cuts.check(self, self._left(), self.number)
         current = self.current
-        if current is not None and current.number != self.number:
-            current = None
-        if not drawn:
-            self._check_counted(current)
-        if current is None:
+        if current is None or current.number != self.number:
+            refuse_fetched_ahead(self)
             return self.number, None
-        return current.number, current.step + (current.ahead if drawn else 0)
+        self._check_counted(current)
+        return current.number, current.step
 
-    def _check_counted(self, current: Pass | None) -> None:
+    def _check_counted(self, current: Pass) -> None:
         """Raise if nobody knows what the loop has received of a pass."""
-        if current is not None and not current.counted:
+        if current.drawn:
             raise IndexPlanError(
-                "a loader",
-                "must hand its batches to the loop itself, to know its state, cursor and step_size",
-                "workers that draw ahead for another loader, such as that of skip_first_batches",
-                "use load_state_dict(state) instead, or make the loader of plan.resume(cursor)",
+                "a sampler",
+                "must not be asked for a cursor or step_size inside a pass, as it knows what was "
+                "drawn, not what the loop has received",
+                "a pass that another loader draws",
+                "loop over a PlanLoader, or use the state of torchdata's StatefulDataLoader; at "
+                "the end of a pass, name the next with set_epoch first",
             )
         refuse_fetched_ahead(self)
 
@@ -405,7 +405,6 @@ class Feed:
             If the plan does not continue there, has another world size than the running one, or
             can't continue a step between its repeats; or if an earlier pass was left early.
         """
-        self.cuts.check(self, self._left(), self.number)
         standing = self._standing()
         state = self.state_at(*standing)
         given = self.given.moved(plan)
@@ -423,34 +422,25 @@ class Feed:
 
     # --- states
 
-    def state_dict(self, *, drawn: bool = False) -> State:
-        """Return where the run stands, for a checkpoint.
-
-        It counts the batches that the loop has received, or, with `drawn`, those that were drawn.
-        The latter is for loaders that keep each batch's state until the loop receives it.
+    def state_dict(self) -> State:
+        """Return where the run stands, for a checkpoint, by the batches the loop has received.
 
         Raises
         ------
         IndexPlanError
-            If an earlier pass was left early, so the rest of it would never be read.
+            If an earlier pass was left early, so the rest of it would never be read; or if nobody
+            knows what the loop has received.
         """
-        self.cuts.check(self, self._left(), self.number)
-        state = self.state_at(*self._standing(drawn=drawn), drawn=drawn)
-        if self.recorder is not None and not drawn:
+        state = self.state_at(*self._standing())
+        if self.recorder is not None:
             self.record()
             self.recorder.check_at(self.cursor())
             if self.recorder.hash is not None:
                 state["ledger"] = self.recorder.hash
         return state
 
-    def state_at(self, number: int, step: int | None, *, drawn: bool = False) -> State:
-        """Return the state of a run that stands before a step of a pass; None is its first.
-
-        With `drawn`, torchdata may ask for the state before it loads one, when the run can't reach
-        the pass that is set. The state is then where the run started.
-        """
-        if drawn and number < self.start.number and not self.start.over(number):
-            number, step = self.start.number, None
+    def state_at(self, number: int, step: int | None) -> State:
+        """Return the state of a run that stands before a step of a pass; None is its first."""
         cursor = self._cursor(number, step)
         state = {"version": STATE_VERSION, "cursor": cursor.to_dict(), "pass": number}
         times = self._times(number, step)

@@ -20,7 +20,6 @@ from indexplan_torch.counting import (
     refuse_rows_without_a_batch,
 )
 from indexplan_torch.cuts import check_received
-from indexplan_torch.drawn import check_in_order
 from indexplan_torch.feed import Feed
 from indexplan_torch.items import Item
 from indexplan_torch.layout import check_length, check_sources
@@ -198,7 +197,9 @@ class PlanLoader(DataLoader[Any]):
                 f"one of another plan, {self.feed.given.plan!r}",
                 "use PlanLoader(dataset, plan)",
             )
-        check_in_order(given.get("in_order", True))
+        if given.get("in_order", True) is not True:
+            rule = "True, as a state counts batches, and cannot tell which of them a slow worker"
+            raise wrong("in_order", f"{rule} still has", given["in_order"], "leave it out")
         _check_dataset(dataset, self.feed)
         if ledger is not None and self.feed.recorder is None:
             self.feed.keep_ledger(ledger)
@@ -273,7 +274,7 @@ class PlanLoader(DataLoader[Any]):
         begun, given = self.feed.begin(), self.feed.given
         if begun.first == begun.stop:
             return False  # starts no workers, and draws no seed that an uninterrupted run would not
-        begun.handed, recorder = True, self.feed.recorder
+        recorder = self.feed.recorder
         random = torch.get_rng_state() if begun.step else None
         sharded = loaded("sharded", "sharded")
         dataset = None if sharded is None else sharded(self.dataset)

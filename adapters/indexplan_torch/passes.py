@@ -23,33 +23,24 @@ class Pass:
     """One pass over the steps [first, stop) of a sub-epoch, and how far the loop has come in it.
 
     If each step is read several times (`again`), every time counts as a step here. Always
-    first <= step <= step + ahead <= stop.
+    first <= step <= stop.
 
     Parameters
     ----------
     number, first, stop : int
         The pass's number in the run, and its steps; these don't change.
     step : int
-        The next step that the loop has not received.
-    ahead : int
-        How many batches after that a loader has drawn for its workers.
-    counted : bool
-        Whether this is known. It isn't if workers draw through another object.
-    handed : bool
-        Whether a loader has begun the pass and counts it, while its sampler draws.
-    again : bool
-        Whether the pass was named again, so that torchdata drops the rest of it and begins it a
-        second time.
+        The next step that the loop has not received; of a pass that is `drawn`, the next that
+        nobody has drawn.
+    drawn : bool
+        Whether a sampler hands it out by itself, so that nobody knows what the loop has received.
     """
 
     number: int
     first: int
     stop: int
     step: int = field(init=False)
-    ahead: int = 0
-    counted: bool = True
-    handed: bool = False
-    again: bool = False
+    drawn: bool = False
 
     def __post_init__(self) -> None:
         self.step = self.first
@@ -58,6 +49,11 @@ class Pass:
     def finished(self) -> bool:
         """Whether the loop has received all of it, even if it never asks for more."""
         return self.step == self.stop
+
+    @property
+    def unread(self) -> bool:
+        """Whether the loop has received nothing of it, and there is something to receive."""
+        return self.first == self.step < self.stop
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,19 +16,17 @@ from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import counted, shown, wrong
 from indexplan.keywords import named
 from indexplan_torch import callers
-from indexplan_torch.drawn import (
-    Drawn,
-    check_drawer,
-    check_starting,
-    find_drawer,
-    load_before_workers_start,
-)
+from indexplan_torch.drawn import Drawn, DrawnUnits
 from indexplan_torch.feed import Feed
 from indexplan_torch.items import Form, Item, num_phases
 from indexplan_torch.ranks import refuse_num_replicas
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class NoStateError(IndexPlanError, AttributeError):
+    """Raised where a sampler is asked for a state, which `hasattr` sees as a missing attribute."""
 
 
 class _FeedSampler(DistributedSampler[Any]):
@@ -72,17 +70,22 @@ class _FeedSampler(DistributedSampler[Any]):
         Raises
         ------
         IndexPlanError
-            If a loader has drawn batches ahead, and it's unknown how many.
+            If a pass has begun that a sampler hands out by itself, and no other was named since:
+            it knows what was drawn of it, not what the loop has received.
         """
         return self.feed.cursor()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return where the run stands, counted in batches drawn; equal on all ranks.
-
-        DataLoader's workers prefetch, so they have drawn more batches than the loop has received.
-        `PlanLoader` and torchdata's StatefulDataLoader count those that the loop has received.
-        """
-        return self.feed.state_dict(drawn=True)
+    def __getattr__(self, name: str) -> Any:
+        # Without this method torchdata asks our iterators alone, which know what each batch needs.
+        if name == "state_dict":
+            raise NoStateError(
+                "a sampler",
+                "must not be asked for a state, as it knows what was drawn, not what the loop has "
+                "received",
+                f"state_dict of {type(self).__name__}",
+                "use the state_dict of PlanLoader or of torchdata's StatefulDataLoader",
+            )
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from a state; world size and batch size may have changed."""
@@ -279,8 +282,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
     def __iter__(self) -> Iterator[Any]:
         """Yield one batch for each step; nothing happens until the first is requested."""
         refuse_as_sampler(self)
-        check_starting(self.feed)
-        return Drawn(self.feed, seen_end=load_before_workers_start(self))
+        return Drawn(self.feed)
 
 
 def refuse_as_sampler(sampler: PlanBatchSampler) -> None:
@@ -376,9 +378,4 @@ class PlanSampler(PlanView):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices, or bins, in the remaining steps, one by one."""
-        check_drawer(find_drawer(), self.feed)  # and refuse batches that come out of order
-        begun = self.feed.begin()
-        for batch in self.feed.draw(begun):
-            yield from batch[:-1]
-            begun.step += 1  # before the last: a loader that has its batch doesn't ask for more
-            yield batch[-1]
+        return DrawnUnits(self.feed)

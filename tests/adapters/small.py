@@ -45,6 +45,13 @@ def loader_of(plan: ip.Plan, dataset: Any = None, **options: Any) -> PlanLoader:
     return PlanLoader(dataset, plan, **{"collate_fn": as_they_are, **ME, **options})
 
 
+def read_and_saved(samples: Any, steps: int) -> tuple[list[Any], Any]:
+    """Read a pass's first steps; return them, and the state of the loader or of the iterator."""
+    batches = iter(samples)
+    read = [next(batches) for _ in range(steps)]
+    return read, (samples if isinstance(samples, PlanLoader) else batches).state_dict()
+
+
 def refused(loader: Iterable[Any], kind: type[Exception] = ip.IndexPlanError) -> Any:
     """Read a loader, and return the error of this kind that it ends with.
 

@@ -12,7 +12,15 @@ import pytest
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
-from tests.adapters.small import ME, PLAN, Identity, as_they_are, loader_of, of_plan
+from tests.adapters.small import (
+    ME,
+    PLAN,
+    Identity,
+    as_they_are,
+    loader_of,
+    of_plan,
+    read_and_saved,
+)
 
 FULL = PLAN.replace(remainder="drop")  # 3 steps a pass, as a PlanSampler takes them
 EPOCHS = "use ip.Epochs(order, {read}), whose epochs have so many and lose none, "
@@ -84,16 +92,15 @@ def test_single_indices_are_held_against_the_plan() -> None:
 
 @pytest.mark.parametrize("make", [loader_of, sampler_of])
 def test_a_state_after_a_cut_is_an_error(make: Callable[..., Any]) -> None:
-    """A checkpoint that would go on with the pass after a cut one is not made."""
+    """No checkpoint is made, by state or by cursor, that would go on with the pass after it."""
     samples = make(PLAN)
     samples.set_epoch(1)
-    read(samples, 2)
-    state = samples.state_dict()  # in the pass itself, the state has the rest of it
+    _, state = read_and_saved(samples, 2)  # in the pass itself, the state has the rest of it
     samples.set_epoch(2)
     with pytest.raises(
         ip.IndexPlanError, match=f"^{re.escape(CUT.format(steps=2, all=4, read=18))}$"
     ):
-        samples.state_dict()
+        _ = samples.cursor
     samples.load_state_dict(state)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -106,19 +113,19 @@ def test_a_pass_that_a_resume_skips_is_an_error(make: Callable[..., Any], resume
     """What is left of the pass that a run was saved in is read before a later one begins."""
     saved = make(PLAN)
     saved.set_epoch(1)
-    read(saved, 2)
+    _, state = read_and_saved(saved, 2)
     if resume == "plan":
-        samples = make(PLAN.resume(ip.Cursor.from_dict(saved.state_dict()["cursor"])))
+        samples = make(PLAN.resume(ip.Cursor.from_dict(state["cursor"])))
     else:
         samples = make(PLAN)
-        samples.load_state_dict(saved.state_dict())
+        samples.load_state_dict(state)
     samples.set_epoch(2)
     message = (
         "a pass must be read whole before a later one begins; got a resume after 2 of 4 steps of "
         "epoch 0, sub-epoch 1, and then epoch 0, sub-epoch 2; read that pass first, by "
         "set_epoch(1), or pass partial=True if passes are left on purpose"
     )
-    for go_on in (samples.state_dict, lambda: read(samples)):
+    for go_on in (lambda: samples.cursor, lambda: read(samples)):
         with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
             go_on()
     with warnings.catch_warnings():
@@ -133,9 +140,9 @@ def test_a_pass_that_is_left_after_a_resume_is_an_error(make: Callable[..., Any]
     """The steps before a resume and those after it are of one pass, which is left all the same."""
     saved = make(PLAN)
     saved.set_epoch(1)
-    read(saved, 1)
+    _, state = read_and_saved(saved, 1)
     samples = make(PLAN)
-    samples.load_state_dict(saved.state_dict())
+    samples.load_state_dict(state)
     read(samples, 1)
     samples.set_epoch(2)
     with pytest.raises(

@@ -11,18 +11,14 @@ import grain
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import ConcatDataset, DataLoader, Dataset, StackDataset, TensorDataset
-from torchdata.stateful_dataloader import StatefulDataLoader
+from torch.utils.data import ConcatDataset, Dataset, StackDataset, TensorDataset
 
 import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset
 from indexplan_torch import (
     Bins,
-    GlobalPlanBatchSampler,
     OnDevice,
-    PlanBatchSampler,
     PlanLoader,
-    PlanSampler,
 )
 from indexplan_torch.megatron import PlanIterator
 from tests.adapters.small import as_they_are
@@ -103,17 +99,6 @@ WAYS: dict[str, Any] = {
         lambda data: PlanLoader(Bins(data, join=as_they_are), PACKED, collate_fn=as_they_are)
     ),
     "on a device": on_device,
-    "PlanBatchSampler": of(lambda data: DataLoader(data, batch_sampler=PlanBatchSampler(PLAN))),
-    "with workers": of(
-        lambda data: DataLoader(data, batch_sampler=PlanBatchSampler(PLAN), num_workers=1)
-    ),
-    "PlanSampler": of(lambda data: DataLoader(data, 10, sampler=PlanSampler(PLAN, **ONE))),
-    "all ranks": of(
-        lambda data: DataLoader(data, batch_sampler=GlobalPlanBatchSampler(PLAN, world_size=1))
-    ),
-    "torchdata": of(
-        lambda data: StatefulDataLoader(data, batch_sampler=PlanBatchSampler(PLAN), num_workers=0)
-    ),
     "without an end": of(iterator),
     "with workers, without an end": of(lambda data: iterator(data, num_workers=1)),
     "Grain": of(of_grain),

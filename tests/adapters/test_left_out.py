@@ -13,6 +13,7 @@ from torch.utils.data import ConcatDataset
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from indexplan_torch.megatron import PlanIterator
+from tests.adapters.small import read_and_saved
 
 ORDER = ip.Shuffle(120, seed=1)
 PLAN = ip.Plan(ORDER, world_size=4, batch_size=3, remainder="carry")
@@ -52,10 +53,7 @@ def test_a_state_of_the_run_before(kind: Any, change: Change) -> None:
     """Other ranks read the rest of the epoch, and the next one, without what was left out."""
     dataset = (list(range(120)),) if kind is PlanLoader else ()
     before = kind(*dataset, PLAN, rank=0, world_size=4)
-    batches = iter(before)
-    for _ in range(4):
-        next(batches)
-    state = copy.deepcopy(before.state_dict())
+    state = copy.deepcopy(read_and_saved(before, 4)[1])
     cursor = PLAN.cursor(0, step=4)
     plan = change(PLAN, cursor).replace(world_size=3)
     ranks = [kind(*dataset, plan, rank=rank, world_size=3) for rank in range(3)]
@@ -83,10 +81,7 @@ def test_a_state_of_fewer_sources(kind: Any) -> None:
     before = kind(
         *((ConcatDataset(parts[:2]),) if kind is PlanLoader else ()), plan, rank=0, world_size=4
     )
-    batches = iter(before)
-    for _ in range(4):
-        next(batches)
-    state = json.loads(json.dumps(before.state_dict()))
+    state = json.loads(json.dumps(read_and_saved(before, 4)[1]))
     cursor = ip.Cursor.from_dict(state["cursor"])
     assert plan.cursor(0, step=4) == cursor
     weights = {"a": 1, "b": 1, "c": 2}

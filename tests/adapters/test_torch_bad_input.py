@@ -256,19 +256,3 @@ def test_too_few_units_for_the_ranks_can_be_padded() -> None:
     ]
     assert 2 == plan.replace(world_size=3).account(0).num_padded
     assert (12, set(range(10))) == (len(read), set(read))
-
-
-@pytest.mark.parametrize("make", [PlanBatchSampler, GlobalPlanBatchSampler, PlanSampler])
-def test_batches_out_of_order_are_refused_in_any_loader(make: Any) -> None:
-    """A sampler refuses a DataLoader that hands out what its fastest worker has."""
-    sampler = make(OPEN.replace(remainder="drop"))
-    kind = {"batch_sampler": sampler}
-    if make is PlanSampler:  # which torch's own BatchSampler asks, when there are workers already
-        kind = {"sampler": sampler, "num_workers": 1}
-    loader: Any = DataLoader(range(10), in_order=False, **kind)  # type: ignore[arg-type]
-    message = (
-        "in_order must be True, as a state counts batches, and cannot tell which of them a slow "
-        "worker still has; got False; leave it out"
-    )
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-        first(loader)

@@ -16,8 +16,8 @@ import pytest
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
-from tests.adapters.small import ME, PLAN, Identity, loader_of, of_plan
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
+from tests.adapters.small import ME, PLAN, Identity, loader_of, of_plan, read_and_saved
 
 
 class Deadly(Identity):
@@ -125,9 +125,9 @@ def test_asking_twice_has_no_side_effects() -> None:
     """Iterators that are never asked for a batch leave pass, state and batches as they were."""
     loader, sampler = loader_of(PLAN, num_workers=1), PlanBatchSampler(PLAN, **ME)
     for samples in (loader, sampler):
-        state = samples.state_dict()
+        cursor = samples.cursor
         first, second = iter(samples), iter(samples)
-        assert state == samples.state_dict()
+        assert cursor == samples.cursor
         assert of_plan(PLAN, 0) == list(second)
         del first
         assert of_plan(PLAN, 1) == list(samples)
@@ -179,19 +179,28 @@ def test_loader_states_count_batches_received(num_workers: int) -> None:
     assert PLAN.cursor(3, 0, step=0) == ip.Cursor.from_dict(loader.state_dict()["cursor"])
 
 
-def test_sampler_states_count_batches_drawn() -> None:
-    """Without workers, samplers' states are right too, in any DataLoader that asks them."""
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("make", [PlanBatchSampler, PlanSampler])
+def test_a_sampler_answers_for_no_pass_that_it_hands_out(make: Any, num_workers: int) -> None:
+    """In a pass and after it, until the next is named: what was drawn would lose what is ahead."""
     plan = PLAN.replace(remainder="drop")
-    expected = [plan.cursor(0, 0, step=step) for step in (1, 2, 3)]
-    batches = PlanBatchSampler(plan, **ME)
-    loader = DataLoader(Identity(), batch_sampler=batches)
-    assert expected == list(counted(loader, batches, 3))
-    flat = PlanSampler(plan, **ME)
-    loader = DataLoader(Identity(), sampler=flat, batch_size=5)
-    assert expected == list(counted(loader, flat, 3))
-    everyone = GlobalPlanBatchSampler(plan, world_size=2)
-    loader = DataLoader(Identity(), batch_sampler=everyone)
-    assert expected == list(counted(loader, everyone, 6))[1::2]
+    sampler = make(plan, **ME)
+    ours = {"sampler": sampler, "batch_size": 5} if make is PlanSampler else {}
+    loader: Any = DataLoader(
+        Identity(), **(ours or {"batch_sampler": sampler}), num_workers=num_workers
+    )
+    assert plan.cursor(0, 0, step=0) == sampler.cursor
+    message = "^a sampler must not be asked for a cursor or step_size inside a pass, as it knows"
+    for _ in loader:
+        with pytest.raises(ip.IndexPlanError, match=message):
+            _ = sampler.cursor
+    with pytest.raises(ip.IndexPlanError, match=message):
+        _ = sampler.cursor
+    sampler.set_epoch(1)
+    assert plan.cursor(0, 1, step=0) == sampler.cursor
+    assert not hasattr(sampler, "state_dict")  # or torchdata would ask for it with every batch
+    with pytest.raises(ip.IndexPlanError, match=r"^a sampler must not be asked for a state, "):
+        sampler.state_dict()
 
 
 @pytest.mark.parametrize("step", [0, 2, 4])
@@ -248,12 +257,11 @@ def test_a_batch_sampler_is_made_again_where_nothing_is_left_of_a_pass() -> None
 
 
 @pytest.mark.parametrize("sub_epochs", [1, 3])
-@pytest.mark.parametrize("make", [loader_of, PlanBatchSampler, PlanSampler, GlobalPlanBatchSampler])
+@pytest.mark.parametrize("make", [loader_of, PlanBatchSampler, PlanSampler])
 def test_a_loop_that_begins_again_after_a_resume_is_told_where(make: Any, sub_epochs: int) -> None:
     """`for epoch in range(...)` of the first run raises, and its cure reads each sample once."""
     plan = PLAN.replace(sub_epochs=sub_epochs, remainder="pad")
-    few = {PlanSampler: 10, GlobalPlanBatchSampler: 4}.get(make, 2)  # of two steps
-    options = {"world_size": 2} if make is GlobalPlanBatchSampler else ME
+    few = 10 if make is PlanSampler else 2  # of two steps
     stop = 4 * sub_epochs
 
     def read(loader: Any, numbers: range) -> list[Any]:
@@ -263,13 +271,14 @@ def test_a_loop_that_begins_again_after_a_resume_is_told_where(make: Any, sub_ep
             got += list(loader)
         return got
 
-    whole = read(make(plan, **options), range(stop))
-    saved = make(plan, **options)
+    whole = read(make(plan, **ME), range(stop))
+    saved = make(plan, **ME)
     got = read(saved, range(sub_epochs + 1))
     saved.set_epoch(sub_epochs + 1)
-    got += list(islice(saved, few))
-    loader = make(plan, **options)
-    loader.load_state_dict(saved.state_dict())
+    rest, state = read_and_saved(saved, few)
+    got += rest
+    loader = make(plan, **ME)
+    loader.load_state_dict(state)
     first = loader.cursor.epoch
     with pytest.raises(ip.IndexPlanError) as caught:
         read(loader, range(stop))
@@ -277,7 +286,7 @@ def test_a_loop_that_begins_again_after_a_resume_is_told_where(make: Any, sub_ep
     assert str(caught.value).startswith(f"{rule} finished; got 0; begin your loop with range(")
     with pytest.raises(ip.IndexPlanError, match=rule):
         len(loader)
-    loader.load_state_dict(saved.state_dict())
+    loader.load_state_dict(state)
     begin, here = re.findall(r"range\((.*?), \.\.\.\)", caught.value.cure)
     assert eval(begin, {"loader": loader}) == int(here)  # noqa: S307 (our own sentence)
     assert whole == got + read(loader, range(int(here), stop))

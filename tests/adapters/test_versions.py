@@ -1,18 +1,11 @@
 """The table of tested versions: what CI installs, what is required, and what is said."""
 
 import re
-from typing import Any
 
 import pytest
-from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
-from torchdata.stateful_dataloader.stateful_dataloader import (
-    _StatefulMultiProcessingDataLoaderIter,
-)
 
 import indexplan as ip
-from indexplan_torch import PlanBatchSampler
 from indexplan_torch.versions import TESTED
-from tests.adapters.small import ME, PLAN
 from tests.errors.catalogue.torches import without_names
 from tests.trainers.ranks import ROOT
 
@@ -71,60 +64,6 @@ def test_the_lowest_versions_are_those_required() -> None:
     known = TESTED.keys() & required.keys()
     assert {"torch", "lightning", "accelerate", "transformers", "torchdata", "ray"} == known
     assert {name: required[name] for name in known} == {name: TESTED[name][0] for name in known}
-
-
-THINGS: dict[str, Any] = {
-    "_num_workers": 1,
-    "_prefetch_factor": 2,
-    "_in_order": True,
-    "_snapshot_interval": 2,
-}
-THINGS["_dataset"] = range(103)
-
-
-class OfTorch(_MultiProcessingDataLoaderIter):
-    """An iterator as a loader with workers has it, which has started none, and lacks a thing."""
-
-    def __init__(self, drawn: Any, lacks: str) -> None:
-        vars(self).update(THINGS, drawn=drawn, _sampler_iter=drawn, _shutdown=True)
-        del vars(self)[lacks]
-
-    def _next_index(self) -> Any:
-        return next(self.drawn)
-
-
-class OfTorchdata(_StatefulMultiProcessingDataLoaderIter):
-    """The same, of torchdata's loader."""
-
-    __init__ = OfTorch.__init__
-    _next_index = OfTorch._next_index
-
-
-@pytest.mark.parametrize(
-    "lacks", ["_num_workers", "_prefetch_factor", "_in_order", "_sampler_iter", "_dataset"]
-)
-@pytest.mark.parametrize("kind", [OfTorch, OfTorchdata])
-def test_a_version_that_does_not_tell_how_it_draws_is_refused(kind: Any, lacks: str) -> None:
-    """Else states are ahead of the loop, batches out of order, or a dataset grows, in silence."""
-    iterator = kind(iter(PlanBatchSampler(PLAN, **ME)), lacks)
-    with pytest.raises(
-        ip.IndexPlanError, match=rf"^torch(data)? must have {kind.__name__}.{lacks}, "
-    ):
-        iterator._next_index()
-
-
-def test_a_torchdata_that_does_not_tell_its_snapshots_is_refused() -> None:
-    """Else batches that it drops would be read by nobody, in silence."""
-    sampler = PlanBatchSampler(PLAN, **ME)
-    sampler.set_epoch(1)
-    drawn: Any = iter(sampler)
-    next(drawn)
-    state = drawn.state_dict()
-    sampler.set_epoch(0)
-    drawn = iter(sampler)
-    drawn.load_state_dict(state)
-    with pytest.raises(ip.IndexPlanError, match=r"^torchdata must have OfTorchdata\._snapshot_int"):
-        OfTorchdata(drawn, "_snapshot_interval")._next_index()
 
 
 def test_groups_without_names() -> None:

@@ -21,7 +21,7 @@ import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.adapters.small import Identity, as_they_are
-from tests.support.passes import Loop, Saved
+from tests.support.passes import Loop, LoopOverASampler, Saved
 from tests.support.planned import planned
 
 NUM_PASSES = 8  # of these passes are named
@@ -267,13 +267,14 @@ class Histories(RuleBasedStateMachine):
 
 
 class InADataLoader(Histories):
-    """A PlanBatchSampler in torch's DataLoader, which is saved and loaded by itself."""
+    """A PlanBatchSampler in torch's DataLoader, which tells where the run stands between passes."""
 
     eager_with_workers = True
     moves = False
+    of_a_loop = LoopOverASampler
 
     def make(self, plan: ip.Plan, rank: int, world_size: int) -> Any:
-        """Make a loader; it is the sampler that has a state."""
+        """Make a loader; it is the sampler that has a cursor."""
         batches = PlanBatchSampler(plan, rank=rank, world_size=world_size, again=self.again)
         return _Plain(
             Identity(plan.order.num_samples),
@@ -282,25 +283,24 @@ class InADataLoader(Histories):
             **self.workers,
         )
 
+    def begin_on(self, rank: int, world_size: int) -> None:
+        """Make a loader and its model."""
+        self.again = 1
+        super().begin_on(rank, world_size)
+
     @property
     def named(self) -> Any:
         """What a user tells of passes."""
         return self.loader.batch_sampler
 
-    def saved(self) -> Saved | None:
-        """Where the loop stands; a sampler tells even if a pass that is gone is set."""
-        saved = self.model.saved()
-        if saved is None and not self.model.loses(self.model.set):
-            return Saved(self.model.plan.start, self.model.start, self.model.dealt)
-        return saved
-
 
 class _Plain(DataLoader[Any]):
-    """A DataLoader whose state is that of its batch sampler."""
+    """A DataLoader whose state is the cursor of its batch sampler."""
 
     def state_dict(self) -> Any:
-        """The state of the batch sampler."""
-        return self.batch_sampler.state_dict()
+        """Where the batch sampler stands, and in which pass."""
+        sampler = self.batch_sampler
+        return {"version": 1, "cursor": sampler.cursor.to_dict(), "pass": sampler.epoch}
 
     def load_state_dict(self, state: Any) -> None:
         """Load the state of the batch sampler."""

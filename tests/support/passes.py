@@ -196,21 +196,18 @@ class Loop:
             self.now = Reading(number, first, first, first + len(batches))
         return batches
 
-    def saved(self, *, opened: bool = False) -> Saved | None:
-        """Where the loop stands; None where that has to be refused.
+    def saved(self) -> Saved | None:
+        """Where the loop stands; None where that has to be refused."""
+        if self.loses(self.set) or self.gone(self.set):
+            return None
+        now = self.now
+        return self.state(self.set, now.step if now and now.number == self.set else None)
 
-        If it has `opened` the next pass, it stands there, though it has received nothing of it.
-        """
-        if self.loses(self.set):
-            return None
-        number = self.next if opened else self.set
-        if self.gone(number):
-            return None
+    def state(self, number: int, step: int | None) -> Saved:
+        """A state before a step of a pass, or before what is left of it."""
         if number in self.read_before:
             return Saved(self.plan.start, number, self.dealt)
-        step = self.steps(number).start
-        if not opened and self.now is not None and self.now.number == number:
-            step = self.now.step
+        step = self.steps(number).start if step is None else step
         done, dealt = divmod(step, self.again)
         return Saved(self.plan.cursor(*self.place(number), step=done), number, dealt)
 
@@ -219,87 +216,71 @@ class Loop:
         return 0 if self.set in self.read_before else self.steps(self.set).stop
 
 
+class LoopOverASampler(Loop):
+    """The same over a sampler in torch's DataLoader, which can't know what the loop received."""
+
+    def saved(self) -> Saved | None:
+        """Where the loop stands; None in a pass and after it, until another is named."""
+        return None if self.now is not None and self.now.number == self.set else super().saved()
+
+
 class LoopOverTorchdata(Loop):
     """The same over torchdata's StatefulDataLoader, which loads a state when a loop begins.
 
-    A pass that was named before stays named then. A state of the middle of a pass is read to its
-    end before another one.
+    No pass but the state's may be named until then.
     """
 
     def __init__(self, plan: ip.Plan, rank: int, again: int = 1) -> None:
         super().__init__(plan, rank, again)
-        self.asked: int | None = None  # named since the last pass began
         self.pending: Saved | None = None  # to be loaded
-        self.then: int | None = None  # the pass that follows in the same loop
-        self.opened = False  # whether an iterator was asked for, and no batch of it
+        self.opened = False  # whether the loader has an iterator
+        self.by_a_state = False  # which was made to save a state, and is the next loop's
+        self.at: Reading | None = None  # the pass of that iterator, once it has begun
+        self.rest: list[Any] | None = None  # and what it gives, if it is that of a state
         self.seen_its_end = False
-
-    def name(self, number: int) -> None:
-        """A pass is named."""
-        super().name(number)
-        self.asked = number
 
     def load(self, saved: Saved) -> None:
         """A state is kept until the next loop begins."""
-        self.pending = saved
-        self.now, self.opened = None, False
+        self.pending, self.opened, self.by_a_state = saved, False, False
 
-    def load_now(self, saved: Saved) -> None:
-        """A state is loaded, the rest of which is read before another pass."""
-        super().load(saved)
-        self.stood = None
-
-    def open(self) -> None:
-        """An iterator is asked for; that of a loaded state may be thrown away for it."""
-        if self.opened and self.pending is not None:
-            self.load_now(self.pending)
-            self.pending = None
-            if self.asked is not None:
-                self.set = self.asked
-        self.opened = True
+    def open(self, *, by_a_state: bool = False) -> bool:
+        """An iterator is asked for; return False where that has to be refused."""
+        if self.by_a_state:
+            self.by_a_state = False
+            return True
+        saved, named = self.pending, self.named
+        if saved is not None:
+            if named and self.set != saved.number:
+                return False
+            super().load(saved)
+        self.pending = self.at = self.rest = None
+        self.opened, self.by_a_state, self.seen_its_end = True, by_a_state, False
+        if saved is not None and not saved.seen_its_end:
+            gone = saved.number in self.read_before
+            self.rest = [] if gone else super().begin()
+            self.at = Reading(saved.number, 0, 0, 0) if gone else self.now
+        if saved is not None and named:
+            self.name(saved.number)
+        return True
 
     def begin(self) -> list[Any] | None:
         """Begin the next pass, and return what it gives; None where that has to be refused."""
-        saved, asked = self.pending, self.asked
-        self.pending = self.asked = self.then = None
-        self.opened = self.seen_its_end = False
-        if saved is None:
-            if self.loses(self.next):
-                self.asked = asked
-            return super().begin()
-        self.load_now(saved)
-        nothing_left = saved.number < self.start  # of the pass that the loop stood in
-        if nothing_left and not saved.seen_its_end and asked is None:
-            return []
-        if asked is not None and (nothing_left or asked <= self.set):
-            self.set = asked
-        elif asked is not None:
-            self.then = asked  # in the same loop, after what is left of the other
-            return (super().begin() or []) + self.batches(asked)
-        return super().begin()
-
-    def receive(self, num_steps: int) -> None:
-        """The loop has received steps, of one pass and perhaps of another after it."""
-        for _ in range(num_steps):
-            self.go_on()
-            super().receive(1)
-
-    def go_on(self) -> None:
-        """Go on with the pass that follows in the same loop, if the one before it is read."""
-        if self.then is not None and self.now is not None and self.now.whole:
-            number, self.then = self.then, None
-            self.now = Reading(number, 0, 0, len(self.batches(number)))
-            self.set = number if self.asked is None else self.asked
-            self.stood = None
+        if self.rest is not None and self.at is not None:
+            rest, self.rest = self.rest, None
+            return None if self.named and self.set != self.at.number else rest
+        if self.named and self.now is not None and self.now.whole and self.now.number == self.set:
+            return None  # another loop, or the same once more: nobody can tell
+        batches = super().begin()
+        if batches is not None:
+            self.at = self.now
+        return batches
 
     def end(self) -> None:
         """The loop has seen its end."""
-        self.go_on()
         self.seen_its_end = True
 
-    def saved(self, *, opened: bool = False) -> Saved | None:
-        """Where the loop stands; None where that has to be refused."""
-        if self.pending is not None:
-            return self.pending
-        saved = super().saved(opened=opened)
-        return saved and replace(saved, seen_its_end=self.seen_its_end and not opened)
+    def saved(self) -> Saved | None:
+        """Where the iterator stands, whatever was named since."""
+        number = self.start if self.gone(self.next) else self.next
+        state = self.state(*((number, None) if self.at is None else (self.at.number, self.at.step)))
+        return replace(state, seen_its_end=self.seen_its_end)

@@ -19,11 +19,10 @@ between_passes = precondition(lambda self: not self.eager or not self.reads_on)
 
 
 class TorchdataHistories(Histories):
-    """Histories over torchdata's loader; its state may be asked for wherever no pass is named.
+    """Histories over torchdata's loader, whose state may be asked for anywhere.
 
     With workers a pass is read to its end before anything is said of another: the sampler knows
-    what they have drawn, not what the loop has received, and torchdata asks for its state at each
-    batch, so a pass named meanwhile is refused there.
+    what they have drawn, not what the loop has received.
     """
 
     model: LoopOverTorchdata
@@ -85,22 +84,26 @@ class TorchdataHistories(Histories):
     @rule()
     def it_is_asked_for_batches(self) -> None:
         """`iter(loader)`, whose state the loader has from then on, even if nobody reads it."""
-        self.model.open()
-        super().it_is_asked_for_batches()
+        if self.model.open():
+            super().it_is_asked_for_batches()
+        else:
+            self.refused(lambda: iter(self.loader))
+            self.batches = self.expected = None
 
     def cursor_in(self, state: Any) -> Any:
         """The cursor of a state."""
         main = state["_snapshot"]["_main_snapshot"] if "_snapshot" in state else state
         return main["_sampler_iter_state"]["cursor"]
 
-    @precondition(lambda self: self.model.asked is None and not self.model.gone(self.model.set))
+    @precondition(lambda self: not self.eager or self.model.opened)  # else workers begin the pass
     @rule()
     def a_state_is_saved(self) -> None:
-        """`loader.state_dict()`, and a checkpoint of it."""
-        saved = self.model.saved(opened=self.model.opened)
-        if saved is None:
+        """`loader.state_dict()`, and a checkpoint of it; it opens an iterator if there is none."""
+        if not self.model.opened and not self.model.open(by_a_state=True):
             self.refused(self.loader.state_dict)
             return
+        saved = self.model.saved()
+        assert saved is not None
         state = pickle.loads(pickle.dumps(self.loader.state_dict()))  # noqa: S301
         assert saved.cursor == ip.Cursor.from_dict(self.cursor_in(state))
         self.states.append((state, saved))

@@ -76,16 +76,6 @@ def train(folder: str) -> dict[str, Any]:
         loader.load_state_dict(fabric.load(f"{folder}/middle-{workers}.ckpt")["loader"])
         told[f"rewound to the middle {workers}"] = [loop.read() for _ in range(2)]
 
-    sampler = PlanBatchSampler(given.PLAN)
-    loop = Loop(fabric, DataLoader(DATA, batch_sampler=sampler))
-    loop.read()
-    loop.read(2)
-    state = sampler.state_dict()
-    sampler = PlanBatchSampler(given.PLAN)
-    sampler.load_state_dict(state)
-    loop = Loop(fabric, DataLoader(DATA, batch_sampler=sampler))
-    told["plain resumed"] = [loop.read() for _ in range(2)]
-
     def launched(fabric: Fabric) -> list[Any]:
         """Make and read a loader where Fabric records all that is set on samplers."""
         inside = DataLoader(DATA, batch_sampler=PlanBatchSampler(given.PLAN))

@@ -16,7 +16,6 @@ from accelerate import Accelerator, skip_first_batches
 from accelerate.data_loader import prepare_data_loader
 from lightning.fabric import Fabric
 from torch.utils.data import DataLoader
-from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
 import indexplan_torch.accelerate
@@ -34,11 +33,6 @@ IN_COMPOSER = {"IN_COMPOSER", "CUTTING"}
 def data() -> Any:
     """A dataset of as many samples as the plan's order."""
     return [{"x": float(index), "labels": float(index)} for index in range(12)]
-
-
-def drawn(kind: Any = DataLoader) -> None:
-    """Read a batch sampler through a loader with a worker."""
-    next(iter(kind(data(), batch_sampler=PlanBatchSampler(PLAN), num_workers=1)))
 
 
 def batched() -> None:
@@ -89,8 +83,6 @@ def rows() -> None:
 
 
 PROVOKED: dict[str, list[Callable[[], Any]]] = {
-    "DRAWING": [drawn, lambda: drawn(StatefulDataLoader)],
-    "STARTING": [drawn, lambda: drawn(StatefulDataLoader)],
     "BATCHING": [batched],
     "SKIPPING": [skipped],
     "DEALING": [dealt],

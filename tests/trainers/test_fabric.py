@@ -86,15 +86,6 @@ def test_rewind_reads_the_rest(told: list[Any], workers: str) -> None:
         assert expected == told[rank][f"rewound to the middle {workers}"]
 
 
-def test_plain_loader_resumes_without_workers(told: list[Any]) -> None:
-    """The state of a PlanBatchSampler in a DataLoader without workers is the loop's."""
-    plan = PLAN.replace(world_size=2)
-    for rank in RANKS:
-        assert [read(plan, rank, 1, start_step=2), read(plan, rank, 2)] == told[rank][
-            "plain resumed"
-        ]
-
-
 def test_loaders_made_in_a_launched_function_read_the_plan(told: list[Any]) -> None:
     """In a function given to Fabric.launch, where it records attributes, loaders are the plan's."""
     plan = PLAN.replace(world_size=2)

@@ -19,9 +19,9 @@ KINDS = {
 
 
 def sampler_state(state: dict[str, Any]) -> dict[str, Any]:
-    """The part of a StatefulDataLoader's state that is its sampler's."""
+    """The part of a StatefulDataLoader's state that is our iterator's."""
     main = state["_snapshot"]["_main_snapshot"] if "_snapshot" in state else state
-    found: dict[str, Any] = main["_index_sampler_state"]
+    found: dict[str, Any] = main["_sampler_iter_state"]
     return found
 
 

@@ -19,7 +19,6 @@ from indexplan_torch import (
     PlanSampler,
     seed_rank,
 )
-from indexplan_torch.drawn import check_nothing_dropped, load_at_iter
 from indexplan_torch.meshes import _dimensions
 from indexplan_torch.ranks import discover
 from indexplan_torch.seeding import SeedWorker
@@ -67,15 +66,45 @@ def item_in_another_process() -> None:
 
 
 def a_pass_that_is_over() -> None:
-    """Set a pass before that of a state from which torchdata drops batches."""
+    """Name a pass before torchdata loads the state of another."""
     sampler = PlanBatchSampler(OPEN.replace(sub_epochs=2))
     sampler.set_epoch(1)
-    batches = iter(sampler)
+    batches: Any = iter(sampler)
     next(batches)
-    state: Any = batches.state_dict()  # type: ignore[attr-defined]  # as torchdata does
-    load_at_iter(sampler.feed, state)
+    state = batches.state_dict()  # as torchdata does
     sampler.set_epoch(0)
-    check_nothing_dropped(sampler.feed, snapshot_interval=2)
+    iter(sampler).load_state_dict(state)  # type: ignore[attr-defined]
+
+
+def named_once() -> Any:
+    """Name the pass of a state that torchdata loads, and no other."""
+    sampler = PlanBatchSampler(OPEN)
+    batches: Any = iter(sampler)
+    next(batches)
+    state = batches.state_dict()
+    sampler.set_epoch(0)
+    batches = iter(sampler)
+    batches.load_state_dict(state)
+    return sampler, list(batches), next(iter(sampler))
+
+
+def a_state_of_a_sampler() -> None:
+    """Save what workers have drawn."""
+    PlanBatchSampler(OPEN).state_dict()
+
+
+def a_cursor_in_a_pass() -> None:
+    """Ask a sampler for what the loop has received."""
+    sampler = PlanBatchSampler(OPEN)
+    next(iter(sampler))
+    _ = sampler.cursor
+
+
+def inside_a_batch() -> None:
+    """Save the state of an iterator over units between two of a batch."""
+    batches: Any = iter(PlanSampler(OPEN.replace(remainder="drop")))
+    next(batches)
+    batches.state_dict()
 
 
 class Dealt:
@@ -174,6 +203,10 @@ CASES: list[Case] = [
     ),
     ("batches out of order", lambda: loader(in_order=False)),
     ("a pass of which torchdata drops batches", a_pass_that_is_over),
+    ("a pass that nobody names after a load", named_once),
+    ("a state of a sampler", a_state_of_a_sampler),
+    ("a cursor in a pass of a sampler", a_cursor_in_a_pass),
+    ("a state inside a batch", inside_a_batch),
     ("a plan for a dataset", lambda: PlanLoader(OPEN, range(10))),
     ("an item of the index alone", lambda: loader(item=lambda index: index)),
     ("an item that is no function", lambda: loader(item=7)),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,22 +12,9 @@ import torch
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import Bins, GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, join
+from indexplan_torch import Bins, GlobalPlanBatchSampler, PlanLoader, join
 from tests.errors.catalogue.made import OPEN, Case
 from tests.errors.catalogue.torches import loader
-
-
-def other_workers() -> None:
-    """Load a state of StatefulDataLoader with more workers than it has."""
-    from torchdata.stateful_dataloader import StatefulDataLoader
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*set_vital.*")  # of torch, about torchdata
-        kept = StatefulDataLoader(range(10), batch_sampler=PlanBatchSampler(OPEN))
-        state = kept.state_dict()
-        kept = StatefulDataLoader(range(10), batch_sampler=PlanBatchSampler(OPEN), num_workers=1)
-    kept.load_state_dict(state)
-    iter(kept)
 
 
 def split_once_more() -> None:
@@ -62,20 +47,10 @@ def skipped_after_a_resume() -> None:
 def counted_by_nobody() -> None:
     """Ask a loader for its cursor, while another one draws its batches."""
     asked = loader()
-    other = DataLoader(range(10), batch_sampler=Halved(asked.batch_sampler), num_workers=1)  # type: ignore[arg-type]
+    other = DataLoader(range(10), batch_sampler=asked.batch_sampler)  # type: ignore[arg-type]
     batches = iter(other)
     next(batches)
     _ = asked.cursor
-
-
-class Halved:
-    """A wrapper that hands on half of each batch."""
-
-    def __init__(self, batch_sampler: Any) -> None:
-        self.batch_sampler = batch_sampler
-
-    def __iter__(self) -> Iterator[Any]:
-        return (batch[::2] for batch in self.batch_sampler)
 
 
 def resumed_by_nobody() -> None:
@@ -172,7 +147,6 @@ def on_ray() -> None:
 
 
 CASES: list[Case] = [
-    ("a state of another number of workers", other_workers),
     ("batches that are skipped once more", skipped_once_more),
     ("batches that are skipped after a resume", skipped_after_a_resume),
     ("batches that nobody counts", counted_by_nobody),
