@@ -130,10 +130,11 @@ def begin(feed: Feed) -> Pass:
     if again and current is not None and current.drawn:
         raise IndexPlanError(
             "set_epoch",
-            "must name the pass of each loop, once it has named that of a loaded state",
-            f"none after {current.number}",
-            "call it before each loop; or, if the loop that saved had ended its pass, leave it out "
-            "before the first",
+            "must name the next pass too, after one that was named when it, or a state of it, had "
+            "begun",
+            f"none after set_epoch({current.number})",
+            "call it before each loop; or, if a state is of a loop that had ended its pass, leave "
+            "it out before the first",
         )
     begun = feed.begin()
     begun.drawn = True

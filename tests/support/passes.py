@@ -219,12 +219,18 @@ class Loop:
 class LoopOverASampler(Loop):
     """The same over a sampler in torch's DataLoader, which can't know what the loop received."""
 
+    def begin(self) -> list[Any] | None:
+        """Begin the next pass, and return what it gives; None where that has to be refused."""
+        if self.named and self.now is not None and self.now.whole and self.now.number == self.set:
+            return None  # named while it was read: once more, or for what follows?
+        return super().begin()
+
     def saved(self) -> Saved | None:
         """Where the loop stands; None in a pass and after it, until another is named."""
         return None if self.now is not None and self.now.number == self.set else super().saved()
 
 
-class LoopOverTorchdata(Loop):
+class LoopOverTorchdata(LoopOverASampler):
     """The same over torchdata's StatefulDataLoader, which loads a state when a loop begins.
 
     No pass but the state's may be named until then.
@@ -257,7 +263,7 @@ class LoopOverTorchdata(Loop):
         self.opened, self.by_a_state, self.seen_its_end = True, by_a_state, False
         if saved is not None and not saved.seen_its_end:
             gone = saved.number in self.read_before
-            self.rest = [] if gone else super().begin()
+            self.rest = [] if gone else Loop.begin(self)
             self.at = Reading(saved.number, 0, 0, 0) if gone else self.now
         if saved is not None and named:
             self.name(saved.number)
@@ -268,8 +274,6 @@ class LoopOverTorchdata(Loop):
         if self.rest is not None and self.at is not None:
             rest, self.rest = self.rest, None
             return None if self.named and self.set != self.at.number else rest
-        if self.named and self.now is not None and self.now.whole and self.now.number == self.set:
-            return None  # another loop, or the same once more: nobody can tell
         batches = super().begin()
         if batches is not None:
             self.at = self.now

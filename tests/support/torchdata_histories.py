@@ -28,6 +28,7 @@ class TorchdataHistories(Histories):
     model: LoopOverTorchdata
     eager_with_workers = True
     of_a_loop = LoopOverTorchdata
+    moves = False
 
     def make(self, plan: ip.Plan, rank: int, world_size: int) -> Any:
         """Make a loader."""

@@ -136,11 +136,17 @@ def test_histories(number: int, tmp_path: Path) -> None:
             listed = listed + [[*batches] for batches in zip(*steps, strict=True)]
             if random.random() < 0.5 or ranks[0].step + 1 >= stop:
                 files = [schedule.dataloader.state_dict() for schedule in ranks]
-                cursor = ranks[0].dataloader.batch_sampler.cursor
+                cursor = cursor_in(files[0])
                 ledger.record(plan, cursor)
                 kept = cursor, ledger.hash
                 checkpoints.append((files, ranks[0].state_dict(), place, kept, listed))
         Listed(steps=checkpoints[-1][-1]).check(ip.Ledger(ledger.path), order.num_samples)
+
+
+def cursor_in(state: Any) -> ip.Cursor:
+    """The cursor of a loader's state."""
+    main = state["_snapshot"]["_main_snapshot"] if "_snapshot" in state else state
+    return ip.Cursor.from_dict(main["_sampler_iter_state"]["cursor"])
 
 
 def trained_until(schedule: StepScheduler, stop: int) -> Any:
@@ -159,18 +165,13 @@ def test_workers_have_to_stay_as_many() -> None:
     first = loader(order, 0, 1, num_workers=1)
     batches = iter(first)
     read = [next(batches).tolist() for _ in range(3)]
-    state, cursor = first.state_dict(), first.batch_sampler.cursor
-    assert ip.Plan(order, world_size=1, batch_size=2).cursor(epoch=0, step=3) == cursor
+    state = first.state_dict()
+    assert ip.Plan(order, world_size=1, batch_size=2).cursor(epoch=0, step=3) == cursor_in(state)
     again = loader(order, 0, 1, num_workers=1)
     again.load_state_dict(state)
     read += [batch.tolist() for batch in again]
     assert order.take(0, 0, 20).tolist() == sum(read, [])
     other = loader(order, 0, 1)
     other.load_state_dict(state)
-    with pytest.raises(ip.IndexPlanError) as raised:
+    with pytest.raises(AssertionError):  # torchdata's own
         next(iter(other))
-    message = (
-        "num_workers must be 1, that of the state that StatefulDataLoader is to load; got 0; use "
-        "num_workers=1, or PlanLoader, whose state can be loaded under any number"
-    )
-    assert message == str(raised.value)

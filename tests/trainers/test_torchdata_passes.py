@@ -153,7 +153,7 @@ def test_the_pass_that_is_named_after_a_load_is_followed_by_named_ones(num_worke
     loader.load_state_dict(states[1])
     loader.batch_sampler.set_epoch(1)
     assert of_plan(plan, 1, start=2) == list(loader)
-    with pytest.raises(ip.IndexPlanError, match=r"^set_epoch must name the pass of each loop, "):
+    with pytest.raises(ip.IndexPlanError, match=r"^set_epoch must name the next pass too, "):
         list(loader)
     loader.batch_sampler.set_epoch(2)
     assert [of_plan(plan, 2), of_plan(plan, 3)] == [list(loader), list(loader)]
