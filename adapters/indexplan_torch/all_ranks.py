@@ -11,7 +11,7 @@ from indexplan_torch import callers
 from indexplan_torch.drawn import begin
 from indexplan_torch.items import Item, num_phases
 from indexplan_torch.ranks import discover, refuse_num_replicas
-from indexplan_torch.samplers import BatchSize, PlanBatchSampler, PlanView, refuse_as_sampler
+from indexplan_torch.samplers import BatchSize, PlanBatchSampler, PlanView
 
 
 class _LastStep(BatchSize):
@@ -138,10 +138,6 @@ class GlobalPlanBatchSampler(PlanBatchSampler):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield every rank's batch of a step, then of the next."""
-        refuse_as_sampler(self)
-        return self._drawn()
-
-    def _drawn(self) -> Iterator[Any]:
         begun = begin(self.feed)
         ranks = range(self.num_replicas)
         for step in zip(*(self.feed.draw(begun, rank) for rank in ranks), strict=True):

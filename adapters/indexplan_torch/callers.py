@@ -69,15 +69,6 @@ class Seen:
         return self.values.get(name)
 
 
-BATCHING = Caller(
-    package="torch",
-    modules=("torch.utils.data.sampler",),
-    functions=("BatchSampler.__iter__",),
-    depth=3,
-    why="DataLoader(sampler=) puts a BatchSampler around whatever it is given, which only calls "
-    "iter",
-    otherwise="batches are read as batches",
-)
 SKIPPING = Caller(
     package="accelerate",
     modules=("accelerate.data_loader",),

@@ -15,7 +15,6 @@ from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import counted, shown, wrong
 from indexplan.keywords import named
-from indexplan_torch import callers
 from indexplan_torch.drawn import Drawn, DrawnUnits
 from indexplan_torch.feed import Feed
 from indexplan_torch.items import Form, Item, num_phases
@@ -281,24 +280,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield one batch for each step; nothing happens until the first is requested."""
-        refuse_as_sampler(self)
         return Drawn(self.feed)
-
-
-def refuse_as_sampler(sampler: PlanBatchSampler) -> None:
-    """Refuse to be read by torch's own BatchSampler, which would make batches of batches.
-
-    `DataLoader(sampler=..., batch_size=n)` wraps any sampler in one. A BatchSampler only calls
-    `iter`, so it can only be recognized by the calling frame. One look per pass is cheap enough.
-    """
-    seen = callers.look(callers.BATCHING)
-    if seen is not None and getattr(seen["self"], "sampler", None) is sampler:
-        raise IndexPlanError(
-            "sampler",
-            "must yield indices",
-            f"a {type(sampler).__name__}, which yields batches",
-            "use DataLoader(dataset, batch_sampler=...), or PlanLoader(dataset, plan)",
-        )
 
 
 @named

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 
 import indexplan as ip
 import indexplan_torch.accelerate
-from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, callers, join
+from indexplan_torch import GlobalPlanBatchSampler, PlanLoader, callers, join
 from indexplan_torch.callers import CALLERS, Caller
 from indexplan_torch.versions import TESTED
 
@@ -33,11 +33,6 @@ IN_COMPOSER = {"IN_COMPOSER", "CUTTING"}
 def data() -> Any:
     """A dataset of as many samples as the plan's order."""
     return [{"x": float(index), "labels": float(index)} for index in range(12)]
-
-
-def batched() -> None:
-    """Make batches of batches."""
-    next(iter(DataLoader(data(), sampler=PlanBatchSampler(PLAN), batch_size=2)))
 
 
 def skipped() -> None:
@@ -83,7 +78,6 @@ def rows() -> None:
 
 
 PROVOKED: dict[str, list[Callable[[], Any]]] = {
-    "BATCHING": [batched],
     "SKIPPING": [skipped],
     "DEALING": [dealt],
     "COUNTING_ITERATIONS": [counted],

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, DataLoader, IterableDataset
+from torch.utils.data import ConcatDataset, IterableDataset
 
 import indexplan as ip
 from indexplan_torch import (
@@ -197,10 +197,6 @@ CASES: list[Case] = [
     ("a batch size beside the plan", lambda: loader(batch_size=4)),
     ("a batch sampler beside the plan", lambda: loader(batch_sampler=[[0, 1]])),
     ("a batch sampler of another plan", lambda: loader(batch_sampler=PlanBatchSampler(OF_TWO))),
-    (
-        "batches for a sampler of indices",
-        lambda: first(DataLoader(range(10), sampler=PlanBatchSampler(OPEN), batch_size=2)),
-    ),
     ("batches out of order", lambda: loader(in_order=False)),
     ("a pass of which torchdata drops batches", a_pass_that_is_over),
     ("a pass that nobody names after a load", named_once),

@@ -34,6 +34,31 @@ class Indexed:
         return index
 
 
+def loaded_by_torchdata() -> None:
+    """Name the pass of a state that torchdata loads, and each after it; or none."""
+    saved: Any = iter(PlanBatchSampler(OPEN))
+    next(saved)
+    for named in ((0, 1), (None, None)):
+        sampler = PlanBatchSampler(OPEN)
+        read = []
+        for number in named:
+            if number is not None:
+                sampler.set_epoch(number)
+            batches: Any = iter(sampler)
+            if not read:
+                batches.load_state_dict(saved.state_dict())
+            read.append(len(list(batches)))
+        assert read == [4, 5]
+
+
+def next_named() -> None:
+    """Ask for the place of a pass that is named."""
+    sampler = PlanBatchSampler(OPEN)
+    list(sampler)
+    sampler.set_epoch(1)
+    assert (1, 0) == (sampler.cursor.epoch, sampler.cursor.step)
+
+
 def begun_where_it_was_resumed() -> None:
     """Begin a loop with the cursor's epoch."""
     made = loader(plan=OPEN.resume(OPEN.replace(world_size=1).cursor(1, step=1)))
@@ -168,9 +193,14 @@ CURED: dict[str, Callable[[], Any]] = {
         DataLoader(range(10), batch_sampler=[[0, 1]])  # type: ignore[arg-type]
     ),
     "a batch sampler of another plan": lambda: list(PlanLoader(range(10), OF_TWO, **RANKS)),
-    "batches for a sampler of indices": lambda: (
-        first(DataLoader(range(10), batch_sampler=PlanBatchSampler(OPEN))),  # type: ignore[arg-type]
-        first(PlanLoader(range(10), OPEN)),
+    **dict.fromkeys(
+        ("a pass of which torchdata drops batches", "a pass that nobody names after a load"),
+        loaded_by_torchdata,
+    ),
+    "a state of a sampler": lambda: loader().state_dict(),
+    "a cursor in a pass of a sampler": next_named,
+    "a state inside a batch": lambda: list(
+        DataLoader(range(10), batch_size=2, sampler=PlanSampler(OPEN.replace(remainder="drop")))  # type: ignore[arg-type]
     ),
     "batches out of order": lambda: first(loader()),
     "a plan for a dataset": lambda: first(PlanLoader(range(10), OPEN)),
