@@ -8,8 +8,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from pkgutil import iter_modules
 
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 os.environ["COLUMNS"] = "80"  # tables are as wide, and help, wherever the tests are run
@@ -66,3 +70,11 @@ def pytest_collection_finish() -> None:
     settings(max_examples=1, database=None)(given(strategies.none())(lambda _: None))()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """An empty folder that other users may enter; pytest's own is closed whenever one starts."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)

@@ -20,12 +20,12 @@ LEVELS = ["user", "plan", "epoch", "chunk", "part"]
 
 
 @pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shared(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that anybody may write to, for what is kept."""
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared").chmod(0o777)
-    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "shared"))
-    return tmp_path / "shared"
+    (place / "shared").mkdir()
+    (place / "shared").chmod(0o777)
+    monkeypatch.setenv("INDEXPLAN_CACHE", str(place / "shared"))
+    return place / "shared"
 
 
 @pytest.fixture
@@ -88,10 +88,10 @@ def test_what_is_made(order: ip.types.Stored, shared: Path) -> None:
 
 
 @pytest.fixture
-def precious(tmp_path: Path) -> Iterator[Path]:
+def precious(place: Path) -> Iterator[Path]:
     """A file of the user's, of a chunk's size, which nothing may be written to."""
-    (tmp_path / "mine").mkdir()
-    path = tmp_path / "mine/file"
+    (place / "mine").mkdir()
+    path = place / "mine/file"
     path.write_bytes(b"precious" * 144)
     yield path
     assert [path] == [*path.parent.iterdir()]
@@ -166,9 +166,6 @@ def plant(user: Path, chunk: Path) -> None:
 def test_planted_by_another_user(order: ip.types.Stored) -> None:
     """A cache that another user has made before, with a chunk of the right size, is refused."""
     path = places(order)
-    for folder in path["user"].parents:
-        if folder.stat().st_mode & 0o055 != 0o055:
-            folder.chmod(folder.stat().st_mode | 0o055)  # pytest's own, which others may not enter
     in_child(plant, path["user"], path["chunk"])
     got = f"one of user {NOBODY}" if os.geteuid() == 0 else "one of mode 777"
     assert expected(path["user"], True, got) == refused(lambda: order.take(0, 300))
@@ -185,10 +182,10 @@ def test_users_who_share_a_place(order: ip.types.Stored, monkeypatch: pytest.Mon
 
 
 def test_the_place_itself_may_be_a_link(
-    order: ip.types.Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    order: ip.types.Stored, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where INDEXPLAN_CACHE leads is the user's choice."""
-    (tmp_path / "link").symlink_to(tmp_path / "shared")
+    (tmp_path / "link").symlink_to(shared)
     monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "link"))
     assert RIGHT == ip.types.Stored(order.path).take(0, 300).tolist()
     assert places(order)["chunk"].exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import resource
+import shutil
 from collections import OrderedDict
 from pathlib import Path
 
@@ -100,17 +101,15 @@ def read_in_vain(data: str, cache: str) -> str:
     return "read"
 
 
-def test_folder_that_cannot_be_written(shards: ip.Shards, tmp_path: Path) -> None:
+def test_folder_that_cannot_be_written(shards: ip.Shards, place: Path, tmp_path: Path) -> None:
     """Who may not write hears that, as nothing that others have fetched is read."""
-    cache = tmp_path / "cache"
+    cache, data = place / "cache", shutil.copytree(shards.path, place / "data")
     first = dataset_of(shards, cache)
     assert 0 == first[0]["id"]
     end(first)
     cache.chmod(0o555)
-    for path in (*tmp_path.parents[:-2], tmp_path, Path(shards.path).parent, Path(shards.path)):
-        path.chmod(path.stat().st_mode | 0o055)  # pytest's own, which others may not enter
     name = "tests.together.test_sharded_disk:read_in_vain"
-    said = results([forks().start(name, tmp_path / "log", shards.path, str(cache))])
+    said = results([forks().start(name, tmp_path / "log", str(data), str(cache))])
     cache.chmod(0o755)
     assert [f"cache_dir must be writable: {{folder}}; got 'Permission denied'; {CHECK}"] == said
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,14 +35,6 @@ def end(dataset: ShardedDataset) -> None:
     """End the thread that fetches, as the process does at its end."""
     if dataset._fetcher is not None:
         dataset._fetcher.stop()
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """An empty folder that other users may enter, unlike pytest's own."""
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 @pytest.fixture
