@@ -27,8 +27,8 @@ PLACE_STOP = 2**63
 class Epochs(Layer):
     """Reads another order in epochs of any size; each begins where the previous one ended.
 
-    For epochs of 10,000 steps regardless of the dataset's size, or of a tenth of the dataset. If the
-    order inside reads each sample once an epoch, none is repeated before all have been read.
+    For epochs of 10,000 steps regardless of the dataset's size, or of a tenth of the dataset. No
+    sample is repeated before all have been read, if the order inside reads each once an epoch.
 
     Parameters
     ----------
