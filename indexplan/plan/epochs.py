@@ -14,7 +14,7 @@ def different_epochs(layout: Layout) -> list[int]:
 
     And the same phases. Steps change where a phase begins, which can be an epoch later than its
     place, and where the order says that the number of units does. Of an order that does not name
-    those epochs, they are the first two, and those of the phases.
+    those epochs, they are the first four, and those of the phases.
     """
     partition = layout.partition
     start = 0 if partition.resume is None else partition.resume.epoch
@@ -23,7 +23,8 @@ def different_epochs(layout: Layout) -> list[int]:
         found.add(at[0] if not isinstance(at, int) else layout.held(at)[0])
     if partition.extent is not None and partition.extent.sums_up:
         found.update(partition.extent.changed)
-    near = {epoch + more for epoch in found for more in (0, 1)}
+    some = range(2 if layout.sums_up else 4)  # else enough for two whole ones in a row
+    near = {epoch + more for epoch in found for more in some}
     return sorted(epoch for epoch in near if start <= epoch < EPOCH_STOP)
 
 

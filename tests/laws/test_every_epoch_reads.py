@@ -160,6 +160,27 @@ def test_a_run_may_skip_most_of_an_epoch() -> None:
     assert [3, 0, 3] == [rest.account(epoch).num_steps for epoch in range(3)]
 
 
+@pytest.mark.parametrize("inside", [ip.Weighted([1, 2, 5] * 4), ip.Packed([3, 9, 2, 7] * 9, 12)])
+@given(st.integers(0, 3), st.integers(1, 9), st.integers(1, 4), st.integers(1, 30))
+def test_epochs_that_follow_a_resume_have_a_step(
+    inside: ip.Order, epoch: int, step: int, parts: int, size: int
+) -> None:
+    """Also of an order whose epochs differ in units, where nobody knows which ones do."""
+    ones = ip.Plan(ip.Without(inside, [3]), global_batch_size=1, sub_epochs=parts, remainder="drop")
+    part = min(parts - 1, 1)
+    cursor = ones.cursor(epoch, part, step=min(step, ones.steps(epoch, part).stop))
+    try:
+        rest = ip.Plan(
+            ones.order, global_batch_size=size, sub_epochs=parts, remainder="spread"
+        ).replace(remainder="drop")
+        rest = rest.resume(cursor)
+    except ip.IndexPlanError as error:
+        assert "must have a full step" in str(error)
+        return
+    after = range(rest.start.epoch + 1, rest.start.epoch + 9)
+    assert any(rest.steps(each, part) for each in after for part in range(parts))
+
+
 def test_an_order_of_ones_own_may_have_one_short_epoch() -> None:
     """Of one that does not name its epochs, two in a row without a step are refused, as known."""
     made = {"global_batch_size": 4, "remainder": "drop"}
