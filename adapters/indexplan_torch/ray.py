@@ -37,7 +37,8 @@ class PreparedLoader:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the batches of the steps that are left, on the device."""
-        return handed_over(self.loader, lambda: iter(self.wrapped))
+        # a generator: Ray's begins a pass each time that `iter` is called
+        return handed_over(self.loader, lambda: (batch for batch in self.wrapped))
 
 
 def prepare(loader: PlanLoader, **options: Any) -> Any:
