@@ -17,7 +17,12 @@ from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import as_integer, empty_batches, shown, wrong
 from indexplan_torch.again import Dealt
 from indexplan_torch.arguments import count, flag
-from indexplan_torch.counting import counts_iterations, refuse_counting, refuse_fetched_ahead
+from indexplan_torch.counting import (
+    UNDER_TRAINER,
+    counts_iterations,
+    refuse_counting,
+    refuse_fetched_ahead,
+)
 from indexplan_torch.cuts import Cuts
 from indexplan_torch.items import Form
 from indexplan_torch.passes import Pass, Received, Start
@@ -370,7 +375,7 @@ class Feed:
                 "drawn, not what the loop has received",
                 "a pass that another loader draws",
                 "loop over a PlanLoader, or use the state of torchdata's StatefulDataLoader; at "
-                "the end of a pass, name the next with set_epoch first",
+                "the end of a pass, name the next with set_epoch first" + UNDER_TRAINER,
             )
         refuse_fetched_ahead(self)
 

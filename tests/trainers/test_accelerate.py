@@ -35,7 +35,7 @@ NOT_COUNTED = (
     "a sampler must not be asked for a cursor or step_size inside a pass, as it knows what was "
     "drawn, not what the loop has received; got a pass that another loader draws; loop over a "
     "PlanLoader, or use the state of torchdata's StatefulDataLoader; at the end of a pass, name "
-    "the next with set_epoch first"
+    "the next with set_epoch first" + UNDER_TRAINER
 )
 
 

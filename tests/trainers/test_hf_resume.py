@@ -105,7 +105,8 @@ def trained(
             return self.loader
 
         def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
-            model.seen["held"].append([self.loader.step_size, self.loader.cursor.step])
+            if keep:  # else Trainer skips by a loader of its own, which counts for nobody
+                model.seen["held"].append([self.loader.step_size, self.loader.cursor.step])
             return super().compute_loss(*args, **kwargs)
 
     model = Model()
