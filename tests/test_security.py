@@ -85,6 +85,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     '**`--order "..."`** on the command line': (f"{HERE}::test_orders_as_text_are_not_evaluated",),
     "**Ledgers** hold no code": (
         "tests/ledger/test_forged_ledgers.py::test_forged_lines_are_refused_or_answered",
+        "tests/ledger/test_forged_ledgers.py::test_legal_moves_are_accepted_and_answered",
         "tests/ledger/test_forged_ledgers.py::test_a_plan_without_a_number_of_ranks",
         "tests/ledger/test_forged_ledgers.py::test_verify_says_which_line_has_no_such_place",
     ),

@@ -73,14 +73,24 @@ def check(ledger: ip.Ledger) -> None:
         return
     _check_samples(ledger, live, void)
     account = ledger.account()
+    plans = [each.plan for each in ledger._history.plans.values()]
     assert sum(step.num_units for step in live) == account.num_read
     assert sum(step.num_padded for step in live) == account.num_padded
     assert sum(step.num_units for step in void) == account.num_void
     assert (len(live), len(void)) == (account.num_steps, account.num_void_steps)
+    texts = map(json.loads, ledger.path.read_text().splitlines())
+    begun = next(line["from"] for line in texts if line["kind"] == "run")
     for epoch in {step.epoch for step in live}:
         of_epoch = ledger.account(epoch)
         assert sum(step.epoch == epoch for step in live) == of_epoch.num_steps
         assert sum(step.epoch == epoch for step in void) == of_epoch.num_void_steps
+        assert (begun[3] if epoch == begun[0] else 0) == of_epoch.num_finished
+        parts = of_epoch.num_read + of_epoch.num_dropped + of_epoch.num_left + of_epoch.num_finished
+        assert of_epoch.num_units == parts + of_epoch.num_skipped + of_epoch.num_excluded
+        if all(plan.remainder != "carry" for plan in plans):  # else steps may cross epochs
+            mine = [step for step in live if step.epoch == epoch]
+            assert sum(step.num_units for step in mine) == of_epoch.num_read
+            assert sum(step.num_padded for step in mine) == of_epoch.num_padded
 
 
 def _check_samples(ledger: ip.Ledger, live: list[Step], void: list[Step]) -> None:
