@@ -55,11 +55,10 @@ if TYPE_CHECKING:
     UInt64s: TypeAlias = NDArray[U64]
 
 AT_ONCE = 16_384  # slots that are dealt at a time, in the second-level cache
-PAIRS = 32  # of units, an even and an odd one, whose slots are computed at a time: see `_walk`
+PAIRS = 63  # of units, an even and an odd one, whose slots are computed at a time: see `_walk`
 EVEN, ODD, STARTS, LEFTS, MIDDLES, SECONDS, THIRDS = range(7)  # the lanes of pairs
 LANES = 7
 WIDE = 2**32  # windows of so many ticks or more take words of 64 bits
-LOOKS = 3  # units of a minority that may come before a unit of the majority, or after it
 
 
 @inlined
@@ -81,14 +80,11 @@ def _edge_before(
     """
     p, f = U64(nodes[v, P]), U64(nodes[v, BITS])
     ticks, left = ticks_in(rest, f, nodes[v, P], ratios[v, OF_TICKS])  # back from slot n
-    if left > ZERO:
-        ticks, left = ticks + ONE, p - left
-    if c & 1:
-        each = U64(nodes[v, LEFT])
-        ticks += U64(nodes[v, TICKS])
-        if left < each:
-            ticks, left = ticks + ONE, left + p
-        left -= each
+    odd, some = U64(c & 1), U64(left > ZERO)
+    each, left = odd * U64(nodes[v, LEFT]), some * (p - left)
+    over = U64(left < each)
+    ticks += some + odd * U64(nodes[v, TICKS]) + over
+    left += over * p - each
     slots = ticks + (ONE << f) - ONE >> f
     return U64(n) - slots, (slots << f) - ticks, left
 
@@ -126,25 +122,23 @@ def _walk(
     tag, k0, k1 = U64(v) << U64(12) | at[0], at[1], at[2]
     for i in range(num + 1):
         number = pair + U64(i)
-        w0, w1, w2, _ = philox(number & LOW, number >> HALF, ZERO, tag, k0, k1)
+        even[i], second[i], third[i], _ = philox(number & LOW, number >> HALF, ZERO, tag, k0, k1)
+    for i in range(num + 1):
         width = ticks + U64(lefts[i] + more >= p)
-        even[i] = starts[i] + ((w0 & LOW) * (width & LOW) >> HALF) >> f
-        middles[i], second[i], third[i] = starts[i] + width, w1, w2
+        even[i] = begin + (starts[i] + ((even[i] & LOW) * (width & LOW) >> HALF) >> f)
+        middles[i] = starts[i] + width
     slot = ONE << f
     for i in range(num):
         start, stop = middles[i], starts[i + 1]
         w1, w2 = second[i] & LOW, third[i] & LOW
-        lowest, a = start >> f, start & (slot - ONE)  # a ticks of the lowest are the unit's before
-        highest, e = stop - ONE >> f, stop & (slot - ONE)  # e ticks of the highest are its own
+        lowest, a = begin + (start >> f), start & (slot - ONE)  # a ticks: of the unit's before
+        highest, e = begin + (stop - ONE >> f), stop & (slot - ONE)  # e ticks: its own
         inner = lowest + U64(a > ZERO)
-        x = inner + (w2 * (((stop >> f) - inner) & LOW) >> HALF)
+        x = inner + (w2 * ((highest + U64(e == ZERO) - inner) & LOW) >> HALF)
         of_next = (LOW - w1) * ((ticks - slot + e) & LOW) < e << HALF
         x = highest if (e > ZERO) & (even[i + 1] != highest) & of_next else x
         of_last = w1 * ((ticks - a) & LOW) < (slot - a) << HALF
-        x = lowest if (a > ZERO) & (even[i] != lowest) & of_last else x
-        odd[i] = begin + x
-    for i in range(num + 1):
-        even[i] += begin
+        odd[i] = lowest if (a > ZERO) & (even[i] != lowest) & of_last else x
     return starts[num], lefts[num]
 
 
@@ -196,12 +190,12 @@ def _rare(c: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s) -> U64:
 
 @helper
 def _look(
-    first: int, num: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s, lanes: UInt64s
+    first: int, more: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s, lanes: UInt64s
 ) -> None:
-    """Write the slots of a unit, and of two or more per pair after it, for `_seen`."""
+    """Write the slots of a unit, and of the next one if `more` is 1, for `_seen`."""
     if nodes[v, TICKS] < WIDE:
         begin, now, left = _edge(first & -2, v, nodes, ratios)
-        _walk(U64(first >> 1), begin, now, left, num + (first & 1), v, nodes, at, lanes)
+        _walk(U64(first >> 1), begin, now, left, more | first & 1, v, nodes, at, lanes)
 
 
 @helper
@@ -466,12 +460,15 @@ def find(
                 n = np.int64(_seen(n, n, v, nodes, ratios, at, lanes))
             else:  # count the minority's units that come before
                 of_majority = nodes[v, Q] - nodes[v, P]
-                near, _ = any_part(n, nodes[v, P], of_majority, ratios[v, OF_MAJORITY])
-                first = max(0, near - 1)
-                _look(first, 1, v, nodes, ratios, at, lanes)
-                c, stop = first, first + LOOKS
-                while c < stop and _seen(c, first, v, nodes, ratios, at, lanes) <= U64(n + c):
-                    c += 1
+                # Those before unit c do, as their windows have ended. Of the others c may, and the
+                # next if `more`: else its window begins at slot n + c + 2 or later.
+                c, rest = any_part(n, nodes[v, P], of_majority, ratios[v, OF_MAJORITY])
+                more = np.int64(of_majority - rest < nodes[v, P])
+                _look(c, more, v, nodes, ratios, at, lanes)
                 n += c
+                if _seen(c, c, v, nodes, ratios, at, lanes) <= U64(n):
+                    n += 1
+                    if more and _seen(c + 1, c, v, nodes, ratios, at, lanes) <= U64(n):
+                        n += 1
             up = ups[v]
         out[i] = n
