@@ -154,7 +154,7 @@ class PlanIterator:
         if self._batches is not None:
             self._batches.close()
         self._batches = None
-        self._loader._iterator = None  # persistent workers, which torch keeps there
+        self._loader._iterator = None  # noqa: SLF001 (persistent workers, which torch keeps there)
 
     def save_state(self) -> dict[str, Any]:
         """Return where the run stands, equal on all ranks; Megatron's `--dataloader-save` asks it.

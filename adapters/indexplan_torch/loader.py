@@ -372,7 +372,8 @@ class PlanLoader(DataLoader[Any]):
         [4, 5, 6]
         [7, 8, 9]
         """
-        if not isinstance(plan, Plan):
+        given: Any = plan
+        if not isinstance(given, Plan):
             cure = "pass one of the same order, such as plan.replace(batch_size=...)"
             raise wrong("plan", "an indexplan.Plan", plan, cure)
         check_length(self.dataset, plan.order, again=True)
