@@ -297,6 +297,13 @@ class PlanLoader(DataLoader[Any]):
                     dataset.heard()
                 yield batch
                 if self.feed.given is not given:  # what workers have drawn ahead is dropped
+                    if self.feed.current is not None:
+                        raise IndexPlanError(
+                            "a loader",
+                            "must be read by one loop at a time",
+                            "one loop after another has read on",
+                            "leave the first with break before the next begins",
+                        )
                     return not begun.finished
         except GeneratorExit:  # the loop breaks; an error may be this rank's alone
             self.feed.record_if(begun)

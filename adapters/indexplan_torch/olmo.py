@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from olmo_core.data.collator import DataCollator
@@ -13,8 +13,8 @@ from indexplan import Cursor, IndexPlanError, Ledger, Order, Plan
 from indexplan.errors import as_integer, integer, shown, wrong
 from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader
+from indexplan_torch.passes import Received
 from indexplan_torch.ranks import discover, process_group_runs
-from indexplan_torch.recording import Recorder, refuse_unkept
 
 if TYPE_CHECKING:
     import os
@@ -22,55 +22,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from indexplan_torch.feed import Feed
-
 __all__ = ["PlanDataLoader"]
 
 STATE_VERSION = 1
 FULL = ("carry", "drop", "pad")  # these give batches of rank_batch_size, which the trainer needs
-
-
-class _Place(NamedTuple):
-    """A step of an epoch of a plan, counted from 0, or the end of an epoch with no steps left.
-
-    A trainer that stopped after an epoch's last step first requests the rest of that epoch.
-    """
-
-    plan: Plan
-    epoch: int
-    step: int | None
-
-    @classmethod
-    def of(cls, plan: Plan, epoch: int) -> _Place:
-        """Return where a plan begins with an epoch."""
-        over = epoch < plan.start.epoch
-        return cls(plan, epoch, None if over else plan.steps(epoch).start)
-
-    @property
-    def steps_left(self) -> int:
-        """The number of steps in the epoch from this one to the end."""
-        return 0 if self.step is None else self.plan.steps(self.epoch).stop - self.step
-
-    @property
-    def cursor(self) -> Cursor:
-        """The cursor of a run that reads this step next."""
-        if self.step is None:
-            return self.plan.start
-        return self.plan.cursor(self.epoch, step=self.step)
-
-    def after(self, num: int) -> _Place:
-        """Return the place `num` steps later in the epoch."""
-        return self._replace(step=num + (self.step or 0))
-
-
-class _Recorder(Recorder):
-    """Records what all ranks of a trainer read, of which some may read the same."""
-
-    def begin(self, plan: Plan, rank: int, together: tuple[int, ...], **options: Any) -> None:
-        """Begin a pass; ranks that differ in tensor parallelism, say, begin it too."""
-        if process_group_runs() and torch.distributed.get_world_size() > 1:
-            together = tuple(range(torch.distributed.get_world_size()))
-        super().begin(plan, rank, together, **options)
 
 
 class PlanDataLoader(TextDataLoaderBase):
@@ -165,13 +120,9 @@ class PlanDataLoader(TextDataLoaderBase):
         )
         self.dataset, self.lengths, self._options = dataset, lengths, options
         plan = Plan(order, world_size=ranks, global_batch_size=units, remainder=remainder)
-        self._place = _Place.of(plan, 0)
-        self._received: _Place | None = None
-        self._feed: Feed | None = None  # of what the loop reads, with a ledger
-        self._leaves_ledger = ledger is False
-        self._recorder = None if ledger in (None, False) else _Recorder(ledger)
-        # refuses a dataset or an option at once
-        self._reading(plan.start, ledger=self._recorder, **options)
+        self._loader = self._reading(plan, ledger=ledger, **options)
+        self._number = 0  # of the epoch, counted from 0
+        self._received: Received | None = None
 
     def _units(self, tokens: int) -> int:
         """Return the number of units in a global batch, or refuse its size."""
@@ -182,17 +133,31 @@ class PlanDataLoader(TextDataLoaderBase):
             raise wrong("global_batch_size", rule, tokens, "change one of the three")
         return tokens // self.sequence_length
 
-    def _reading(self, cursor: Cursor, **options: Any) -> PlanLoader:
-        """Return a loader that reads from a cursor."""
+    def _reading(self, plan: Plan, **options: Any) -> PlanLoader:
         ranks: dict[str, Any] = {"rank": self.dp_rank, "world_size": self.dp_world_size}
-        plan = self._place.plan.resume(cursor)
         return PlanLoader(self.dataset, plan, **ranks, collate_fn=self.collator, **options)
 
     def _out_of_turn(self, cursor: Cursor) -> dict[str, Any]:
         """Return this rank's batch of the step at a cursor."""
         with torch.random.fork_rng(devices=[]):  # a DataLoader draws a seed, for no worker here
-            batch: dict[str, Any] = next(iter(self._reading(cursor, compare=False)))
+            loader = self._reading(self._plan.resume(cursor), compare=False)
+            batch: dict[str, Any] = next(iter(loader))
         return batch
+
+    @property
+    def _plan(self) -> Plan:
+        """The plan from where the run started."""
+        return self._loader.feed.running()[0]
+
+    @property
+    def _steps_left(self) -> int:
+        """The number of steps in the epoch that the loop has not received."""
+        feed = self._loader.feed
+        if feed.coming > self._number or feed.start.over(self._number):
+            return 0
+        steps, current = self._plan.steps(self._number), feed.current
+        begun = current is not None and current.number == self._number
+        return steps.stop - (current.step if current is not None and begun else steps.start)
 
     # --- what the batch size scheduler sets
 
@@ -209,13 +174,9 @@ class PlanDataLoader(TextDataLoaderBase):
 
     @global_batch_size.setter
     def global_batch_size(self, tokens: int) -> None:
-        units, (plan, epoch, _) = self._units(tokens), self._place
+        units, plan = self._units(tokens), self._loader.plan
         if units != plan.global_batch_size:
-            rest = plan.replace(global_batch_size=units).resume(self._place.cursor)
-            self._record()
-            if self._recorder is not None:
-                self._recorder.change()
-            self._place = _Place.of(rest, epoch)
+            self._loader.move(plan.replace(global_batch_size=units))
             self._global_batch_size = units * self.sequence_length
             self.batches_processed = self.tokens_processed // self._global_batch_size
 
@@ -224,7 +185,7 @@ class PlanDataLoader(TextDataLoaderBase):
     @property
     def total_batches(self) -> int:
         """Batches of the current or next epoch: those processed plus those left."""
-        return self.batches_processed + self._place.steps_left
+        return self.batches_processed + self._steps_left
 
     def batches_in_epoch(self, epoch: int) -> int:
         """Return the number of batches in an epoch; under "carry" it can vary by one.
@@ -234,23 +195,23 @@ class PlanDataLoader(TextDataLoaderBase):
         IndexPlanError
             If the epoch was over when the run was resumed.
         """
-        number = self._number(epoch)
-        if number == self._place.epoch:
+        number = self._counted(epoch)
+        if number == self._number:
             return self.total_batches
         return len(self._steps(number))
 
-    def _number(self, epoch: int) -> int:
+    def _counted(self, epoch: int) -> int:
         """Return an epoch's number, counted from 0."""
         return integer("epoch", epoch, 1, 2**32, "count from 1, as OLMo-core does") - 1
 
     def _steps(self, number: int) -> range:
         """Return an epoch's steps; refuse one that was finished when the run was resumed."""
-        first = self._place.plan.start.epoch
+        first = self._plan.start.epoch
         if number < first:
             rule = f"{first + 1} or later, where the run was resumed, as earlier ones are finished"
             cure = "call reshuffle() without it, as OLMo-core's Trainer does"
             raise wrong("epoch", rule, number + 1, cure)
-        return self._place.plan.steps(number)
+        return self._plan.steps(number)
 
     def reshuffle(self, epoch: int | None = None, **kwargs: Any) -> None:
         """Begin an epoch, or continue the one that the loaded state was saved in.
@@ -268,44 +229,42 @@ class PlanDataLoader(TextDataLoaderBase):
             If another epoch isn't finished, or the epoch was over when the run was resumed.
         """
         del kwargs
-        number = self._place.epoch if epoch is None else self._number(epoch)
-        if number != self._place.epoch:
-            if self.tokens_processed and self._place.steps_left:
-                rule = f"{self._place.epoch + 1}, which is not read to its end"
+        number = self._number if epoch is None else self._counted(epoch)
+        if number != self._number:
+            if self.tokens_processed and self._steps_left:
+                rule = f"{self._number + 1}, which is not read to its end"
                 raise wrong("epoch", rule, epoch, "read it, or call reset() to leave it")
             self.reset()
-            self._place = self._place._replace(epoch=number, step=self._steps(number).start)
+            self._steps(number)  # refuses one that is finished
+            self._number = number
+            self._loader.set_epoch(number)
         self._epoch = number + 1
 
     def reset(self) -> None:
         """End an epoch; one that isn't finished starts over if you read it again."""
-        plan, epoch, _ = self._place
-        if not self._place.steps_left:
-            epoch += 1
-        elif self.tokens_processed:
-            plan = plan.replace(world_size=plan.world_size)  # without a resume
+        left, tokens = self._steps_left, self.tokens_processed
         super().reset()
-        self._place = _Place.of(plan, epoch)
+        if left and tokens:
+            plan, recorder = self._loader.plan, self._loader.feed.recorder
+            self._loader = self._reading(plan, ledger=recorder, **self._options)
+        elif not left:
+            self._number += 1
+        self._loader.set_epoch(self._number)
 
     # --- batches
 
     def _iter_batches(self) -> Iterator[dict[str, Any]]:
         """Yield this rank's remaining batches of the epoch, even if their size is changed."""
-        while self._place.steps_left:
-            self._record()  # what a loop that was left open has read
-            self._leave()
-            place = self._place
-            loader = self._reading(place.cursor, ledger=self._recorder, **self._options)
-            if self._recorder is not None:
-                self._feed = loader.feed
-            batches = iter(loader)
-            for batch in batches:
-                self._received, self._place = place, place.after(1)
-                yield batch
-                if self._place.plan is not place.plan:
-                    batches.close()  # type: ignore[attr-defined]  # ends workers, which drew ahead
-                    break
-                place = self._place
+        if not self._steps_left:
+            return
+        feed = self._loader.feed
+        if feed.recorder is not None and process_group_runs():  # some may read the same
+            feed.read_by(tuple(range(torch.distributed.get_world_size())))
+        if feed.current is not None and feed.current.number == self._number:
+            self._loader.move(self._loader.plan)  # a loop that was left goes on
+        for batch in self._loader:
+            self._received = feed.received("a batch", "read the loader")
+            yield batch
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         """Return this rank's batch of an epoch by its number, counted from 0.
@@ -317,17 +276,19 @@ class PlanDataLoader(TextDataLoaderBase):
         IndexPlanError
             If the batch is from before the run was resumed, or before the batch size was set.
         """
-        number, place = range(self.total_batches)[index], self._place
-        begun = 0 if place.step is None else place.step - place.plan.steps(place.epoch).start
-        first = self.batches_processed - begun
+        number, left = range(self.total_batches)[index], self._steps_left
+        over = self._number < self._loader.feed.start.number  # before a resume
+        steps = range(0) if over else self._plan.steps(self._number)
+        first = self.batches_processed - (len(steps) - left)
         if number < first:
             rule = f"an integer from {first}, where the run was resumed or its batch size was set"
             raise wrong("index", rule, index, "use indexplan.Plan.batch for a batch before that")
-        return self._out_of_turn(place.after(number - self.batches_processed).cursor)
+        step = steps.start + number - first
+        return self._out_of_turn(self._plan.cursor(self._number, step=step))
 
     def get_mock_batch(self) -> dict[str, Any]:
         """Return the run's first batch, for the trainer's trial step."""
-        plan = self._place.plan
+        plan = self._plan
         return self._out_of_turn(plan.replace(world_size=plan.world_size).start)
 
     def global_num_tokens_in_batch(self, batch: dict[str, Any]) -> int | None:
@@ -338,24 +299,12 @@ class PlanDataLoader(TextDataLoaderBase):
         del batch
         if self._received is None:
             return None
-        plan, epoch, step = self._received
-        assert step is not None  # noqa: S101 (it was received)
+        plan, _, where, step = self._received
         if self.lengths is None:
-            return plan.step_size(epoch, step=step) * self.sequence_length
-        return plan.step_total(self.lengths, epoch, step=step)
+            return plan.step_size(*where, step=step) * self.sequence_length
+        return plan.step_total(self.lengths, *where, step=step)
 
     # --- the trainer's checkpoint
-
-    def _record(self) -> None:
-        """Record what the loop has received, if there is a ledger."""
-        if self._feed is not None:
-            self._feed.record()
-
-    def _leave(self) -> None:
-        """Record no more of what the loop reads now, as another comes."""
-        if self._feed is not None:
-            self._feed.forget()
-            self._feed = None
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the run stands, equal on all ranks; the trainer's checkpoint keeps it.
@@ -365,20 +314,15 @@ class PlanDataLoader(TextDataLoaderBase):
         IndexPlanError
             If the ledger's run stands elsewhere, as an epoch was left before its end.
         """
-        cursor = self._place.cursor
+        kept = self._loader.state_dict()
         state = {
             "version": STATE_VERSION,
-            "cursor": cursor.to_dict(),
-            "epoch": self._place.epoch + 1,
+            "cursor": kept["cursor"],
+            "epoch": self._number + 1,
             "tokens_processed": self.tokens_processed,
             "dataset_fingerprint": self._fingerprint,
         }
-        if self._recorder is not None:
-            self._record()
-            self._recorder.check_at(cursor)
-            if self._recorder.hash is not None:
-                state["ledger"] = self._recorder.hash
-        return state
+        return {**state, "ledger": kept["ledger"]} if "ledger" in kept else state
 
     @property
     def _fingerprint(self) -> Any:
@@ -408,16 +352,11 @@ class PlanDataLoader(TextDataLoaderBase):
             cure = "pass the dataset that the run began with, or start another run"
             raise wrong("dataset", f"the saved one, {shown(saved)}", self._fingerprint, cure)
         tokens = count("a state's tokens_processed", state_dict["tokens_processed"])
-        epoch = self._number(state_dict["epoch"])
-        rest = self._place.plan.resume(Cursor.from_dict(state_dict["cursor"]))
-        digest = state_dict.get("ledger")
-        if self._recorder is not None:
-            if not self._recorder.followed:  # else what was read since is void
-                self._record()
-            self._recorder.load(digest)
-        elif not self._leaves_ledger:
-            refuse_unkept(digest)
-        self._place = _Place.of(rest, epoch)
-        self._epoch, self._received = epoch + 1, None
+        epoch = self._counted(state_dict["epoch"])
+        kept: dict[str, Any] = {
+            name: state_dict[name] for name in ("cursor", "ledger") if name in state_dict
+        }
+        self._loader.load_state_dict({"version": STATE_VERSION, "pass": epoch, **kept})
+        self._number, self._epoch, self._received = epoch, epoch + 1, None
         self.tokens_processed = tokens
         self.batches_processed = tokens // self.global_batch_size
