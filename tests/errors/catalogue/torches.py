@@ -170,7 +170,20 @@ def begun_again() -> None:
     first(made)
 
 
+def after_a_move() -> None:
+    """Read on in a loop, after another one of the loader has begun with another plan."""
+    of_it = loader()
+    former = iter(of_it)
+    next(former)
+    of_it.move(OPEN.replace(batch_size=3))
+    first(of_it)
+    next(former)
+
+
 CASES: list[Case] = [
+    ("a loop after another", after_a_move),
+    ("a move to no plan", lambda: loader().move(ip.Sequential(10))),  # type: ignore[arg-type]
+    ("a move to a longer plan", lambda: loader().move(ip.Plan(ip.Sequential(12), batch_size=2))),
     ("an epoch that was finished before the resume", begun_again),
     ("a dataset that grew", lambda: other_length(12)),
     ("a dataset that shrank", lambda: other_length(9)),

@@ -1,0 +1,120 @@
+"""A run that moves to another plan at a step, as the plan that is resumed there has it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import indexplan as ip
+from tests.adapters.small import PLAN, loader_of, of_plan
+
+MIXED = ip.Mixture(
+    {"a": ip.Shuffle(60, seed=1), "b": ip.Shuffle(43, seed=2)}, weights={"a": 7, "b": 3}
+)
+STEPS = PLAN.account(0, 0).num_steps
+
+
+def lighter(plan: ip.Plan, cursor: ip.Cursor) -> ip.Plan:
+    """The same with other weights from a cursor on."""
+    return plan.replace(order=plan.order.with_phase(cursor, {"a": 1, "b": 9}))  # type: ignore[attr-defined]
+
+
+CHANGES: dict[str, Any] = {
+    "a batch size": lambda plan, _: plan.replace(batch_size=3),
+    "a remainder": lambda plan, _: plan.replace(remainder="pad"),
+    "a sample left out": lambda plan, cursor: plan.replace(
+        order=ip.Without(plan.order, [7, 50], since=cursor)
+    ),
+    "weights": lighter,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("num_workers", [0, 2])
+@settings(max_examples=8, deadline=None)
+@given(before=st.integers(0, STEPS), passes=st.integers(0, 2))
+def test_the_rest_is_that_of_the_other_plan_resumed(
+    name: str, num_workers: int, before: int, passes: int
+) -> None:
+    """Whatever workers have drawn ahead, and in the middle of a loop or between two."""
+    plan = ip.Plan(MIXED, world_size=2, batch_size=5, sub_epochs=3)
+    loader = loader_of(plan, num_workers=num_workers)
+    for _ in range(passes):
+        list(loader)
+    got, wanted = [], of_plan(plan, passes)[:before]
+    batches = iter(loader)
+    got += [next(batches) for _ in range(before)]
+    cursor = loader.cursor
+    moved = CHANGES[name](plan, cursor)
+    loader.move(moved)
+    assert cursor.position == loader.cursor.position
+    rest = moved.resume(cursor)
+    inside = 0 < before < STEPS
+    if inside:
+        wanted += of_plan(rest, passes, start=rest.steps(*divmod(passes, 3)).start)
+        got += list(batches)
+    else:
+        assert [] == (list(batches) if before else [])
+    following = passes + bool(before)
+    got += [batch for _ in range(2) for batch in loader]
+    wanted += [b for number in (following, following + 1) for b in of_plan(rest, number)]
+    assert wanted == got
+
+
+def test_what_a_move_refuses_changes_nothing() -> None:
+    """A plan of another order or world; the loop reads on as if nobody had asked."""
+    loader = loader_of(PLAN)
+    batches, got = iter(loader), []
+    others = [
+        PLAN.replace(order=ip.Shuffle(103, seed=4)),
+        PLAN.replace(world_size=3),
+        PLAN.replace(sub_epochs=2),
+        ip.Plan(ip.Shuffle(104, seed=3), world_size=2, batch_size=5, sub_epochs=3),
+    ]
+    for batch in batches:
+        got.append(batch)
+        for other in others:
+            with pytest.raises(ip.IndexPlanError):
+                loader.move(other)
+    assert of_plan(PLAN, 0) == got
+
+
+def test_a_ledger_has_each_plan_of_the_run(tmp_path: Path) -> None:
+    """Every sample of two epochs is read once in each, and each step has its own batch size."""
+    path, plan = tmp_path / "run.ledger", ip.Plan(ip.Shuffle(103, seed=3), batch_size=5)
+    ours: dict[str, Any] = {"rank": 0, "world_size": 1}
+    loader = loader_of(plan, ledger=path, **ours)
+    steps = []
+    for number, batch in enumerate((b for _ in range(2) for b in loader), 1):
+        steps.append(batch)
+        if number in (4, 9, 30):
+            loader.move(plan.replace(batch_size=2 + number % 5))
+        if number == 12:
+            state = loader.state_dict()
+    ledger = ip.Ledger(path)
+    ledger.verify()
+    assert steps == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
+    assert {2} == {*Counter(index for batch in steps for index in batch).values()}
+    resumed = loader_of(plan.replace(batch_size=6), ledger=path, **ours)
+    resumed.load_state_dict(state)
+    assert sorted(i for b in steps[12:] for i in b) == sorted(
+        i for _ in range(2) for b in resumed for i in b
+    )
+
+
+def test_a_step_between_its_repeats_needs_as_many_units() -> None:
+    """Its repeats go on under another plan with the same global batch, and no other."""
+    plan = ip.Plan(ip.Sequential(24), world_size=2, global_batch_size=6)
+    loader = loader_of(plan, again=3)
+    batches = iter(loader)
+    got = [next(batches)]
+    with pytest.raises(ip.IndexPlanError, match="the global batch must be 6 units"):
+        loader.move(plan.replace(global_batch_size=4))
+    loader.move(plan.replace(remainder="drop"))
+    got += [next(batches) for _ in range(3)]
+    assert [[3, 4, 5]] * 3 + [[9, 10, 11]] == got
