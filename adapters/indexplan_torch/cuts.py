@@ -103,8 +103,8 @@ class Cuts:
                 what = "and starts again from the first"
                 cure = "name the pass that comes next with set_epoch"
             self._warn(
-                f"{place_of(left.number, feed.plan.sub_epochs)}: the loop received {steps} steps, "
-                f"{what}; {cure}, {_epochs(feed, num_read)}or {_MEANT}",
+                f"{place_of(left.number, feed.plan.sub_epochs)}: left after {steps} steps, {what}; "
+                f"{cure}, {_epochs(feed, num_read)}or {_MEANT}",
                 "left",
             )
 

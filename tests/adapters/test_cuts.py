@@ -169,8 +169,7 @@ def test_a_pass_that_starts_again_warns_once(make: Callable[..., Any]) -> None:
     samples = make(PLAN)
     assert of_plan(PLAN, 0)[:2] == read(samples, 2)
     message = (
-        "epoch 0, sub-epoch 0: the loop received 2 of 4 steps, and starts again from the first; "
-        f"{NEXT}"
+        f"epoch 0, sub-epoch 0: left after 2 of 4 steps, and starts again from the first; {NEXT}"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
         again = [read(samples, 2) for _ in range(2)]
@@ -202,7 +201,7 @@ def test_a_look_at_the_first_batch_costs_nothing(make: Callable[..., Any]) -> No
             assert of_plan(PLAN, 0)[:1] == read(samples, 1)
     samples.set_epoch(1)
     message = (
-        "epoch 0, sub-epoch 0: the loop received 1 of 4 steps, and 26 of its 35 samples are never "
+        "epoch 0, sub-epoch 0: left after 1 of 4 steps, and 26 of its 35 samples are never "
         "read; " + WHOLE
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):

@@ -217,13 +217,26 @@ class Loop:
 
 
 class LoopOverASampler(Loop):
-    """The same over a sampler in torch's DataLoader, which can't know what the loop received."""
+    """The same over a sampler in torch's DataLoader, which counts what was drawn.
+
+    Workers draw some steps `ahead` of the loop.
+    """
+
+    ahead = 0
 
     def begin(self) -> list[Any] | None:
         """Begin the next pass, and return what it gives; None where that has to be refused."""
         if self.named and self.now is not None and self.now.whole and self.now.number == self.set:
             return None  # named while it was read: once more, or for what follows?
-        return super().begin()
+        batches = super().begin()
+        if batches is not None:
+            self.receive(self.ahead)
+        return batches
+
+    def receive(self, num_steps: int) -> None:
+        """The loop has received steps, and the loader has drawn as many."""
+        if self.now is not None:
+            self.now.step = min(self.now.step + num_steps, self.now.stop)
 
     def saved(self) -> Saved | None:
         """Where the loop stands; None in a pass and after it, until another is named."""

@@ -29,7 +29,7 @@ def test_a_pass_that_starts_again_warns() -> None:
     prepared = loader()
     list(islice(prepared, 2))
     message = (
-        "epoch 0, sub-epoch 0: the loop received 2 of 4 steps, and starts again from the first; "
+        "epoch 0, sub-epoch 0: left after 2 of 4 steps, and starts again from the first; "
         "name the pass that comes next with set_epoch, use ip.Epochs(order, 6), whose epochs have "
         "so many and lose none, or pass partial=True if this is intended"
     )

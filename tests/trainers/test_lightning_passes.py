@@ -79,7 +79,7 @@ def said(**options: Any) -> tuple[list[list[int]], list[str]]:
         warnings.simplefilter("always")
         trainer(**options).fit(model, loader, valid)
     told = [str(each.message) for each in caught]
-    return model.trained, [each for each in told if "the loop received" in each or "limit" in each]
+    return model.trained, [each for each in told if "left after" in each or "limit" in each]
 
 
 def test_a_limit_that_loses_samples_is_told_once_and_its_cure_loses_none() -> None:
