@@ -109,6 +109,23 @@ class TorchdataHistories(Histories):
         assert saved.cursor == ip.Cursor.from_dict(self.cursor_in(state))
         self.states.append((state, saved))
 
+    @precondition(lambda self: not self.eager)
+    @rule(named=st.booleans())
+    def a_run_stops_at_a_last_step_and_resumes(self, named: bool) -> None:
+        """Before the loop has seen the end; nothing is left of the pass then, named or not."""
+        self.read(1)
+        if self.expected:
+            self.read(len(self.expected))
+        self.a_state_is_saved()
+        if self.states:
+            state, saved = self.states[-1]
+            self.loader.load_state_dict(state)
+            self.model.load(saved)
+            self.batches = self.expected = None
+            if named:
+                self.a_user_names_a_pass(saved.number)
+            self.the_pass_is_read()
+
     @precondition(lambda self: self.model.pending is None)
     @rule()
     def its_length_is_asked_for(self) -> None:
