@@ -20,7 +20,7 @@ def canonical_json(data: Any) -> str:
 
 
 AS_WRITTEN = "pass what to_json returned, unchanged"
-BY_WHOM = "write it with to_json, or read it with the version of indexplan that wrote it"
+BY_WHOM = "restore what was written, or read it with the version of indexplan that wrote it"
 
 
 def parse_json_object(

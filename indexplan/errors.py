@@ -149,7 +149,7 @@ def empty_batches(
         "must hold a unit for every rank",
         f"steps of fewer than {world_size=} units in epoch {epoch}, sub-epoch {sub_epoch}, "
         f"under {remainder=}",
-        "use a larger batch size, remainder='carry', 'pad' or 'drop', or fewer ranks",
+        "use remainder='pad', fewer ranks or a larger batch size",
     )
 
 

@@ -29,7 +29,7 @@ def fill(folder: Path, kib: int, expected: dict[str, str]) -> bool:
     try:
         KIND.save(disk / "a.plan")
     except ip.PlanFileError as error:
-        cure = "got 'No space left on device'; free some space, then run the same build again"
+        cure = "got 'No space left on device'; free some space, then run it again"
         assert str(error).endswith(cure), error  # noqa: PT017
         full = True
         left = digests(disk / "a.plan") if (disk / "a.plan").exists() else {}

@@ -53,9 +53,8 @@ class Room:
         limit = self.limit(used)
         return limit if self.cache_bytes or self._needed is None else min(limit, self._needed)
 
-    def no_room(self, what: str, num_bytes: int, used: int) -> IndexPlanError:
-        """Return the error about shards that do not fit."""
-        fewer = "an order that reads fewer shards at a time"
+    def no_room(self, what: str, num_bytes: int, used: int, fewer: str) -> IndexPlanError:
+        """Return the error about shards that do not fit; `fewer` takes less room."""
         if self.cache_bytes is None:
             rule = f"must have room for {num_bytes} bytes, which {what}"
             got = f"{self.limit(used)}, nine tenths of what is free on its disk"

@@ -206,7 +206,8 @@ class Turn:
         if short <= 0:
             return True
         if size > limit:
-            self.awaited.fail(shard, self.room.no_room(f"shard {shard} takes", size, there))
+            error = self.room.no_room(f"shard {shard} takes", size, there, "write smaller shards")
+            self.awaited.fail(shard, error)
             return False
         urgent = outlook is None or use <= outlook.step
         if outlook is not None and not outlook.epoch.complete:
@@ -238,7 +239,8 @@ class Turn:
         there = self.stock.num_bytes
         if sum(sizes) > self.room.limit(there):
             what = f"the {len(sizes)} shards that this node reads in one step take"
-            self.awaited.fail(shard, self.room.no_room(what, sum(sizes), there))
+            fewer = "use an order that reads fewer shards at a time"
+            self.awaited.fail(shard, self.room.no_room(what, sum(sizes), there, fewer))
 
     def _begin(self, shard: int, size: int | None) -> None:
         """Begin to fetch a shard, or to find out how many bytes it takes."""

@@ -33,5 +33,5 @@ def check_size(options: Any, path: str, num_bytes: int) -> None:
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
             return
-    cure = "add --force, or write fewer epochs"
+    cure = "add --force, or keep the plan as JSON, which Plan.to_json writes"
     raise wrong("--force", "given to write more than 100 GB", f"{size} for {path}", cure)

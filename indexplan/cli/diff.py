@@ -79,8 +79,9 @@ def _compared(options: Any) -> ip.types.Difference | ip.types.RunDifference:
                 raise IndexPlanError(option, "needs two plans", "two ledgers", cure)
         return ip.diff(open_ledger(options.a), open_ledger(options.b))
     if any(runs):
-        got = " and ".join("a ledger" if each else "no ledger" for each in runs)
-        run = options.a if runs[0] else options.b
+        run, other = (options.a, options.b) if runs[0] else (options.b, options.a)
+        open_either(other, options.columns)  # which says what it is if it is no plan either
+        got = " and ".join("a ledger" if each else "a plan" for each in runs)
         cure = f"write a run's plan with `indexplan replay {run} --step 0 --output run.json`"
         raise wrong("A and B", "two plans or two ledgers", got, cure)
     (a, _), (b, _) = (open_either(path, options.columns) for path in (options.a, options.b))

@@ -251,7 +251,7 @@ def _turns(part: Part) -> int:
 
 def _too_far(most: int) -> IndexPlanError:
     rule = f"must be at most {most} sub-epochs after the line before"
-    cure = "record them in several lines, or use a smaller batch size"
+    cure = "record them in several lines, or use a smaller batch size if one step is so long"
     return IndexPlanError("steps without a break", rule, "more", cure)
 
 

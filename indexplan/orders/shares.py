@@ -13,6 +13,7 @@ from indexplan.errors import as_integer, integer, wrong
 WHOLE = 2**62  # shares are exact if their sum is less
 MOST_PHASES = 2**12
 MOST_DIGITS = 4000  # of a decimal's exponent, as that many zeros are written out
+SAVED = "write specs with to_json"
 CURE = 'pass {"web": 0.7, "code": 0.3}, or [(0, {...}), (10**9, {...})]'
 
 Exact = int | Decimal | Fraction
@@ -99,8 +100,7 @@ def _weight(name: str, weight: Any) -> Exact:
         raise wrong(what, "a finite number of at least 0", weight, "use 0 to leave the source out")
     if exact and isinstance(exact, Decimal) and abs(exact.adjusted()) > MOST_DIGITS:
         rule = f"0, or from 1e-{MOST_DIGITS} to 1e{MOST_DIGITS}"
-        cure = "give weights that are closer to each other, as shares add up to 2**62 at most"
-        raise wrong(f"the weight of {name!r}", rule, weight, cure)
+        raise wrong(f"the weight of {name!r}", rule, weight, "pass a weight in that range")
     return exact
 
 
@@ -108,10 +108,10 @@ def _saved(shares: Any, k: int) -> tuple[int, ...]:
     """Return the shares of a phase, as a dict form holds them."""
     rule = f"{k} integers of at least 0, one for each source, with a sum from 1 to 2**62 - 1"
     if not isinstance(shares, list | tuple) or len(shares) != k:
-        raise wrong("shares", rule, shares, CURE)
-    row = [integer("a share", each, 0, WHOLE, CURE) for each in shares]
+        raise wrong("shares", rule, shares, SAVED)
+    row = [integer("a share", each, 0, WHOLE, SAVED) for each in shares]
     if not 0 < sum(row) < WHOLE:
-        raise wrong("shares", rule, row, CURE)
+        raise wrong("shares", rule, row, SAVED)
     return lowest(row)
 
 

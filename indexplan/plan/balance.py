@@ -74,7 +74,7 @@ class Balance:
 
         object.__setattr__(self, "lengths", lengths_of(self.lengths))
         for name in ("linear", "quadratic"):
-            cure = "leave it out, or scale both down"
+            cure = "leave it out, or scale both to such integers"
             value = integer(name, getattr(self, name), 0, SUM_STOP, cure)
             object.__setattr__(self, name, value)
         if not self.linear and not self.quadratic:

@@ -129,8 +129,7 @@ class Layout:
         if self.is_finished(epoch, sub_epoch):
             assert self.partition.resume is not None  # noqa: S101 (else nothing is finished)
             rule = f"not before {self.partition.resume[:2]}, where the plan was resumed"
-            first = self.partition.resume[0]
-            cure = f"begin at epoch {first}, or ask the plan that was not resumed"
+            cure = "begin there, or ask the plan that was not resumed"
             raise wrong("(epoch, sub_epoch)", rule, (epoch, sub_epoch), cure)
         self.check_sized()
         return self.steps_in(epoch, sub_epoch)

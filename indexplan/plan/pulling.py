@@ -152,7 +152,9 @@ class Stream:
         """
         if os.getpid() != self._pid:
             raise IndexPlanError("a stream", IN_ONE, "a fork of that process", THERE)
-        count = integer("k", k, 0, MOST_UNITS + 1, "draw several times")
+        count = integer(
+            "k", k, 0, MOST_UNITS + 1, "pass how many units to draw, or draw several times"
+        )
         with self._changing:
             where, stop = self._share(self._next, count)
             if units:

@@ -41,7 +41,7 @@ def check_kind(path: Path, mode: int, *, folder: bool = False) -> None:
     if stat.S_IFMT(mode) != (stat.S_IFDIR if folder else stat.S_IFREG):
         what = "folder" if folder else "file"
         kind = kind_of(mode)
-        cure = f"put the {what} itself in its place, or write everything again at another path"
+        cure = f"put the {what} itself in its place, or choose another path"
         raise PlanFileError(path, f"must be a plain {what}", kind, cure)
 
 

@@ -139,9 +139,9 @@ def explained(what: str, path: Path | str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         cure = {
-            errno.ENOSPC: "free some space, then run the same build again",
-            errno.EDQUOT: "free some space, then run the same build again",
-            errno.EFBIG: "raise the limit on file sizes, then run the same build again",
+            errno.ENOSPC: "free some space, then run it again",
+            errno.EDQUOT: "free some space, then run it again",
+            errno.EFBIG: "raise the limit on file sizes, then run it again",
             errno.EEXIST: "delete what is there, or choose another path",
             errno.ENOENT: "check the path",
             errno.ENOTDIR: "check the path",

@@ -62,8 +62,8 @@ def first(samples: Any) -> Any:
 
 EMPTY = (
     "each step must hold a unit for every rank; got steps of fewer than world_size={world_size} "
-    "units in epoch {epoch}, sub-epoch {sub_epoch}, under remainder='{remainder}'; use a larger "
-    "batch size, remainder='carry', 'pad' or 'drop', or fewer ranks"
+    "units in epoch {epoch}, sub-epoch {sub_epoch}, under remainder='{remainder}'; use "
+    "remainder='pad', fewer ranks or a larger batch size"
 )
 
 CASES: list[tuple[str, Callable[[], Any]]] = [
@@ -143,7 +143,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ),
     (
         "a cursor must have the fields ['step']; got only ['epoch', 'order', 'position', "
-        "'sub_epoch', 'sub_epochs']; write it with to_json, or read it with the version of "
+        "'sub_epoch', 'sub_epochs']; restore what was written, or read it with the version of "
         "indexplan that wrote it",
         lambda: resumed(OPEN, CUT_STATE),
     ),

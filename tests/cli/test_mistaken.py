@@ -83,7 +83,7 @@ def test_ledgers_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["diff", "run.ledger", "longer.ledger", "--exit-code"])
     assert expected == capsys.readouterr().out
     assert 2 == main(["diff", "run.ledger", "other.json"])
-    rule = "A and B must be two plans or two ledgers; got 'a ledger and no ledger'; write a run's"
+    rule = "A and B must be two plans or two ledgers; got 'a ledger and a plan'; write a run's"
     assert rule in capsys.readouterr().err
 
 

@@ -127,7 +127,7 @@ def test_steps_that_are_finished() -> None:
     for pair in [(1, 0), (0, 1)]:
         message = (
             "(epoch, sub_epoch) must be not before (1, 1), where the plan was resumed; "
-            f"got {pair}; begin at epoch 1, or ask the plan that was not resumed"
+            f"got {pair}; begin there, or ask the plan that was not resumed"
         )
         refuses(message, RESUMED.steps, *pair)
         refuses(message, RESUMED.batch, *pair, step=0, rank=0)

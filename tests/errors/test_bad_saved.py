@@ -15,7 +15,7 @@ from tests.support.refusals import CURSOR, PLAN, refuses
 AS_SAVED = "pass what to_json returned, unchanged"
 WRITE = "write plans with to_json"
 SAVE = "save cursors with plan.cursor(...)"
-REWRITE = "write it with to_json, or read it with the version of indexplan that wrote it"
+REWRITE = "restore what was written, or read it with the version of indexplan that wrote it"
 
 
 def test_cursors_of_another_size() -> None:

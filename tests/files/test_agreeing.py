@@ -206,7 +206,7 @@ def test_other_things_than_files(
     before = tree(root)
     (root / name).unlink()
     {"a named pipe": os.mkfifo, "a folder": Path.mkdir}[kind](root / name)
-    cure = "put the file itself in its place, or write everything again at another path"
+    cure = "put the file itself in its place, or choose another path"
     expected = f"{root}/{name} must be a plain file; got {kind}; {cure}"
     assert expected == refused(ip.save, PLAN, root, part=part, **TWO) == refused(ip.finish, root)
     ip.save(PLAN, root.with_name("b.plan"), **TWO)  # the cure

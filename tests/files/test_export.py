@@ -250,7 +250,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     )
     refused(
         "(epoch, sub_epoch) must be not before (1, 1), where the plan was resumed; got (0, 0); "
-        "begin at epoch 1, or ask the plan that was not resumed",
+        "begin there, or ask the plan that was not resumed",
         PLAN.resume(PLAN.cursor(1, 1, step=2)),
         out,
     )
@@ -319,7 +319,7 @@ def test_links(tmp_path: Path) -> None:
     (tmp_path / "b/export.json").write_bytes((tmp_path / "a/export.json").read_bytes())
     refused(
         f"{tmp_path}/b/epoch-00000 must be a plain folder; got a link; put the folder itself in "
-        f"its place, or write everything again at another path",
+        f"its place, or choose another path",
         PLAN,
         tmp_path / "b",
     )

@@ -12,7 +12,7 @@ from tests.errors.refused_calls import refuse
 from tests.support.builders import KINDS, digests
 from tests.support.children import in_child
 
-FREE = "free some space, then run the same build again"
+FREE = "free some space, then run it again"
 CHECK = "check its permissions and its file system"
 FILE = r"(epoch-\d{5}/chunk-\d{5}(\.offsets)?|blocks)\.npy"
 
@@ -137,7 +137,7 @@ def save_limited(root: Path, num_bytes: int) -> str:
 def test_limit_in_mid_file(tmp_path: Path, num_bytes: int) -> None:
     """A file that the disk takes only in part, in its first block or a later one, is removed."""
     root = tmp_path / "a.plan"
-    limit = "raise the limit on file sizes, then run the same build again"
+    limit = "raise the limit on file sizes, then run it again"
     said = rf"{root}/{FILE} must be written; got 'File too large'; {limit}"
     assert re.fullmatch(said, in_child(save_limited, root, num_bytes))
     KINDS["large"].save(tmp_path / "b.plan")

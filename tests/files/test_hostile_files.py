@@ -180,7 +180,7 @@ def test_link_in_place_of_a_chunk(saved: Path, tmp_path: Path) -> None:
     (saved / CHUNK).symlink_to(tmp_path / "elsewhere.npy")
     assert (
         f"a.plan/{CHUNK} must be a plain file; got a link; put the file itself in its place, or "
-        "write everything again at another path"
+        "choose another path"
     ) == refused(saved)
 
 

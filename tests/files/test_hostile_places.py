@@ -18,7 +18,7 @@ from tests.support.trees import PLAN, tree
 
 CHUNK = "epoch-00000/chunk-00001.npy"
 FILES = ["manifest.json", "blocks.npy", CHUNK]
-CURE = "put the file itself in its place, or write everything again at another path"
+CURE = "put the file itself in its place, or choose another path"
 
 
 @pytest.fixture(autouse=True)

@@ -266,11 +266,13 @@ LOAD = "load what state_dict returned"
         ),
         (
             lambda: STREAM.draw(-1),
-            "k must be an integer from 0 to 134217728; got -1; draw several times",
+            "k must be an integer from 0 to 134217728; got -1; pass how many "
+            "units to draw, or draw several times",
         ),
         (
             lambda: STREAM.draw(2.0),
-            "k must be an integer from 0 to 134217728; got 2.0; draw several times",
+            "k must be an integer from 0 to 134217728; got 2.0; pass how many "
+            "units to draw, or draw several times",
         ),
         (
             lambda: STREAM.give_back(1),

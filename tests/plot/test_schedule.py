@@ -44,7 +44,7 @@ def test_schedule_of_a_resumed_plan() -> None:
     assert [[8.75, 40.0], [9.0, 40.0]] == last
     assert 2 + 4 == len(segments(plot.schedule(plan, np.arange(9)).axes[0]))
     place = "(epoch, sub_epoch) must be not before (7, 2), where the plan was resumed; got (6, 3)"
-    cure = "begin at epoch 7, or ask the plan that was not resumed"
+    cure = "begin there, or ask the plan that was not resumed"
     refuses(f"{place}; {cure}", plot.schedule, plan, [6])
 
 

@@ -106,7 +106,7 @@ def test_full_disk(tmp_path: Path) -> None:
     out = _run(code, tmp_path)
     assert (
         "a.plan/epoch-00000/chunk-00000.npy must be written; got 'File too large'; raise the limit "
-        "on file sizes, then run the same build again\n"
+        "on file sizes, then run it again\n"
     ) == out
     assert ["build.json"] == list(tree(tmp_path / "a.plan"))
     ip.save(ip.Plan(ip.Shuffle(100_000), batch_size=8), tmp_path / "a.plan")
@@ -298,7 +298,7 @@ def test_systems_that_lack_what_linux_has(tmp_path: Path) -> None:
     assert (
         f"4\nTrue True {PLAN.batch(0, 1, step=2, rank=1)[0]}\n"
         f"{tmp_path}/a.plan/blocks.npy must be a plain file; got a link; put the file itself in "
-        "its place, or write everything again at another path\n"
+        "its place, or choose another path\n"
         "reading from an object store needs POSIX file locks, which this system lacks; copy the "
         "plan to a folder, and read it there\n"
     ) == _run(code, tmp_path)

@@ -149,7 +149,7 @@ def test_temporary_folder_without_room(url: str, tmp_path: Path) -> None:
     )
     assert (
         f"{url}/epoch-00000/chunk-00000.npy must be written to a temporary file in $TMPDIR first; "
-        "got 'File too large'; raise the limit on file sizes, then run the same build again\n"
+        "got 'File too large'; raise the limit on file sizes, then run it again\n"
     ) == run(code, url, TMPDIR=str(tmp_path))
     assert {} == tree(tmp_path)
     assert [f"{url}/build.json"] == [f"s3://{path}" for path in store().find(url)]

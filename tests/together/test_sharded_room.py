@@ -149,8 +149,8 @@ def test_disk_without_room_for_a_shard(
         made[0][0]
     assert str(error.value) == (
         f"cache_dir must have room for {taken} bytes, which shard 0 takes; got 3600, nine tenths "
-        "of what is free on its disk; free some, pass a folder on a larger disk, or an order that "
-        "reads fewer shards at a time"
+        "of what is free on its disk; free some, pass a folder on a larger disk, or write "
+        "smaller shards"
     )
 
 

@@ -323,7 +323,7 @@ COMMANDS: list[Command] = [
     ("ledger data", lambda: written("data/a.txt")),
     ("ledger notes.txt", lambda: written("notes.txt", "a line\n")),
     ("ledger spec.json", lambda: written("spec.json", PLAN.to_json())),
-    ("diff run.ledger nowhere", ledger),
+    ("diff run.ledger plan.json", lambda: (ledger(), written("plan.json", PLAN.to_json()))),
     ("diff run.ledger run.ledger --epochs 1", ledger),
     ("show run.ledger", ledger),
     ("ledger run.ledger show --void", ledger),

@@ -59,7 +59,7 @@ CASES: list[Case] = [
     ("a step of an epoch without any", lambda: EMPTY.batch(0, step=0, rank=0)),
     ("a finished step", lambda: RESUMED.batch(1, 1, step=0, rank=0)),
     ("an epoch before the first", lambda: WHOLE.batch(-1, step=0, rank=0)),
-    ("an epoch before the resume", lambda: RESUMED.steps(0, 1).stop),
+    ("an epoch before the resume", lambda: RESUMED.steps(1, 0).stop),
     ("a sub-epoch too many", lambda: PLAN.batch(0, 2, step=0, rank=0)),
     ("a sub-epoch of a plan without", lambda: WHOLE.batch(0, 1, step=0, rank=0)),
     ("a sub-epoch left out", lambda: PLAN.steps(0).stop),

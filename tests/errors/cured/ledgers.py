@@ -140,6 +140,14 @@ def shorter_steps() -> None:
     ip.Ledger("run.ledger").record(plan, plan.cursor(0, step=1))
 
 
+def in_several_lines() -> None:
+    """Record the first two of several lines; all of them take minutes."""
+    plan, made = PLAN.replace(sub_epochs=5), ip.Ledger("run.ledger")
+    for epoch in (2**9, 2**10):
+        made.record(plan, plan.cursor(epoch, 0, step=0))
+    assert made.step == 5 * 2**10
+
+
 def from_its_place() -> None:
     """Begin where the run stands; and in a ledger of its own, elsewhere."""
     plan = PLAN.replace(batch_size=1)
@@ -197,6 +205,7 @@ CURED: dict[str, Callable[[], Any]] = {
     ],
     **dict.fromkeys(set(DAMAGED) - {"a plan of no partition"}, restored),
     "a byte that was changed": lambda: [restored(), cut_at_the_line()],
+    "a dataset that is none, in a line": restored,
     "a sparse file": lambda: ledger("new.ledger"),
     "a line without an end": restored,
     "an open plan": lambda: ip.Ledger("run.ledger").record(
@@ -206,6 +215,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "no cursor": lambda: ip.Ledger("run.ledger").record(PLAN, PLAN.cursor(0, step=1)),
     "a cursor that lies back": lambda: ledger().record(PLAN, PLAN.cursor(1, step=1)),
     "a plan that does not continue": another_run,
+    "steps of too many sub-epochs": in_several_lines,
     "a step of too many sub-epochs": shorter_steps,
     "a note that is not JSON": lambda: ip.Ledger("run.ledger").record(
         PLAN, PLAN.cursor(1, step=0), {"global_step": 500}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -108,10 +109,6 @@ CURED: dict[str, Callable[[], Any]] = {
             "weights that are all 0",
             "weights without names",
             "no phases of weights",
-            "shares of fewer sources",
-            "a share that is no integer",
-            "shares that are all 0",
-            "shares that are too large together",
         ),
         weighed,
     ),
@@ -119,7 +116,17 @@ CURED: dict[str, Callable[[], Any]] = {
         [(0, EQUAL), (9, {"a": 1, "b": 2}), (10, {"a": 1, "b": 3})]
     ),
     "a first phase past the start": lambda: mixed([(0, EQUAL)]),
-    "a period in a dict form": lambda: ip.Plan.from_json(ip.Plan(mixed(), batch_size=1).to_json()),
+    "a weight of a million zeros": lambda: mixed({"a": Decimal("1e-4000"), "b": 1}),
+    **dict.fromkeys(
+        (
+            "shares of fewer sources",
+            "a share that is no integer",
+            "shares that are all 0",
+            "shares that are too large together",
+            "a period in a dict form",
+        ),
+        lambda: ip.Plan.from_json(ip.Plan(mixed(), batch_size=1).to_json()),
+    ),
     **dict.fromkeys(
         ("epochs of no units", "epochs up to nowhere"),
         lambda: [mixed(epoch_size=size) for size in (20, "first_exhausted", "all_exhausted")],

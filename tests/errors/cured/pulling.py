@@ -57,6 +57,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "a state of a stream with a count below 0": reloaded,
     "a state of a stream whose counts do not add up": reloaded,
     "a state of a stream of other sub-epochs": of_two_sub_epochs,
+    "a draw of less than nothing": lambda: ip.stream(WHOLE, rank=0).draw(3),
     "a stream from the cursor of another plan": lambda: ip.stream(
         PLAN.replace(sub_epochs=1), WHOLE.start, rank=0
     ),

@@ -85,7 +85,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "an epoch before the first": lambda: [
         WHOLE.batch(epoch, step=0, rank=0) for epoch in (0, 2**32 - 1)
     ],
-    "an epoch before the resume": lambda: [RESUMED.steps(1, 1).stop, PLAN.steps(0, 1).stop],
+    "an epoch before the resume": lambda: [RESUMED.steps(1, 1).stop, PLAN.steps(1, 0).stop],
     "a sub-epoch too many": lambda: PLAN.batch(0, 1, step=0, rank=0),
     "a sub-epoch of a plan without": lambda: WHOLE.batch(0, step=0, rank=0),
     "a sub-epoch left out": lambda: PLAN.steps(0, 1).stop,

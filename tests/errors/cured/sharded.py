@@ -88,9 +88,7 @@ def elsewhere() -> None:
 def enough_units() -> None:
     """Give each rank a unit, in each of the ways that the cure names."""
     plan = ip.Plan(ip.Shuffle(2000), world_size=9, global_batch_size=8)
-    for remainder in ("carry", "pad", "drop"):
-        larger = plan.replace(global_batch_size=9, remainder=remainder)
-        read_on(loader(larger, ranks_per_node=9))
+    read_on(loader(plan.replace(global_batch_size=18), ranks_per_node=9))
     read_on(loader(plan.replace(world_size=8), ranks_per_node=8))
 
 
@@ -140,7 +138,10 @@ CURED: dict[str, Callable[[], Any]] = {
     "a folder that somebody else could write to": elsewhere,
     "a folder in which anybody replaces others": sticky,
     "a shard that does not fit": lambda: read(dataset(cache_bytes=8192)),
-    "a step that does not fit": lambda: read_plan(dataset(cache_bytes=16384), ip.Shuffle(2000)),
+    "a step that does not fit": lambda: [
+        read_plan(dataset(cache_bytes=16384), ip.Shuffle(2000)),
+        read_plan(dataset(cache_bytes=3 * 4096), ip.BlockShuffle(2000, 1000)),
+    ],
     "a loader without a plan": lambda: read_on(
         loader(ip.Plan(ip.Shuffle(2000), world_size=1, batch_size=2), ranks_per_node=1)
     ),
