@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 from tests.errors.catalogue import CASES
 from tests.errors.cured import CURED
+from tests.errors.cured_commands import CURED_COMMANDS
+from tests.errors.provoking import module, outcome, typed
+
+TYPED = {name.removeprefix("$ indexplan "): case for name, case in typed().items()}
 
 
 @pytest.mark.parametrize("name", sorted(CURED))  # some are made of sets
@@ -19,6 +24,38 @@ def test_the_cured_call_succeeds(
     CURED[name]()
 
 
+@pytest.mark.parametrize("name", sorted(CURED_COMMANDS))
+def test_the_cured_command_succeeds(name: str) -> None:
+    """A user who types what the error says gets an answer, and no complaint."""
+    wrong, before = TYPED[name]
+
+    def follow() -> list[int]:
+        before()
+        codes = [module.main(shlex.split(wrong))]
+        for step in CURED_COMMANDS[name]:
+            if callable(step):
+                step()
+            else:
+                codes.append(ended(step))
+        return codes
+
+    done = outcome(follow)
+    assert done.error is None
+    assert done.code[0] in {1, 2}
+    assert [0] * len(done.code[1:]) == done.code[1:], done.err
+    assert done.err.count("\n") == 1, done.err
+    assert done.warned == []
+
+
+def ended(words: str) -> int:
+    """Type a command, and return its exit code."""
+    try:
+        return int(module.main(shlex.split(words)))
+    except SystemExit as exit_:  # --help
+        return int(exit_.code or 0)
+
+
 def test_each_is_the_cure_of_an_error() -> None:
     """No call stands here whose error has left the catalogue."""
     assert set() == set(CURED) - set(CASES)
+    assert set() == set(CURED_COMMANDS) - set(TYPED)
