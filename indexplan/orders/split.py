@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -246,9 +246,10 @@ class Split(Mapping[str, Part]):
             rule = f"large enough that {names[sizes.index(0)]!r} has one"
             cure = f"give that part a larger share, or split {enough} or more"
             raise wrong(f"the number of {what}", rule, total, cure)
-        made = [Part(num_samples, sizes, [i], seed, column) for i in range(len(sizes))]
+        first = Part(num_samples, sizes, [0], seed, column)
         if column is not None:
-            _share(made, made[0]._parts_of(numbers))  # noqa: SLF001 (of a part)
+            vars(first)["_part_of"] = first._parts_of(numbers)  # noqa: SLF001 (of a part)
+        made = [_another(first, (i,)) for i in range(len(sizes))]
         self._parts = dict(zip(names, made, strict=True))
 
     def __getitem__(self, name: str) -> Part:
@@ -293,13 +294,10 @@ def folds(
     """
     k = integer("k", k, 2, MOST_PARTS + 1, "pass how many folds to make")
     split = Split(num_samples, [(str(i), 1) for i in range(k)], seed=seed, groups=groups)
-    parts = list(split.values())
-    sizes, column = parts[0].sizes, parts[0].groups
-    others = [[j for j in range(k) if j != i] for i in range(k)]
-    train = [Part(num_samples, sizes, chosen, seed, column) for chosen in others]
-    if column is not None:
-        _share(train, parts[0]._part_of)  # noqa: SLF001 (of a part)
-    return list(zip(train, parts, strict=True))
+    every = tuple(range(k))
+    return [
+        (_another(part, every[:i] + every[i + 1 :]), part) for i, part in enumerate(split.values())
+    ]
 
 
 def number_groups(groups: Column) -> tuple[NDArray[Any], int]:
@@ -332,10 +330,13 @@ def number_groups(groups: Column) -> tuple[NDArray[Any], int]:
     return numbers, count
 
 
-def _share(parts: Iterable[Part], part_of: NDArray[Any]) -> None:
-    """Share the part of each sample among parts, each of which would otherwise compute it."""
-    for part in parts:
-        vars(part)["_part_of"] = part_of
+def _another(part: Part, parts: tuple[int, ...]) -> Part:
+    """Return other parts of a split, which share what one has checked and knows of its groups."""
+    shared = ("num_samples", "sizes", "seed", "groups", "_part_of")
+    another = object.__new__(Part)
+    vars(another).update({name: vars(part)[name] for name in shared if name in vars(part)})
+    vars(another)["parts"] = parts
+    return another
 
 
 def _shares(parts: Any) -> tuple[list[str], list[Fraction]]:
