@@ -40,7 +40,8 @@ def place_of(order: Order, cursor: Any, what: str, cure: str = CURE) -> tuple[in
         If it is not a cursor, or was saved under an order that this one does not continue.
     """
     try:
-        saved, epoch, position = cursor.order, cursor.epoch, cursor.position
+        saved = getattr(cursor, "_form", None) or cursor.order  # not copied, where that will do
+        epoch, position = cursor.epoch, cursor.position
     except Exception:  # AttributeError, or whatever a user's class raises
         raise wrong(what, "a Cursor", cursor, cure) from None
     epoch = check_epoch(epoch)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import marshal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -37,12 +36,10 @@ class HasFields:
         return self.to_dict()
 
     @once
-    def _packed(self) -> bytes:
-        """The dict form by marshal, which copies it faster than JSON; raises unless it is JSON."""
+    def _is_json(self) -> bool:
+        """Whether the dict form is of JSON types; may raise `TypeError` or `ValueError` if not."""
         form = self._form
-        if json.loads(canonical_json(form)) != form:
-            raise TypeError("not of JSON types")
-        return marshal.dumps(form)
+        return bool(json.loads(canonical_json(form)) == form)
 
     @property
     def columns(self) -> dict[str, Column]:

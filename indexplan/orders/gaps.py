@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import marshal
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -91,9 +90,8 @@ class Gaps(Layer):
     _keeps_numbers = True
 
     @once
-    def _packed(self) -> bytes:
-        self.order._packed  # noqa: B018, SLF001 (raises unless it is JSON; the rest is)
-        return marshal.dumps(self._form)
+    def _is_json(self) -> bool:
+        return self.order._is_json  # noqa: SLF001 (of an order too)
 
     @abc.abstractmethod
     def _sections_of(self, epoch: int) -> Sections | None:

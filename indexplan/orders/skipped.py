@@ -259,10 +259,6 @@ class SkippedExtent(GapsExtent):
         self._skipped = order
 
     @property
-    def mark(self) -> tuple[Any, ...]:
-        return len(self._skipped.skips), self._skipped.skips[-1]
-
-    @property
     def own_changing(self) -> set[int]:
         epochs = {epoch for epoch, _, _, then in self._skipped.skips if then == "drop"}
         return epochs | {epoch + 1 for epoch in epochs if epoch + 1 < EPOCH_STOP}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isqrt
@@ -250,9 +249,7 @@ class Weighted(Order):
         sizes = {"epoch_size": self.epoch_size, "seed": self.seed, "max_repeats": self.max_repeats}
         return {"algorithm": self.algorithm, "weights": weights, **sizes}
 
-    @once
-    def _packed(self) -> bytes:
-        return marshal.dumps(self._form)  # which is JSON
+    _is_json = True
 
     @once
     def _tables(self) -> dict[int, Table]:

@@ -439,10 +439,6 @@ class WithoutExtent(GapsExtent):
         self._sections, self._own_taken_out = sections, own_taken_out
 
     @property
-    def mark(self) -> tuple[Any, ...]:
-        return len(self._since), self._since[-1]
-
-    @property
     def own_changing(self) -> set[int] | None:
         if self._inner.traits.deals_bins or not self._inner._same_reads:  # noqa: SLF001
             return None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import marshal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -86,10 +85,30 @@ class Cursor:
             raise wrong("a cursor's order", "of JSON types", self.order, cure)
         object.__setattr__(self, "order", order)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return `order`, which a plan's cursor writes down when it is first asked for it."""
+            known = vars(self)
+            if name != "order" or not known.keys() & {"_of", "order"}:
+                raise AttributeError(f"a Cursor has no attribute {name!r}")
+            order = known.setdefault("order", _copied(self._form))
+            known.pop("_of", None)  # as the dict may be written to; another thread may be here
+            return order
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_dict()
+
+    @property
+    def _form(self) -> Mapping[str, Any]:
+        """The order's dict form, without a copy where it may do: not to be written to."""
+        of = vars(self).get("_of")
+        return vars(self)["order"] if of is None else of._form  # noqa: SLF001 (of an order)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the cursor as JSON types."""
-        data = {name: getattr(self, name) for name in _FIELDS}
-        return {**data, "order": copy.deepcopy(data["order"])}
+        data = {name: vars(self)[name] for name in _FIELDS if name != "order"}
+        return {**data, "order": _copied(self._form)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cursor:
@@ -123,9 +142,11 @@ class Cursor:
             If the cursor was saved under another order that this one does not continue, or under
             other sub_epochs, or its position is outside its sub-epoch.
         """
-        found = order._with_past(self.order, self.epoch, self.position)  # noqa: SLF001
+        found = known = vars(self).get("_of")
+        if known is not order:
+            found = order._with_past(self._form, self.epoch, self.position)  # noqa: SLF001
         if found is None:
-            if why := order._refused(self.order, self.epoch, self.position):  # noqa: SLF001
+            if why := order._refused(self._form, self.epoch, self.position):  # noqa: SLF001
                 raise IndexPlanError("a cursor", f"must be {why[0]}", *why[1:])
             raise IndexPlanError(
                 "a cursor",
@@ -145,13 +166,20 @@ def cursor_of(order: Order, place: Resume, sub_epochs: int) -> Cursor:
     if place.epoch >= EPOCH_STOP:  # a cursor says so
         return Cursor(**place._asdict(), order=order._form, sub_epochs=sub_epochs)  # noqa: SLF001
     try:
-        form = marshal.loads(order._packed)  # noqa: S302, SLF001 (our own bytes, of an order)
-    except (TypeError, ValueError):  # not of JSON types: the cursor says so
-        form = order._form  # noqa: SLF001 (of an order)
-        return Cursor(**place._asdict(), order=form, sub_epochs=sub_epochs)
+        right = order._is_json  # noqa: SLF001
+    except (TypeError, ValueError):
+        right = False
+    if not right:  # the cursor says so
+        return Cursor(**place._asdict(), order=order._form, sub_epochs=sub_epochs)  # noqa: SLF001
     cursor = object.__new__(Cursor)
-    vars(cursor).update(place._asdict(), order=form, sub_epochs=sub_epochs)
+    vars(cursor).update(place._asdict(), sub_epochs=sub_epochs, _of=order)
     return cursor
+
+
+def _copied(form: Any) -> dict[str, Any]:
+    """Return a copy of a dict form, faster than by JSON."""
+    copied: dict[str, Any] = marshal.loads(marshal.dumps(form))  # noqa: S302 (our own bytes)
+    return copied
 
 
 def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:

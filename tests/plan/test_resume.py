@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections import Counter
@@ -214,3 +216,26 @@ def test_a_run_of_several_topologies_reads_one_epoch(remainder: str) -> None:
         assert sorted(everything + everything[: account.num_padded]) == sorted(read)
     if remainder == "carry":
         assert set(everything) <= set(read)
+
+
+def test_a_cursor_has_an_order_of_its_own() -> None:
+    """Written down when it is asked for: equal to a loaded one, and nothing else sees changes."""
+    plan = ip.Plan(ip.Without(ip.Shuffle(40), [3, 4]), world_size=2, batch_size=3)
+    plan = plan.skip(plan.cursor(0, step=2), plan.cursor(0, step=3))
+    text = plan.cursor(1, step=2).to_json()
+    for make in (
+        lambda: ip.Cursor.from_json(text),
+        lambda: pickle.loads(pickle.dumps(plan.cursor(1, step=2))),  # noqa: S301 (our own)
+        lambda: copy.deepcopy(plan.cursor(1, step=2)),
+        lambda: plan.cursor(1, step=2),
+    ):
+        cursor = make()
+        assert ip.Cursor.from_json(text) == cursor
+        assert hash(ip.Cursor.from_json(text)) == hash(cursor)
+        assert plan.resume(cursor) == plan.resume(make())
+        cursor.to_dict()["order"]["skips"][0][1] = 1
+        assert plan.order.to_dict() == cursor.order
+        cursor.order["skips"][0][1] = 1
+        assert plan.order.to_dict() == plan.cursor(1, step=2).order
+        with pytest.raises(ip.IndexPlanError, match="a cursor must"):
+            plan.resume(cursor)

@@ -249,11 +249,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise AssertionError",
     ): "nobody meets it: the sub-epochs before it end with an error",
     (
-        "indexplan/orders/fields.py",
-        "HasFields._packed",
-        "raise TypeError('not of JSON types')",
-    ): "nobody meets it: the cursor that asks says it itself",
-    (
         "indexplan/stores/publish.py",
         "_write",
         "raise _SweptError",
