@@ -35,7 +35,7 @@ OF_A_PLAN = """
 """
 OF_A_BATCH = "bins inner_counts micro_batches num_valid offsets samples spans"
 OF_TORCH = """
-    Bins GlobalPlanBatchSampler OnDevice Piece PlanBatchSampler PlanLoader PlanSampler Seeded
+    Bins OnDevice Piece PlanBatchSampler PlanLoader PlanSampler Seeded
     ShardedDataset join open_parquet seed_rank varlen
 """
 OF_GRAIN = "PlanIterDataset PlanSampler"

@@ -22,7 +22,6 @@ from indexplan_torch.seeding import Seeded, seed_rank
 
 if TYPE_CHECKING:
     from indexplan_fetch import open_parquet
-    from indexplan_torch.all_ranks import GlobalPlanBatchSampler
     from indexplan_torch.attention import varlen
     from indexplan_torch.bins import Bins, join
     from indexplan_torch.on_device import OnDevice
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bins",
-    "GlobalPlanBatchSampler",
     "OnDevice",
     "Piece",
     "PlanBatchSampler",
@@ -47,7 +45,6 @@ __all__ = [
 # A run needs few of these, and what fetches shards alone is as much as all that a PlanLoader needs.
 _AT_FIRST_USE = {
     "Bins": "indexplan_torch.bins",
-    "GlobalPlanBatchSampler": "indexplan_torch.all_ranks",
     "OnDevice": "indexplan_torch.on_device",
     "ShardedDataset": "indexplan_torch.sharded",
     "join": "indexplan_torch.bins",

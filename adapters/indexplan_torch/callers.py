@@ -78,15 +78,6 @@ SKIPPING = Caller(
     why="it reads the same attributes of a prepared loader as code that skips nothing",
     otherwise="the batch sampler is handed out",
 )
-DEALING = Caller(
-    package="accelerate",
-    modules=("accelerate.data_loader",),
-    functions=("prepare_data_loader",),
-    reads=("split_batches", "dispatch_batches", "use_stateful_dataloader"),
-    depth=4,
-    why="prepare hands the options that cut batches to no sampler",
-    otherwise="the batch sampler is read as it is",
-)
 COUNTING_ITERATIONS = Caller(
     package="lightning",
     modules=("lightning.fabric.wrappers", "lightning_fabric.wrappers"),

@@ -296,17 +296,17 @@ class Feed:
         steps = self.steps(start.number)
         return Pass(start.number, steps.start, steps.stop)
 
-    def draw(self, begun: Pass, rank: int | None = None) -> Iterator[Any]:
+    def draw(self, begun: Pass) -> Iterator[Any]:
         """Yield what to request from the dataset, batch by batch, in the remaining steps."""
         if begun.first == begun.stop:
             return
-        yield from self.requests(begun.number, self.given.form, rank)
+        yield from self.requests(begun.number, self.given.form)
 
-    def requests(self, number: int, form: Form, rank: int | None = None) -> Iterator[Any]:
+    def requests(self, number: int, form: Form) -> Iterator[Any]:
         """Yield what to request from the dataset in the remaining steps of a pass."""
-        plan, me = self.running()
+        plan, rank = self.running()
         again, (epoch, sub_epoch) = self.given.again, self._place(number)
-        once = form.requests(plan, epoch, sub_epoch, me if rank is None else rank)
+        once = form.requests(plan, epoch, sub_epoch, rank)
         times = chain.from_iterable(repeat(each, again) for each in once)
         return islice(times, self.steps(number).start % again, None)
 

@@ -117,11 +117,10 @@ class PlanView(_FeedSampler):
     def generator(self) -> None:
         """Raise: `accelerator.prepare` reads this before it splits batches among the ranks."""
         raise IndexPlanError(
-            "batches",
-            "must be those of all ranks for accelerator.prepare, which deals them out",
-            "those of this rank",
-            "use GlobalPlanBatchSampler, or "
-            "indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
+            "a plan's sampler",
+            "must not be given to accelerator.prepare, which would deal its batches out again",
+            "one of this rank",
+            "use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
         )
 
     def __len__(self) -> int:

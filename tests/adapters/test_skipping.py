@@ -12,7 +12,7 @@ from accelerate import skip_first_batches
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader
+from indexplan_torch import PlanBatchSampler, PlanLoader
 
 PLAN = ip.Plan(ip.Shuffle(40, seed=0), world_size=1, batch_size=4)
 
@@ -25,7 +25,6 @@ def of_sampler(kind: Any) -> Callable[[ip.Plan], DataLoader[Any]]:
 MADE = [
     lambda plan: PlanLoader(range(40), plan),
     of_sampler(PlanBatchSampler),
-    of_sampler(lambda plan: GlobalPlanBatchSampler(plan, world_size=1)),
 ]
 
 

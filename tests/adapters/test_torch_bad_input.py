@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 import indexplan as ip
 from indexplan.keywords import PLACES
-from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.ranks import discover
 from tests.adapters.small import Identity, of_plan
 from tests.trainers.ranks import ROOT
@@ -91,14 +91,13 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ),
     (
         "world_size must be an integer from 1; got 0; pass the number of ranks that train",
-        lambda: GlobalPlanBatchSampler(OPEN, world_size=0),
+        lambda: PlanBatchSampler(OPEN, rank=0, world_size=0),
     ),
     *(
         ("num_replicas must be left out; got 2; pass world_size= instead", make)
         for make in [
             lambda: PlanLoader(range(10), OPEN, rank=0, num_replicas=2),
             lambda: PlanBatchSampler(OPEN, num_replicas=2),  # type: ignore[arg-type]
-            lambda: GlobalPlanBatchSampler(OPEN, num_replicas=2),  # type: ignore[arg-type]
         ]
     ),
     # what belongs to the plan
@@ -173,7 +172,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ),
     (
         EMPTY.format(world_size=12, epoch=0, sub_epoch=0, remainder="spread"),
-        lambda: first(GlobalPlanBatchSampler(OPEN, world_size=12)),
+        lambda: first(PlanBatchSampler(OPEN, rank=0, world_size=12)),
     ),
     (
         EMPTY.format(world_size=3, epoch=0, sub_epoch=0, remainder="pad"),

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from indexplan_torch import GlobalPlanBatchSampler, Piece, PlanBatchSampler, PlanLoader, PlanSampler
+from indexplan_torch import Piece, PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.samplers import PlanView
 from tests.adapters.small import Identity, as_they_are
 
@@ -101,12 +101,6 @@ def test_plan_loader(plan: ip.Plan) -> None:
 def _starts(batches: list[Any]) -> list[tuple[int, Any]]:
     ends = np.cumsum([0, *map(len, batches)]).tolist()
     return list(zip(ends, batches, strict=False))
-
-
-@PLANS
-def test_global_plan_batch_sampler(plan: ip.Plan) -> None:
-    """All ranks' batches in turn, as Accelerate deals them out."""
-    check(plan, lambda plan, rank: list(GlobalPlanBatchSampler(plan, world_size=3))[rank::3])
 
 
 def test_plan_sampler() -> None:

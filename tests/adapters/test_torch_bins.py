@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from accelerate.data_loader import BatchSamplerShard
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset, default_collate
@@ -19,7 +18,6 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 import indexplan as ip
 import indexplan_torch
 from indexplan_torch import (
-    GlobalPlanBatchSampler,
     PlanBatchSampler,
     PlanLoader,
     PlanSampler,
@@ -101,15 +99,12 @@ def test_a_stored_plan_keeps_its_bins(tmp_path: Path) -> None:
 
 
 def test_trainers_that_build_samplers_anew() -> None:
-    """As Lightning does, and as Accelerate deals batches out to ranks: bins stay whole."""
+    """As Lightning does: bins stay whole."""
     for options in ({}, {"keep_bins": False}):
         sampler = PlanBatchSampler(PLAN, **ME, **options)
         expected = list(PlanBatchSampler(PLAN, **ME, **options))
         anew = PlanBatchSampler(sampler.sampler, batch_size=sampler.batch_size, drop_last=False)
         assert expected == list(anew)
-        everyone = GlobalPlanBatchSampler(PLAN, world_size=2, **options)
-        dealt = BatchSamplerShard(everyone, num_processes=2, process_index=1, even_batches=False)
-        assert expected == list(dealt)
 
 
 @given(plans(bin_orders()))
@@ -202,12 +197,6 @@ def test_torchdata_goes_on_between_bins(num_workers: int) -> None:
     rest = fresh()
     rest.load_state_dict(state)
     assert of_plan(PLAN, 0) == read + list(rest)
-
-
-def test_all_ranks_in_turn() -> None:
-    """What Accelerate deals out are whole bins as well."""
-    batches = list(GlobalPlanBatchSampler(PLAN, world_size=2))
-    assert [of_plan(PLAN, 0, rank) for rank in (0, 1)] == [batches[0::2], batches[1::2]]
 
 
 @pytest.mark.parametrize("kind", [Bins, ChangingBins])

@@ -14,7 +14,6 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 import indexplan as ip
 from indexplan_torch import (
     Bins,
-    GlobalPlanBatchSampler,
     Piece,
     PlanBatchSampler,
     PlanLoader,
@@ -128,8 +127,6 @@ def test_every_form() -> None:
     inner = [[[unit] for unit in batch] for batch in expected]
     found = list(PlanBatchSampler(nested, **ME, nested=True))
     assert inner == [[part for part in batch if part] for batch in found]
-    everyone = list(GlobalPlanBatchSampler(PLAN, world_size=2))
-    assert [of_rank(0, 0), expected] == [everyone[0::2], everyone[1::2]]
     dropped = PLAN.replace(remainder="drop")
     units = [unit for batch in of_rank(0, plan=dropped) for unit in batch]
     assert units == list(PlanSampler(dropped, **ME))

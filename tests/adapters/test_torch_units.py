@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, SequentialSampler
 
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
-from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.ranks import discover
 from indexplan_torch.seeding import recorded
 from tests.adapters.small import ME, ORDER, PLAN, Identity, as_they_are, loader_of, of_plan
@@ -115,17 +115,6 @@ def test_flat_sampler_in_a_dataloader() -> None:
             batches = [batch.tolist() for batch in loader]
             assert of_plan(plan, number) == batches
             assert 5 * len(batches) == len(sampler)
-
-
-def test_global_sampler_deals_rank_after_rank() -> None:
-    """Step 0 of rank 0, step 0 of rank 1, ...: what every world_size-th is a rank's own."""
-    sampler = GlobalPlanBatchSampler(PLAN)
-    assert (None, False) == (sampler.batch_size, sampler.drop_last)
-    sampler = GlobalPlanBatchSampler(PLAN, world_size=2)
-    for number in range(3):
-        batches = list(sampler)
-        assert len(batches) == 2 * PLAN.steps(0, number).stop or number
-        assert [of_plan(PLAN, number, rank) for rank in (0, 1)] == [batches[0::2], batches[1::2]]
 
 
 # --- ranks

@@ -23,7 +23,6 @@ from indexplan_jax.grain import PlanIterDataset
 from indexplan_jax.grain import PlanSampler as GrainSampler
 from indexplan_torch import (
     Bins,
-    GlobalPlanBatchSampler,
     PlanBatchSampler,
     PlanLoader,
     PlanSampler,
@@ -63,8 +62,6 @@ def calls() -> Iterator[Call]:
     again = {"batch_size": None, "drop_last": False, "sampler": None, "num_replicas": None}
     yield "PlanBatchSampler, anew", read(PlanBatchSampler), {"plan": PLAN, **again}
     yield "PlanSampler", read(PlanSampler), {"plan": PLAN, **RANKS, "mesh": None, **TOLD}
-    form = {"world_size": 2, "mesh": None, **FORM, **TOLD, "num_replicas": None}
-    yield "GlobalPlanBatchSampler", read(GlobalPlanBatchSampler), {"plan": PLAN, **form}
     yield "PlanLoader", read(loader), {**every, "batch_sampler": None, "in_order": True}
     yield (
         "PlanLoader, unread",

@@ -25,7 +25,7 @@ CALLS: dict[str, Any] = {
     "Standing": ip.live.Standing,
     **{
         name: getattr(indexplan_torch, name)
-        for name in ("PlanLoader", "PlanBatchSampler", "PlanSampler", "GlobalPlanBatchSampler")
+        for name in ("PlanLoader", "PlanBatchSampler", "PlanSampler")
     },
     "OnDevice": indexplan_torch.OnDevice,
     "Bins": indexplan_torch.Bins,

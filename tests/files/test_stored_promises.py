@@ -200,9 +200,6 @@ QUESTIONS: dict[str, Question] = {
     "plot.work": ip.plot.work,
     "plot.padding": lambda plan: ip.plot.padding(plan, lengths=range(1, 21)),
     "torch.OnDevice": on_device,
-    "torch.GlobalPlanBatchSampler": lambda plan: list(
-        indexplan_torch.GlobalPlanBatchSampler(plan, world_size=2)
-    ),
     "torch.PlanBatchSampler": lambda plan: streamed(plan, indexplan_torch.PlanBatchSampler),
     "torch.PlanSampler": lambda plan: list(indexplan_torch.PlanSampler(plan, rank=1, world_size=2)),
     "torch.PlanLoader": loaded,

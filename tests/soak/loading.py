@@ -17,7 +17,7 @@ import numpy as np
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader
+from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.soak.carrying import Saved
 from tests.soak.drawing import Part
 from tests.soak.reading import Read, WrongError, joined
@@ -26,7 +26,6 @@ from tests.soak.reading import Read, WrongError, joined
 KINDS = {
     "PlanLoader": "loader",
     "PlanBatchSampler": "loader",
-    "GlobalPlanBatchSampler": "loader",
     "StatefulDataLoader": "torchdata",
 }
 
@@ -86,7 +85,7 @@ class Setting:
 
 def setting(random: Random, *, workers: bool) -> Setting:
     """Draw the setting of a leg."""
-    kind = random.choices(list(KINDS), [5, 2, 1, 3])[0]
+    kind = random.choices(list(KINDS), [5, 2, 3])[0]
     options: dict[str, Any] = {"num_workers": 0}
     if workers and kind in ("PlanLoader", "StatefulDataLoader"):
         options = {
@@ -110,7 +109,7 @@ def setting(random: Random, *, workers: bool) -> Setting:
 
 
 class Loader:
-    """One rank's loader or sampler, or that of all ranks."""
+    """One rank's loader or sampler."""
 
     def __init__(self, chosen: Setting, plan: ip.Plan, rank: int, saved: Saved) -> None:
         world_size = plan.world_size
@@ -121,12 +120,8 @@ class Loader:
             load = snapshot.get("_num_workers", 0) == chosen.workers["num_workers"]
         if not load:
             given = given.resume(saved.cursor)
-        self.sampler: Any
-        if chosen.kind == "GlobalPlanBatchSampler":
-            self.sampler = GlobalPlanBatchSampler(given, world_size=world_size, **chosen.form)
-        else:
-            ours: dict[str, Any] = {"rank": rank, "world_size": world_size, **chosen.form}
-            self.sampler = PlanBatchSampler(given, **ours)
+        ours: dict[str, Any] = {"rank": rank, "world_size": world_size, **chosen.form}
+        self.sampler: Any = PlanBatchSampler(given, **ours)
         self.loader = self.sampler
         options = {**chosen.workers, "collate_fn": itself}
         dataset: Any = Echo(plan.order.num_samples)
@@ -144,10 +139,9 @@ class Loader:
         self.ends_first = load and saved.kind == "torchdata" and saved.inside
         self.inside, self.number = False, 0
         self.begins = saved.number if load and chosen.explicit and chosen.again else None
-        self.ranks = world_size or 0 if chosen.kind == "GlobalPlanBatchSampler" else 1
 
     def run(self, part: Part, *, last: bool) -> list[list[int]]:
-        """Return the batches of a part: of one rank, or of all in turn."""
+        """Return the rank's batches of a part."""
         self.number = part.epoch * self.plan.sub_epochs + part.sub_epoch
         if self.begins is not None and self.begins < self.number:
             self.sampler.set_epoch(self.begins)
@@ -156,7 +150,7 @@ class Loader:
         self.begins = None
         if self.chosen.explicit:
             self.sampler.set_epoch(self.number)
-        num_batches = (part.stop - part.start) * self.ranks
+        num_batches = part.stop - part.start
         self.inside = part.whole and self.chosen.breaks and num_batches > 0 and last
         most = None if part.whole and not self.inside else num_batches
         self.batches: Iterator[Any] = iter(self.loader)  # kept, as a loop keeps it
@@ -178,10 +172,9 @@ def read(
     chosen: Setting, plan: ip.Plan, parts: list[Part], saved: Saved
 ) -> tuple[list[Read], Saved]:
     """Read parts on all ranks; return what was read, and where the run stands then."""
-    together = chosen.kind == "GlobalPlanBatchSampler"
     world_size = plan.world_size or 0
     runs, states = [], []
-    for rank in range(1 if together else world_size):
+    for rank in range(world_size):
         # one after another: torch's workers complain of other loaders' that they inherit
         loader = Loader(chosen, plan, rank, saved)
         runs.append([loader.run(part, last=part is parts[-1]) for part in parts])
@@ -189,8 +182,6 @@ def read(
         del loader
     reads = []
     for part, *ranks in zip(parts, *runs, strict=True):
-        if together:
-            ranks = [ranks[0][rank::world_size] for rank in range(world_size)]  # noqa: PLW2901
         reads.append(joined(part, ranks))
     if any(state.cursor != states[0].cursor for state in states):
         raise WrongError(f"the states of {world_size} ranks differ after {parts[-1]}")

@@ -19,7 +19,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 
 import indexplan as ip
-from indexplan_torch import GlobalPlanBatchSampler, PlanBatchSampler, PlanLoader, PlanSampler
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.ranks import discover
 from tests.trainers import test_meshes as given
 from tests.trainers.lightning_runs import QUIET
@@ -83,7 +83,6 @@ def meshes(folder: str) -> dict[str, Any]:
             ]
             flat = PlanSampler(plan.replace(remainder="drop"), mesh=mesh)
             made["single"] = [read(flat), discover(flat.rank, flat.num_replicas)]
-            made["all"] = read(GlobalPlanBatchSampler(plan, mesh=mesh))
         told[name] = made
         ended()
     return told

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import warnings
 from itertools import islice
-from typing import Any
 
 import pytest
-from accelerate import Accelerator, skip_first_batches
+from accelerate import Accelerator
 from accelerate.data_loader import prepare_data_loader
-from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import GlobalPlanBatchSampler, PlanLoader
+from indexplan_torch import PlanLoader
 from indexplan_torch.accelerate import PreparedLoader, prepare
 
 PLAN = ip.Plan(ip.Shuffle(12, seed=1), batch_size=3)
@@ -55,35 +53,11 @@ def test_the_next_pass_may_be_named_before_a_loop_ends() -> None:
     assert [b.tolist() for b in whole.batches(1, rank=0)] == [b.tolist() for b in prepared]
 
 
-def script(loader: Any, rank: int) -> list[list[int]]:
-    """A script that knows of no plan, resumed at step 2 of epoch 1: it prepares and skips itself.
-
-    `prepare_data_loader` is what `accelerator.prepare` calls, with the ranks that it has found.
-    """
-    prepared = prepare_data_loader(loader, num_processes=2, process_index=rank)
-    prepared.set_epoch(1)
-    read = [batch.tolist() for batch in skip_first_batches(prepared, 2)]
-    prepared.set_epoch(2)
-    return read + [batch.tolist() for batch in prepared]
-
-
 @pytest.mark.parametrize("num_workers", [0, 1])
-def test_what_only_a_global_sampler_does(num_workers: int) -> None:
-    """A script's own prepare and skip_first_batches read the plan; a PlanLoader is refused both."""
-    plan = ip.Plan(ip.Shuffle(25, seed=1), world_size=2, batch_size=3)
-    for rank in range(2):
-        sampler = GlobalPlanBatchSampler(plan, world_size=2)
-        dealt = DataLoader(range(25), batch_sampler=sampler, num_workers=num_workers)
-        expected = [plan.batch(1, step=step, rank=rank) for step in range(2, plan.steps(1).stop)]
-        expected += plan.batches(2, rank=rank)
-        assert [batch.tolist() for batch in expected] == script(dealt, rank)
-        one = PlanLoader(range(25), plan, rank=rank, world_size=2, num_workers=num_workers)
-        with pytest.raises(ip.IndexPlanError, match=r"^batches must be those of all ranks for "):
-            script(one, rank)
-    accelerator = Accelerator(cpu=True)
+def test_a_scripts_own_prepare_is_refused(num_workers: int) -> None:
+    """`prepare_data_loader` is what accelerator.prepare calls, with the ranks that it has found."""
+    one = PlanLoader(range(12), PLAN, rank=0, world_size=2, num_workers=num_workers)
+    with pytest.raises(ip.IndexPlanError, match=r"^a plan's sampler must not be given to accelera"):
+        prepare_data_loader(one, num_processes=2, process_index=0)
     with pytest.raises(ip.IndexPlanError, match=r"^a PlanLoader must be prepared by indexplan_to"):
-        accelerator.prepare(PlanLoader(range(12), PLAN))
-    with pytest.raises(
-        ip.IndexPlanError, match=r"^a prepared PlanLoader must skip batches by its "
-    ):
-        accelerator.skip_first_batches(loader(), 2)
+        Accelerator(cpu=True).prepare(one)

@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator, skip_first_batches
-from accelerate.data_loader import prepare_data_loader
 from lightning.fabric import Fabric
 from torch.utils.data import DataLoader
 
 import indexplan as ip
 import indexplan_torch.accelerate
-from indexplan_torch import GlobalPlanBatchSampler, PlanLoader, callers, join
+from indexplan_torch import PlanLoader, callers, join
 from indexplan_torch.callers import CALLERS, Caller
 from indexplan_torch.versions import TESTED
 
@@ -39,12 +38,6 @@ def skipped() -> None:
     """Skip batches of a prepared loader."""
     prepared = indexplan_torch.accelerate.prepare(Accelerator(cpu=True), PlanLoader(data(), PLAN))
     skip_first_batches(prepared, 1)
-
-
-def dealt() -> None:
-    """Prepare all ranks' batches."""
-    sampler = GlobalPlanBatchSampler(PLAN, world_size=1)
-    prepare_data_loader(DataLoader(data(), batch_sampler=sampler), split_batches=True)
 
 
 def counted() -> None:
@@ -79,7 +72,6 @@ def rows() -> None:
 
 PROVOKED: dict[str, list[Callable[[], Any]]] = {
     "SKIPPING": [skipped],
-    "DEALING": [dealt],
     "COUNTING_ITERATIONS": [counted],
     "IN_TRANSFORMERS": [trained],
     "RESUMING": [trained],

@@ -9,7 +9,6 @@ import torch
 import indexplan as ip
 from indexplan_torch import (
     Bins,
-    GlobalPlanBatchSampler,
     Piece,
     PlanBatchSampler,
     PlanLoader,
@@ -51,10 +50,6 @@ CASES: list[Case] = [
     (
         "an item that is a list",
         lambda: list(PlanBatchSampler(PLAN, item=lambda index, _: [index, 128])),
-    ),
-    (
-        "padded bins of all ranks",
-        lambda: GlobalPlanBatchSampler(PLAN.replace(remainder="pad"), world_size=2).batch_size,
     ),
     ("pieces without their bins", lambda: PlanBatchSampler(WINDOWS, keep_bins=False)),
     ("a dataset that takes no pieces", lambda: list(PlanLoader(range(4), WINDOWS))),

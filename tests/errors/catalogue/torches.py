@@ -13,7 +13,6 @@ from torch.utils.data import ConcatDataset, IterableDataset
 
 import indexplan as ip
 from indexplan_torch import (
-    GlobalPlanBatchSampler,
     PlanBatchSampler,
     PlanLoader,
     PlanSampler,
@@ -255,12 +254,4 @@ CASES: list[Case] = [
     ("an item that cannot travel", item_in_another_process),
     ("a loader that is dealt out again", lambda: loader()._is_accelerate_prepared),
     ("a sampler that is dealt out again", lambda: loader().sampler.generator),
-    (
-        "padding that metrics could not leave out",
-        lambda: (
-            GlobalPlanBatchSampler(
-                OPEN.replace(remainder="pad", batch_size=None, global_batch_size=3), world_size=2
-            ).batch_size
-        ),
-    ),
 ]

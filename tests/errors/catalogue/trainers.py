@@ -12,17 +12,9 @@ import torch
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import Bins, GlobalPlanBatchSampler, PlanLoader, join
+from indexplan_torch import Bins, PlanLoader, join
 from tests.errors.catalogue.made import OPEN, Case
 from tests.errors.catalogue.torches import loader
-
-
-def split_once_more() -> None:
-    """Prepare all ranks' batches with an option that cuts them."""
-    from accelerate.data_loader import prepare_data_loader
-
-    sampler = GlobalPlanBatchSampler(OPEN, world_size=1)
-    prepare_data_loader(DataLoader(range(10), batch_sampler=sampler), split_batches=True)
 
 
 def skipped_once_more() -> None:
@@ -151,7 +143,6 @@ CASES: list[Case] = [
     ("batches that are skipped after a resume", skipped_after_a_resume),
     ("batches that nobody counts", counted_by_nobody),
     ("a resume of a Trainer that does not tell of what", resumed_by_nobody),
-    ("batches that are cut once more", split_once_more),
     ("a trainer that is none", kept_of_nothing),
     ("a trainer's loader without a plan", kept_without_a_plan),
     ("a trainer that counts steps of other passes", counted_by_steps),
