@@ -14,9 +14,7 @@ from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,u
 )
 from torch.utils.data import default_collate
 
-from indexplan import IndexPlanError, Plan
-from indexplan_torch import callers
-from indexplan_torch.counting import UNDER_TRAINER
+from indexplan import Plan
 from indexplan_torch.loader import PlanLoader, handed_over
 from indexplan_torch.versions import lacking
 
@@ -47,6 +45,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
             _non_blocking=accelerator.non_blocking,
         )
         self.base_dataloader = loader
+        loader.feed.alone = True
         self._accelerator = accelerator
         self._begins = False  # and DataLoaderShard is about to name the pass that begins
         self.use_stateful_dataloader = True  # so accelerate saves the state with its own
@@ -63,15 +62,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
 
     @property
     def batch_sampler(self) -> Any:
-        """The loader's own; raises for `skip_first_batches`, which would make another loader."""
-        if callers.look(callers.SKIPPING) is not None:
-            raise IndexPlanError(
-                "a prepared PlanLoader",
-                "must skip batches by its state, which accelerator.load_state loads",
-                "skip_first_batches, whose loader counts none and would skip once more",
-                "use load_state_dict(state), or make the loader of plan.resume(cursor)"
-                + UNDER_TRAINER,
-            )
+        """The loader's own, which other loaders around it may not draw from."""
         return self.base_dataloader.batch_sampler
 
     def begin(self) -> None:

@@ -69,15 +69,6 @@ class Seen:
         return self.values.get(name)
 
 
-SKIPPING = Caller(
-    package="accelerate",
-    modules=("accelerate.data_loader",),
-    functions=("skip_first_batches",),
-    reads=(),
-    depth=2,
-    why="it reads the same attributes of a prepared loader as code that skips nothing",
-    otherwise="the batch sampler is handed out",
-)
 COUNTING_ITERATIONS = Caller(
     package="lightning",
     modules=("lightning.fabric.wrappers", "lightning_fabric.wrappers"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from indexplan import IndexPlanError
+from indexplan_torch.counting import UNDER_TRAINER
 from indexplan_torch.feed import Feed, State
 from indexplan_torch.passes import Pass
 
@@ -116,14 +117,17 @@ def begin(feed: Feed) -> Pass:
     Raises
     ------
     IndexPlanError
-        If the run has a ledger; or if nobody can tell whether the loop has read a pass already.
+        If a PlanLoader has a state of its own to keep; or if nobody can tell whether the loop has
+        read a pass already.
     """
-    if feed.recorder is not None:
+    if feed.alone:  # the other loader may skip what the state has skipped, and looks ahead
         raise IndexPlanError(
-            "a PlanLoader with a ledger",
-            "must hand its batches to the loop itself",
+            "a PlanLoader",
+            "must hand its batches to the loop itself once it is resumed or prepared, or has a "
+            "ledger",
             "another loader around its batch sampler, such as that of skip_first_batches",
-            "use load_state_dict(state) instead",
+            "leave that out, as load_state_dict(state) and plan.resume(cursor) skip what was "
+            "read" + UNDER_TRAINER,
         )
     current, turn = feed.current, feed.turn
     again = turn.named and not turn.pinned and turn.number == feed.coming - 1

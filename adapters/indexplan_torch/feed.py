@@ -59,6 +59,8 @@ class Feed:
         Writes the run's ledger.
     leaves_ledger : bool
         Whether the run goes on without the ledger that a state names.
+    alone : bool
+        Whether no other loader may draw: a PlanLoader was resumed or prepared, or has a ledger.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class Feed:
         self.current: Pass | None = None
         self.cuts = Cuts(flag("partial", partial))
         self.recorder: Recorder | None = None
-        self.leaves_ledger = False
+        self.leaves_ledger = self.alone = False
         self._running: Running | None = None  # as it was last asked for
         self._compared = False
         if self.given.rank is not None or self.given.world_size is not None:
@@ -205,6 +207,7 @@ class Feed:
         from indexplan_torch.recording import Recorder, write_at_exit
 
         self.recorder = ledger if isinstance(ledger, Recorder) else Recorder(ledger)
+        self.alone = True
         write_at_exit(self)
 
     def read_by(self, ranks: tuple[int, ...]) -> None:
@@ -241,10 +244,6 @@ class Feed:
             earlier pass was left early; or if ranks have different plans.
         """
         number = self.turn.number = self.coming if number is None else number
-        if number <= self.start.number and (self.start.number or self.start.unread):
-            from indexplan_torch.skipping import refuse_skipping
-
-            refuse_skipping()
         self.cuts.begin(self, self._left(), number, named=self.turn.named)
         self.turn.named = False
         self.record()

@@ -201,6 +201,7 @@ class PlanLoader(DataLoader[Any]):
             rule = "True, as a state counts batches, and cannot tell which of them a slow worker"
             raise wrong("in_order", f"{rule} still has", given["in_order"], "leave it out")
         _check_dataset(dataset, self.feed)
+        self.feed.alone |= _resumed(self.feed)
         if ledger is not None and self.feed.recorder is None:
             self.feed.keep_ledger(ledger)
         # Named like the parameters, so that a trainer can rebuild the loader from them.
@@ -472,6 +473,7 @@ class PlanLoader(DataLoader[Any]):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from a state; world size, batch size and number of workers may have changed."""
         self.feed.load_state_dict(state)
+        self.feed.alone = True
 
 
 def handed_over(
@@ -517,10 +519,15 @@ def _check_dataset(dataset: Any, feed: Feed) -> None:
             )
         dataset = dataset.dataset
     check_by_index(dataset)
-    start = feed.start.cursor
-    check_length(dataset, order, again=(start.epoch, start.position) != (0, 0))
+    check_length(dataset, order, again=_resumed(feed))
     if hasattr(dataset, "__len__"):
         check_sources(dataset, order)
+
+
+def _resumed(feed: Feed) -> bool:
+    """Return whether the plan starts after its first sample."""
+    start = feed.start.cursor
+    return (start.epoch, start.position) != (0, 0)
 
 
 def _ours(batch_sampler: Any) -> PlanBatchSampler:

@@ -27,9 +27,10 @@ NOT_OURS = (
     "again; use indexplan_torch.accelerate.prepare(accelerator, loader)" + UNDER_TRAINER
 )
 NOT_SKIPPED = (
-    "a prepared PlanLoader must skip batches by its state, which accelerator.load_state loads; got "
-    "skip_first_batches, whose loader counts none and would skip once more; use "
-    "load_state_dict(state), or make the loader of plan.resume(cursor)" + UNDER_TRAINER
+    "a PlanLoader must hand its batches to the loop itself once it is resumed or prepared, or has "
+    "a ledger; got another loader around its batch sampler, such as that of skip_first_batches; "
+    "leave that out, as load_state_dict(state) and plan.resume(cursor) skip what was read"
+    + UNDER_TRAINER
 )
 NOT_COUNTED = (
     "a sampler must not be asked for a cursor or step_size inside a pass, as it knows what was "
@@ -155,8 +156,8 @@ def prepared_loader(num_workers: int, folder: str) -> dict[str, Any]:
 
     again: list[Any] = [
         lambda: accelerator.prepare(PlanLoader(dataset, PLAN)),
-        lambda: accelerator.skip_first_batches(fresh(), 4),
-        lambda: accelerate.skip_first_batches(fresh(), 0),
+        lambda: next(iter(accelerator.skip_first_batches(fresh(), 4))),
+        lambda: next(iter(accelerate.skip_first_batches(fresh(), 0))),
     ]
     seen["refused"] = [said(each) for each in again]
     return seen

@@ -12,12 +12,9 @@ from typing import Any
 
 import pytest
 import torch
-from accelerate import Accelerator, skip_first_batches
 from lightning.fabric import Fabric
-from torch.utils.data import DataLoader
 
 import indexplan as ip
-import indexplan_torch.accelerate
 from indexplan_torch import PlanLoader, callers, join
 from indexplan_torch.callers import CALLERS, Caller
 from indexplan_torch.versions import TESTED
@@ -32,12 +29,6 @@ IN_COMPOSER = {"IN_COMPOSER", "CUTTING"}
 def data() -> Any:
     """A dataset of as many samples as the plan's order."""
     return [{"x": float(index), "labels": float(index)} for index in range(12)]
-
-
-def skipped() -> None:
-    """Skip batches of a prepared loader."""
-    prepared = indexplan_torch.accelerate.prepare(Accelerator(cpu=True), PlanLoader(data(), PLAN))
-    skip_first_batches(prepared, 1)
 
 
 def counted() -> None:
@@ -71,7 +62,6 @@ def rows() -> None:
 
 
 PROVOKED: dict[str, list[Callable[[], Any]]] = {
-    "SKIPPING": [skipped],
     "COUNTING_ITERATIONS": [counted],
     "IN_TRANSFORMERS": [trained],
     "RESUMING": [trained],

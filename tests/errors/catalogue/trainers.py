@@ -17,17 +17,6 @@ from tests.errors.catalogue.made import OPEN, Case
 from tests.errors.catalogue.torches import loader
 
 
-def skipped_once_more() -> None:
-    """Skip batches of a loader that Accelerate has prepared."""
-    from accelerate import Accelerator
-
-    import indexplan_torch.accelerate
-
-    accelerator = Accelerator(cpu=True)
-    prepared = indexplan_torch.accelerate.prepare(accelerator, loader())
-    accelerator.skip_first_batches(prepared, 1)
-
-
 def skipped_after_a_resume() -> None:
     """Skip batches of a loader that was resumed past them."""
     from accelerate import skip_first_batches
@@ -139,7 +128,6 @@ def on_ray() -> None:
 
 
 CASES: list[Case] = [
-    ("batches that are skipped once more", skipped_once_more),
     ("batches that are skipped after a resume", skipped_after_a_resume),
     ("batches that nobody counts", counted_by_nobody),
     ("a resume of a Trainer that does not tell of what", resumed_by_nobody),
