@@ -345,15 +345,19 @@ class Feed:
             who = f"rank {rank} of {plan.world_size}"
         except IndexPlanError:  # such as for a plan of other ranks: a repr must not raise
             who = "rank unknown"
-        number, step = self.number, 0
-        if self.current is not None and self.current.number == number:
-            step = self.current.step
-        elif number == self.start.number:
-            step = self.start.plan.start.step
+        number, step = self.number, self.step
         epoch, sub_epoch = self._place(number)
         parts = f"sub-epoch {sub_epoch}, " * (self.plan.sub_epochs > 1)
         where = f"epoch {epoch}, {parts}step {step}"
         return f"<{type(of).__name__} of {self.given.plan}: {who}, at {where}>"
+
+    @property
+    def step(self) -> int:
+        """The next step of the pass that is set."""
+        current, number = self.current, self.number
+        if current is not None and current.number == number:
+            return current.step
+        return self.start.plan.start.step if number == self.start.number else 0
 
     def _standing(self) -> tuple[int, int | None]:
         """Return the pass that is set, and the step in it (None if the pass has not begun)."""

@@ -69,8 +69,8 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Set `state.epoch` to how much of the plan is done; Trainer counts from the resume."""
-        done = self.trainer._plan_loader.feed.current  # noqa: SLF001 (our own)
-        state.epoch = done.number + done.step / done.stop
+        feed = self.trainer._plan_loader.feed  # noqa: SLF001 (our own)
+        state.epoch = feed.number + feed.step / max(1, len(feed))
 
 
 class _Kept:

@@ -1,0 +1,148 @@
+"""Trainers in whose runs the plan changes at a step: what they read, and what the ledger has."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import pytest
+import torch.distributed as dist
+from accelerate import Accelerator
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+import indexplan as ip
+from indexplan_torch import PlanLoader
+from indexplan_torch.accelerate import prepare
+from indexplan_torch.transformers import KeepState
+from tests.trainers.ranks import run_ranks
+from tests.trainers.test_ledger_in_trainers import Model, Module, Rows, samples
+
+ORDER = ip.Mixture(
+    {"a": ip.Shuffle(30, seed=1), "b": ip.Shuffle(23, seed=2)}, weights={"a": 30, "b": 23}
+)
+PLAN = ip.Plan(ORDER, batch_size=5)  # 11 steps an epoch
+AT, EPOCHS = 15, 3
+
+
+def other(cursor: ip.Cursor) -> ip.Plan:
+    """The plan with other weights from a cursor on, and as many steps."""
+    return PLAN.replace(order=ORDER.with_phase(cursor, {"a": 1, "b": 4}))
+
+
+def by_lightning(loader: PlanLoader, folder: Path) -> list[list[int]]:
+    """Move in a callback."""
+
+    class Moves(pl.Callback):
+        def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+            if trainer.global_step == AT:
+                loader.move(other(loader.cursor))
+
+    module = Module(None)
+    quiet: Any = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    options: Any = {"max_epochs": EPOCHS, "accelerator": "cpu", "enable_checkpointing": False}
+    trainer = pl.Trainer(default_root_dir=folder, callbacks=[Moves()], **options, **quiet)
+    trainer.fit(module, loader)
+    return module.read
+
+
+def by_hf_trainer(loader: PlanLoader, folder: Path) -> list[list[int]]:
+    """Move in a callback."""
+
+    class Own(Trainer):
+        def get_train_dataloader(self) -> Any:
+            return loader
+
+    class Moves(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if state.global_step == AT:
+                loader.move(other(loader.cursor))
+
+    model = Model(None)
+    options: Any = {"num_train_epochs": EPOCHS, "report_to": [], "save_strategy": "no"}
+    arguments = TrainingArguments(str(folder), use_cpu=True, disable_tqdm=True, **options)
+    trainer = Own(model, arguments, train_dataset=Rows())
+    trainer.add_callback(KeepState(trainer))
+    trainer.add_callback(Moves())
+    trainer.train()
+    return model.read
+
+
+def by_accelerate(loader: PlanLoader, folder: Path) -> list[list[int]]:
+    """Move the prepared loader, which has fetched the next batch."""
+    del folder
+    prepared, read = prepare(Accelerator(cpu=True), loader), []
+    for _ in range(EPOCHS):
+        for batch in prepared:
+            read.append(samples(batch))
+            if len(read) == AT:
+                prepared.move(other(prepared.base_dataloader.cursor))
+    return read
+
+
+def by_a_loop(loader: PlanLoader, folder: Path) -> list[list[int]]:
+    """Move in a plain loop."""
+    del folder
+    read = []
+    for batch in (batch for _ in range(EPOCHS) for batch in loader):
+        read.append(samples(batch))
+        if len(read) == AT:
+            loader.move(other(loader.cursor))
+    return read
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("train", [by_lightning, by_hf_trainer, by_accelerate, by_a_loop])
+def test_weights_change_at_a_step(train: Any, num_workers: int, tmp_path: Path) -> None:
+    """The steps after it are those of the other plan, resumed there; the ledger has both."""
+    path = tmp_path / "run.ledger"
+    loader = PlanLoader(Rows(), PLAN, ledger=path, num_workers=num_workers)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read = train(loader, tmp_path)
+    one = PLAN.replace(world_size=1)
+    cursor = one.cursor(1, step=AT - 11)
+    plans = [one, other(cursor).replace(world_size=1).resume(cursor)]
+    wanted = [
+        plans[step >= AT].batch(step // 11, step=step % 11, rank=0).tolist()
+        for step in range(11 * EPOCHS)
+    ]
+    assert wanted == read
+    ledger = ip.Ledger(path)
+    assert ledger.verify().ok
+    assert read == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
+    assert 2 == len({ledger.at(step).plan.fingerprint for step in (0, AT)})
+
+
+TWO = ip.Plan(ip.Shuffle(53, seed=3), world_size=2, batch_size=5)
+SMALLER = TWO.replace(batch_size=3).resume(TWO.cursor(0, step=4))
+
+
+def on_two_ranks(folder: str) -> list[Any]:
+    """Move on both ranks, to the same plan, and then to plans that differ."""
+    dist.init_process_group("gloo")
+    loader = PlanLoader(Rows(), TWO, ledger=f"{folder}/run.ledger")
+    read: list[Any] = []
+    try:
+        for number, batch in enumerate(loader, 1):
+            read.append(samples(batch))
+            if number == 4:
+                loader.move(SMALLER)
+                read.append(loader.state_dict()["ledger"])
+            if number == 5:
+                loader.move(TWO.replace(batch_size=2 + dist.get_rank()))
+    except ip.IndexPlanError as error:
+        read.append(str(error))
+    dist.destroy_process_group()
+    return read
+
+
+def test_all_ranks_move_or_none(tmp_path: Path) -> None:
+    """Ranks read on with the same plan, and refuse plans that differ before they read them."""
+    told = run_ranks("tests.trainers.test_move:on_two_ranks", 2, str(tmp_path))
+    for rank, (*batches, line, last, error) in enumerate(told):
+        assert [TWO.batch(0, step=step, rank=rank).tolist() for step in range(4)] == batches
+        assert SMALLER.batch(0, step=4, rank=rank).tolist() == last
+        assert told[0][4] == line
+        assert "ranks must read the same plan; got batch_size=" in error
