@@ -136,7 +136,7 @@ def stays_local(order: Any, run: Run) -> bool:
     at = [{sample: place for place, sample in enumerate(flat(units))} for units in run]
     num, window = order.num_samples, order.window
     near = all(place // window == s // window for each in at for s, place in each.items())
-    apart = min(num + b[s] - a[s] for a, b in pairwise(at) for s in a)
+    apart = min((num + b[s] - a[s] for a, b in pairwise(at) for s in a), default=num)
     return near and apart >= num - window + 1
 
 
