@@ -67,6 +67,60 @@ def skipped(num: int) -> Callable[[], Any]:
     return chain
 
 
+def phases(num: int) -> Callable[[], Any]:
+    """Return what changes the weights of a mixture in each epoch."""
+    sources = {"a": ip.Shuffle(7000, seed=1), "b": ip.Shuffle(3000, seed=2)}
+
+    def chain() -> None:
+        order = ip.Mixture(sources, {"a": 1, "b": 1})
+        plan = ip.Plan(order, world_size=2, batch_size=5)
+        for epoch in range(num):
+            cursor = plan.cursor(epoch, step=3)
+            order = order.with_phase(cursor, {"a": epoch + 2, "b": 3})
+            plan = plan.replace(order=order).resume(cursor)
+            plan.batch(epoch, step=4, rank=1)
+
+    return chain
+
+
+def joined(num: int) -> Callable[[], Any]:
+    """Return what lets a source join a mixture in each epoch."""
+
+    def chain() -> None:
+        order, weights = ip.Mixture({"a": ip.Shuffle(7000, seed=1)}, {"a": 1}), {"a": 1}
+        plan = ip.Plan(order, world_size=2, batch_size=5)
+        for epoch in range(num):
+            cursor, name = plan.cursor(epoch, step=3), f"new {epoch}"
+            weights[name] = epoch + 1
+            new = {name: ip.Shuffle(500, seed=epoch + 9)}
+            order = order.with_phase(cursor, weights, sources=new)
+            plan = plan.replace(order=order).resume(cursor)
+            plan.batch(epoch, step=4, rank=1)
+
+    return chain
+
+
+def updated(num: int) -> Callable[[], Any]:
+    """Return what changes the weights of samples in each epoch."""
+    weights = np.random.default_rng(0).random((num + 1, 2000))
+
+    def chain() -> None:
+        order = ip.Weighted(weights[0], seed=1)
+        plan = ip.Plan(order, world_size=2, batch_size=5)
+        for epoch in range(1, num + 1):
+            cursor = plan.cursor(epoch, step=0)
+            order = order.updated(epoch, weights[epoch])
+            plan = plan.replace(order=order).resume(cursor)
+            plan.batch(epoch, step=1, rank=0)
+
+    return chain
+
+
+def parts(num: int) -> Callable[[], Any]:
+    """Return what splits a dataset into parts."""
+    return lambda: ip.Split(10**5, {f"part {number}": 1 for number in range(num)})
+
+
 def chains() -> list[str]:
     """Return what chains of changes cost, in lines."""
     lengths = np.random.default_rng(0).integers(1, 100, 40_000)
@@ -74,6 +128,10 @@ def chains() -> list[str]:
     bins = ip.TokenBudget(lengths, max_tokens=1000)
     kinds: dict[str, Callable[[int], Callable[[], Any]]] = {
         "skips": skipped,
+        "phases of a mixture": phases,
+        "sources that join a mixture": joined,
+        "updates of weights": updated,
+        "parts of a split": parts,
         "places that exclude 100 samples": lambda num: excluded(num, shuffle, 100 * num),
         "places that exclude 5,000 samples of bins": lambda num: excluded(num, bins, 5000),
     }
@@ -81,7 +139,7 @@ def chains() -> list[str]:
     for name, chain in kinds.items():
         chain(2)()
         few, many = (float(np.median([timed(chain(num)) for _ in range(3)])) for num in (50, 200))
-        said.append(f"50 and 200 {name}: {few:.2f} and {many:.2f} s, {many / few:.1f} times")
+        said.append(f"50 and 200 {name}: {few:.3f} and {many:.3f} s, {many / few:.1f} times")
     return said
 
 

@@ -212,7 +212,8 @@ class Ledger(Answer):
 
         For runs whose processes keep such a list, as `indexplan.live.Standing` does, and write it
         where they save a checkpoint. Lines that say otherwise, by a process whose steps were lost,
-        become void; lines that are there already are not written again.
+        become void; lines that are there already are not written again. It takes time in proportion
+        to all lines and worlds so far.
 
         Parameters
         ----------

@@ -266,7 +266,8 @@ class Mixture(Order):
         """Return this mixture with other weights, or more sources, from some place of the run on.
 
         Earlier reads do not change, so a run can stop and resume with it:
-        `plan.replace(order=mixture.with_phase(cursor, ...)).resume(cursor)`.
+        `plan.replace(order=mixture.with_phase(cursor, ...)).resume(cursor)`. It takes time in
+        proportion to the phases so far, times the sources.
 
         Parameters
         ----------

@@ -278,6 +278,7 @@ def folds(
         Samples in the dataset.
     k : int
         Number of folds, 2 <= k <= 65,536. Their sizes differ by at most one sample, or one group.
+        Each holds k numbers, so time and memory grow with k * k.
     seed, groups
         As for `Split`.
 

@@ -140,7 +140,8 @@ class Weighted(Order):
         """Return this order with other weights from an epoch on.
 
         A run can resume with it from a cursor at or before the start of that epoch. Weights that
-        would have taken effect right there are replaced.
+        would have taken effect right there are replaced. It takes time in proportion to the arrays
+        so far.
 
         Parameters
         ----------

@@ -88,7 +88,8 @@ class Without(Gaps):
     -----
     The sorted positions of the excluded samples in an epoch are its gaps. Position p is inner
     position p + (number of gaps at or before that). Sub-epochs have the same units as inside,
-    except those left out.
+    except those left out. Each further `Without` around it takes time in proportion to all samples
+    that are excluded by then, so exclude many at once.
 
     Examples
     --------

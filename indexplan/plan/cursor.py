@@ -103,7 +103,8 @@ class Cursor:
     def _form(self) -> Mapping[str, Any]:
         """The order's dict form, without a copy where it may do: not to be written to."""
         of = vars(self).get("_of")
-        return vars(self)["order"] if of is None else of._form  # noqa: SLF001 (of an order)
+        form: Mapping[str, Any] = vars(self)["order"] if of is None else of._form  # noqa: SLF001
+        return form
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cursor as JSON types."""

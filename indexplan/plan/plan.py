@@ -581,7 +581,7 @@ class Plan:
 
         Everything before `start` stays as it is, so return to a checkpoint at or before `start`,
         and resume it with this plan. It skips positions of an epoch, which do not depend on the
-        world size or batch size.
+        world size or batch size. Plans and cursors hold all skips so far, which each one copies.
 
         Parameters
         ----------
