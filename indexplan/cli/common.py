@@ -125,6 +125,19 @@ def number(text: str) -> int:
     raise wrong("a number", "an integer, such as 1000000 or 1e6", text, "")
 
 
+def add_most_epochs(command: Any, when: str = "") -> None:
+    """Add the option that names sources which are read often."""
+    words = f"{when}name the sources of which more epochs are read than this"
+    command.add_argument("--most-epochs", type=_epochs, metavar="N", help=words)
+
+
+def _epochs(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # the parser says which option it is of, and what to do
+        raise wrong("a number", "a number of epochs, such as 4 or 1.5", text, "") from None
+
+
 def shards_named(options: Any) -> ip.Shards | ip.Column | None:
     """Return what --shards names: shards, or in a .npy file the samples in each and no more."""
     path = options.shards

@@ -11,6 +11,7 @@ from indexplan.cli.common import (
     OK,
     WRONG_PLAN,
     add_dataset,
+    add_most_epochs,
     add_verb,
     emit,
     number,
@@ -35,6 +36,7 @@ WITH = {  # the question that each of the other options belongs to
     "void": "reads",
     "epoch": "account",
     "checkpoint": "verify",
+    "most_epochs": "draws",
     "dataset": "verify",
     "shards": "verify",
 }
@@ -73,6 +75,7 @@ def add(verbs: Any) -> None:
     ledger.add_argument("--void", action="store_true", help=words)
     words = "with account: this epoch only"
     ledger.add_argument("--epoch", type=number, metavar="N", help=words)
+    add_most_epochs(ledger, "with draws: ")
     words = "with verify: check that the ledger has the line whose hash a checkpoint holds"
     ledger.add_argument("--checkpoint", metavar="HASH", help=words)
     add_dataset(ledger, "with verify, check that the run read this one")
@@ -97,8 +100,8 @@ def run(options: Any) -> int:
     for name, question in WITH.items():
         value = getattr(options, name)
         if value is not None and value is not False and options.question != question:
-            rule, cure = f"needs the question {question}", f"ask that, or leave --{name} out"
-            raise IndexPlanError(f"--{name}", rule, options.question, cure)
+            option, rule = f"--{name.replace('_', '-')}", f"needs the question {question}"
+            raise IndexPlanError(option, rule, options.question, f"ask that, or leave {option} out")
     return ANSWERS[options.question](options)
 
 
@@ -170,7 +173,7 @@ def _account(options: Any) -> int:
 
 
 def _draws(options: Any) -> int:
-    emit(options, ip.draws(_nothing(options)))
+    emit(options, ip.draws(_nothing(options), most_epochs=options.most_epochs))
     return OK
 
 

@@ -9,6 +9,7 @@ from indexplan.cli.common import (
     OK,
     add_columns,
     add_dataset,
+    add_most_epochs,
     add_plan_or_spec,
     add_verb,
     add_world_size,
@@ -17,7 +18,7 @@ from indexplan.cli.common import (
     number,
     open_plan,
 )
-from indexplan.errors import IndexPlanError, counted, wrong
+from indexplan.errors import IndexPlanError, counted
 from indexplan.partition.account import between
 from indexplan.reports.show import show_batch, show_plan, show_step
 
@@ -43,20 +44,11 @@ def add(verbs: Any) -> None:
     words = "count what is read of each class or source from this unit of the run on"
     show.add_argument("--start", type=number, metavar="N", help=words)
     show.add_argument("--stop", type=number, metavar="N", help="count it up to this unit")
-    words = "name the sources of which more epochs are read than this"
-    show.add_argument("--most-epochs", type=_epochs, metavar="N", help=words)
+    add_most_epochs(show)
     add_dataset(
         show, "print the names of a batch's files, and check that the dataset hasn't changed"
     )
     add_world_size(show)
-
-
-def _epochs(text: str) -> float:
-    """Read a number of epochs."""
-    try:
-        return float(text)
-    except ValueError:  # the parser says which option it is of, and what to do
-        raise wrong("a number", "a number of epochs, such as 4 or 1.5", text, "") from None
 
 
 def run(options: Any) -> int:
