@@ -180,6 +180,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def few(names: Iterable[str]) -> str:
+    """Return names in words, the first ones of many."""
+    texts = [*map(str, names)]
+    return ", ".join(texts[:8]) + ", ..." * (len(texts) > 8)
+
+
 def did_you_mean(word: object, names: Iterable[str]) -> str:
     """Return "did you mean NAME? " with the most similar name; an empty text if none is similar."""
     from difflib import get_close_matches  # which only an error needs

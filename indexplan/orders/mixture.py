@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from indexplan import kernels
 from indexplan.canonical import check_fields
-from indexplan.errors import IndexPlanError, as_integer, integer, wrong
+from indexplan.errors import IndexPlanError, as_integer, few, integer, wrong
 from indexplan.once import once
 from indexplan.orders.arguments import (
     NUM_SAMPLES_STOP,
@@ -30,7 +30,7 @@ from indexplan.orders.nesting import nest
 from indexplan.orders.phases import PLACE_STOP, Phases
 from indexplan.orders.registry import register
 from indexplan.orders.runs import cut_pieces
-from indexplan.orders.shares import Phase, few, phases_of
+from indexplan.orders.shares import Phase, phases_of
 from indexplan.orders.shuffle import UInt32, plain_shuffles
 from indexplan.orders.sources import check_different, sources_of
 from indexplan.orders.streams import count_between, num_epochs, reads_between

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from indexplan.errors import as_integer, integer, wrong
+from indexplan.errors import as_integer, few, integer, wrong
 
 WHOLE = 2**62  # shares are exact if their sum is less
 MOST_PHASES = 2**12
@@ -113,8 +113,3 @@ def _saved(shares: Any, k: int) -> tuple[int, ...]:
     if not 0 < sum(row) < WHOLE:
         raise wrong("shares", rule, row, SAVED)
     return lowest(row)
-
-
-def few(names: Sequence[str]) -> str:
-    """Return names in words, the first ones of many."""
-    return ", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")

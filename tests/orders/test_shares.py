@@ -72,14 +72,3 @@ def test_those_of_a_dict_form_are_in_lowest_terms() -> None:
     with pytest.raises(ip.IndexPlanError, match="phases of an order of mixture-v1 must be as"):
         ip.Plan.from_dict({**plan, "order": other})
     assert not mixture.continues(other, 3, 1)
-
-
-def test_periods_are_gone() -> None:
-    """Shares need none, so a dict form or a call that has one is told so by name."""
-    mixture = ip.Mixture({"a": ip.Shuffle(9)}, {"a": 1})
-    plan = ip.Plan(mixture, batch_size=1).to_dict()
-    with pytest.raises(ip.IndexPlanError, match="'period'"):
-        ip.Plan.from_dict({**plan, "order": {**plan["order"], "period": 65536}})
-    call: Any = ip.Mixture
-    with pytest.raises(TypeError, match="period"):
-        call({"a": ip.Shuffle(9)}, {"a": 1}, period=65536)
