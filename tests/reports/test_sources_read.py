@@ -144,9 +144,32 @@ def test_epochs_that_have_not_grown_are_named() -> None:
     new = {"c": ip.Shuffle(20, seed=3)}
     grown = plan.order.with_phase(plan.cursor(1, step=2), {"a": 1, "b": 1, "c": 1}, sources=new)
     shown = show_plan(plan.replace(order=grown), None, None, None)
-    words = "80 samples, and so it stays where sources join; all sources together have 100"
+    words = "80 samples, and so it stays where sources join; all sources together have 100, which "
+    words += "Epochs(order, 100) reads as an epoch"
     assert f"\nepoch size   {words}\n" in str(shown)
     assert 100 == shown.to_dict()["sizes_together"]
+
+
+@pytest.mark.parametrize("step", [2, 8], ids=["inside an epoch", "at the end of one"])
+def test_a_run_goes_on_in_epochs_that_have_grown(step: int) -> None:
+    """As `show` says: `Epochs` reads the same samples from the cursor on, in longer epochs."""
+    sources = {"a": ip.Shuffle(50, seed=1), "b": ip.Shuffle(30, seed=2)}
+    plan = ip.Plan(ip.Mixture(sources, {"a": 1, "b": 1}), global_batch_size=10, remainder="carry")
+    cursor = plan.cursor(1, step=step)
+    place = cursor.epoch * 80 + cursor.position
+    new = {"c": ip.Shuffle(20, seed=3)}
+    grown = plan.order.with_phase(cursor, {"a": 1, "b": 1, "c": 1}, sources=new)
+    one = plan.replace(order=grown, world_size=1).resume(cursor)
+    other = plan.replace(order=ip.Epochs(grown, 100), world_size=1)
+    other = other.resume(other.cursor_at(place))
+    assert 100 == other.order.num_units(2)
+    units = [
+        np.concatenate([each for more in range(4) for each in rest.batches(first + more, rank=0)])
+        for rest, first in ((one, one.start.epoch), (other, other.start.epoch))
+    ]
+    shortest = min(map(len, units))
+    assert shortest >= 200
+    assert units[0][:shortest].tolist() == units[1][:shortest].tolist()
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,8 +185,9 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert ip.draws(plan, start=7, stop=5 * 10**9).to_dict() == said
     ledger = ip.Ledger(tmp_path / "run.ledger")
     ledger.record(plan, plan.cursor(epoch=2, step=0))
-    assert 0 == main(["ledger", str(ledger.path), "draws"])
-    assert f"{ip.draws(ledger)}\n" == capsys.readouterr().out
+    for options, most in (([], None), (["--most-epochs", "1.5"], 1.5)):
+        assert 0 == main(["ledger", str(ledger.path), "draws", *options])
+        assert f"{ip.draws(ledger, most_epochs=most)}\n" == capsys.readouterr().out
     assert [2 * BIG, 2 * SMALL] == ip.draws(ledger).drawn.tolist()
 
 
