@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from torch.utils.data import DataLoader
+from torchdata.nodes import IterableWrapper, Loader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from indexplan_torch import PlanBatchSampler, PlanSampler
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from tests.adapters.small import ME, Identity, as_they_are, of_plan
 
 pytestmark = [
@@ -260,3 +261,28 @@ def test_another_number_of_workers_is_refused(before: int, now: int) -> None:
     loader.load_state_dict(states[2])
     with pytest.raises(AssertionError):
         next(iter(loader))
+
+
+def test_a_plan_loader_in_torchdata_nodes_resumes_exactly() -> None:
+    """Each state of two passes goes on where the graph was, on other ranks too."""
+    plan = plan_of(4)
+
+    def graph(**ranks: int) -> Any:
+        data = Identity(plan.order.num_samples)
+        loader = PlanLoader(
+            data, plan.replace(world_size=None), collate_fn=as_they_are, **(ranks or ME)
+        )
+        return Loader(IterableWrapper(loader))
+
+    nodes, states = graph(), []
+    for number in (0, 1):
+        states += [(number, n, copy.deepcopy(nodes.state_dict())) for n, _ in enumerate(nodes, 1)]
+    for number, step, state in states:
+        cursor = plan.cursor(*divmod(number, 2), step=step)
+        for world_size in (2, 3):
+            now = plan.replace(world_size=world_size).resume(cursor)
+            nodes = graph(rank=1, world_size=world_size)
+            nodes.load_state_dict(copy.deepcopy(state))
+            start = number + (step == 4)
+            passes = [now.batches(*divmod(n, 2), rank=1) for n in (start, start + 1)]
+            assert [[b.tolist() for b in each] for each in passes] == [list(nodes), list(nodes)]

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torchdata.nodes import Batcher, Loader, Mapper, SamplerWrapper
+from torchdata.nodes import Batcher, IterableWrapper, Loader, Mapper, SamplerWrapper
 from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
 from benchmarks.contenders.frameworks.loops import plan_of
 from benchmarks.contenders.frameworks.torchdata_loader import trained
 from benchmarks.torture.through import Leg, Steps
-from indexplan_torch import PlanBatchSampler
+from indexplan_torch import PlanLoader
 
 ENDLESS = False
 
 
 def ours(leg: Leg) -> Steps:
-    """Read a graph over a PlanBatchSampler."""
-    sampler: Any = PlanBatchSampler(plan_of(leg))
-    return trained(leg, Loader(Mapper(SamplerWrapper(sampler), torch.tensor)))
+    """Read a graph over a PlanLoader."""
+    loader = PlanLoader(torch.arange(leg.samples), plan_of(leg))
+    return trained(leg, Loader(IterableWrapper(loader)))
 
 
 def theirs(leg: Leg) -> Steps:
