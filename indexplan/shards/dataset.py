@@ -92,7 +92,8 @@ class Dataset:
         Raises
         ------
         IndexPlanError
-            If there is no such dataset, it cannot be read, or it has no samples.
+            If there is no such dataset, a folder that the pattern reaches or the file cannot be read,
+            or it has no samples.
         """
         root = Path(path_text("dataset", path, "pass where the folder or the .npy file is"))
         if not isinstance(pattern, str):
@@ -115,9 +116,14 @@ class Dataset:
 
     @classmethod
     def _scan_folder(cls, root: Path, pattern: str) -> Dataset:
+        parts = PurePath(pattern).parts
         try:
             found = [file for file in root.glob(pattern) if file.is_file()]
-        except (ValueError, NotImplementedError) as error:
+            for stop in range(len(parts)):  # a glob passes over folders that it may not list
+                for folder in root.glob(str(PurePath(*parts[:stop]))) if stop else [root]:
+                    if folder.is_dir():
+                        os.scandir(folder).close()
+        except (ValueError, NotImplementedError, IndexError, RecursionError) as error:
             got, cure = f"{pattern!r} ({error})", "write it as '**/*.jpg', relative to the folder"
             raise IndexPlanError("pattern", "must be a glob", got, cure) from None
         files = sorted((file.relative_to(root).as_posix(), file.stat().st_size) for file in found)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from tests.errors.catalogue.made import nobody, written
+from tests.support.cures import where_all_may_enter
 
 
 @pytest.fixture
@@ -86,6 +88,24 @@ def test_changes_of_a_folder(folder: Path, tmp_path: Path) -> None:
     assert said("**/*").startswith("its pattern was **/*.txt and is **/*; it had 4 samples, has 5")
 
 
+@where_all_may_enter
+def test_folders_that_may_not_be_listed() -> None:
+    """Samples that a glob passes over are not left out in silence; other folders don't matter."""
+    for name in ("top.txt", "a/1.txt", "b/c/2.txt"):
+        written(f"data/{name}")
+    for shut, reaching, others in (
+        ("data", ("**/*", "*", "a/*"), ()),
+        ("data/a", ("**/*", "*/*", "a/*"), ("*.txt", "b/**/*")),
+        ("data/b/c", ("**/*", "*/c/*", "b/**/*"), ("*", "*/*.txt", "a/*")),
+    ):
+        counts = [ip.Dataset.scan("data", pattern).num_samples for pattern in others]
+        with nobody({shut: 0o300}):  # may be entered, not listed
+            assert counts == [ip.Dataset.scan("data", each).num_samples for each in others]
+            for pattern in reaching:
+                with pytest.raises(ip.IndexPlanError, match="must be readable; got 'Permission"):
+                    ip.Dataset.scan("data", pattern)
+
+
 @pytest.mark.parametrize("pattern", ["../**/*", "*/../*", ".."])
 def test_patterns_that_leave_the_folder(pattern: str, folder: Path) -> None:
     """A pattern, which may be that of somebody's plan, lists no other folder."""
@@ -147,6 +167,7 @@ def test_plan_of_another_size(folder: Path, tmp_path: Path) -> None:
         (lambda root: ip.Dataset.scan(root / "no.npy"), "dataset must be readable; got "),
         (lambda root: ip.Dataset.scan(root, "*.jpg"), "pattern must be one that matches files of "),
         (lambda root: ip.Dataset.scan(root, "/abs"), "pattern must be a glob; got '/abs' ("),
+        (lambda root: ip.Dataset.scan(root, "*/" * 3000), "pattern must be a glob; got '*/*/"),
         (lambda root: ip.Dataset.scan(root, ""), "pattern must be a glob; got '' ("),
     ],
 )
