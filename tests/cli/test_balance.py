@@ -10,6 +10,7 @@ import pytest
 
 import indexplan as ip
 from tests.cli.test_cli import run
+from tests.errors.catalogue.made import array, without_steps
 
 BALANCE = ["--balance", "Balance('my lengths.npy')"]
 LENGTHS = [1 + 7 * i % 20 for i in range(60)]
@@ -85,6 +86,16 @@ def test_show_without_ranks(capsys: pytest.CaptureFixture[str]) -> None:
         "Balance('my lengths.npy')",
     )
     assert "work:" not in run(capsys, "show", "a.plan")
+
+
+def test_show_without_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where what is left of an epoch fills no step, its work is not looked at."""
+    array("lengths.npy", [1, 2, 3])
+    plan = without_steps(ip.Sequential(3), ip.Balance("lengths.npy"))
+    Path("plan.json").write_text(plan.to_json())
+    options = ["--epoch=0", "--column", "lengths.npy"]
+    assert "work: not looked at" in run(capsys, "show", "plan.json", *options)
+    assert json.loads(run(capsys, "show", "plan.json", *options, "--json"))["work"] is None
 
 
 def test_plot(capsys: pytest.CaptureFixture[str]) -> None:
