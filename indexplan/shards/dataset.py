@@ -92,8 +92,8 @@ class Dataset:
         Raises
         ------
         IndexPlanError
-            If there is no such dataset, a folder that the pattern reaches or the file cannot be read,
-            or it has no samples.
+            If there is no such dataset, it has no samples, or the file cannot be read, or a folder
+            that the pattern reaches.
         """
         root = Path(path_text("dataset", path, "pass where the folder or the .npy file is"))
         if not isinstance(pattern, str):
