@@ -129,18 +129,6 @@ IN_COMPOSER = Caller(
     "loader for no state",
     otherwise="another loop is reading",
 )
-CUTTING = Caller(
-    package="mosaicml",
-    modules=("composer.trainer.trainer", "composer.core.evaluator"),
-    functions=(
-        "_get_initial_device_train_microbatch_size",
-        "_get_initial_device_eval_microbatch_size",
-    ),
-    reads=(),
-    depth=3,
-    why="Composer asks for a batch size as everybody does, and takes it for samples",
-    otherwise="the batch size is told",
-)
 
 CALLERS = {name: each for name, each in vars().copy().items() if isinstance(each, Caller)}
 

@@ -74,22 +74,6 @@ def refuse_rows_without_a_batch() -> None:
         )
 
 
-def refuse_counting_bins(feed: Any) -> None:
-    """Refuse to give Composer a batch's number of bins where it expects samples.
-
-    Raises
-    ------
-    IndexPlanError
-        If Composer would split batches into micro-batches by that number.
-    """
-    if feed.given.form.keep_bins or not feed.plan.order.deals_bins:
-        return
-    if (seen := callers.look(callers.CUTTING)) is not None:
-        from indexplan_torch import counting_composer
-
-        counting_composer.refuse_counting_bins(seen)
-
-
 def counts_iterations() -> bool:
     """Return whether Fabric's loader names the pass: its number only counts iterations."""
     return callers.look(callers.COUNTING_ITERATIONS) is not None

@@ -1,4 +1,4 @@
-"""What Composer counts: how it resumes without KeepState, and how it cuts batches.
+"""What Composer counts: how it resumes without KeepState.
 
 Nothing of Composer is imported here: where its Trainer asks, it has been.
 """
@@ -52,20 +52,3 @@ def refuse_counting(feed: Any, seen: Seen) -> None:
             "use Trainer(callbacks=[indexplan_torch.composer.KeepState()]), in the run "
             "that saves too",
         )
-
-
-def refuse_counting_bins(seen: Seen) -> None:
-    """Refuse to tell Composer how many bins a batch has where it takes them for samples.
-
-    Parameters
-    ----------
-    seen : Seen
-        The function of Composer that asks (`callers.CUTTING`).
-    """
-    raise IndexPlanError(
-        seen.function.removeprefix("_get_initial_"),
-        "must be given where the plan deals bins and keep_bins is False, as "
-        "Composer would cut a batch of one bin into its samples",
-        "none",
-        "pass how many samples fit into memory at a time",
-    )

@@ -132,7 +132,6 @@ def of_bins() -> dict[str, Any]:
     allow_importing_composer()
     import torch
     from composer import Trainer
-    from composer.core import Evaluator
     from composer.models import ComposerModel
 
     from indexplan_torch import Bins, PlanLoader
@@ -164,16 +163,9 @@ def of_bins() -> dict[str, Any]:
         trainer.close()
         return trainer.state.model.module.batches
 
-    def said(ask: Any) -> str:
-        try:
-            ask()
-        except ip.IndexPlanError as error:
-            return str(error)
-        return ""
-
     flat = PlanLoader(samples, BINS, keep_bins=False)
     return {
-        "refused": [said(lambda: fit(flat)), said(lambda: Evaluator(label="a", dataloader=flat))],
+        "cut": fit(PlanLoader(samples, BINS, keep_bins=False)),
         "flat": fit(flat, device_train_microbatch_size=8),
         "rows": fit(PlanLoader(rows, BINS)),
     }
@@ -215,17 +207,12 @@ def test_trainer_keeps_the_plan(ranks: list[Any], kind: str, num_workers: int) -
     assert sorted(EPOCHS * list(range(97))) == sorted(evaluated)
 
 
-def test_bins_are_not_cut_in_silence() -> None:
-    """A bin that is a batch is read in one piece, or Composer's count of samples is refused."""
+def test_bins_are_read_whole_or_cut() -> None:
+    """A bin that is a batch is trained on in as many samples at a time as Composer is told."""
     plan = BINS.replace(world_size=2)
     for rank, seen in enumerate(
         run_ranks("tests.trainers.composer_checks:of_bins", 2, PYTHONPATH=path())
     ):
         fit = [b.tolist() for epoch in range(EPOCHS) for b in plan.batches(epoch, rank=rank)]
         assert (fit, fit) == (seen["flat"], seen["rows"])
-        assert seen["refused"] == [
-            f"device_{use}_microbatch_size must be given where the plan deals bins and keep_bins "
-            "is False, as Composer would cut a batch of one bin into its samples; got none; pass "
-            "how many samples fit into memory at a time"
-            for use in ("train", "eval")
-        ]
+        assert [[index] for batch in fit for index in batch] == seen["cut"]

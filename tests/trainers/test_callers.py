@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # t
 
 PLAN = ip.Plan(ip.Sequential(12), batch_size=3)
 # what they refuse is in composer_resume_checks.py and composer_checks.py, in their own environment
-IN_COMPOSER = {"IN_COMPOSER", "CUTTING"}
+IN_COMPOSER = {"IN_COMPOSER"}
 
 
 def data() -> Any:

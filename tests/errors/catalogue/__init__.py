@@ -425,9 +425,4 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "refuse_counting",
         "raise IndexPlanError('a resume under composer.Trainer on ano",
     ): _IN_COMPOSER,
-    (
-        "adapters/indexplan_torch/counting_composer.py",
-        "refuse_counting_bins",
-        "raise IndexPlanError(seen.function.removeprefix('_get_initia",
-    ): _IN_COMPOSER,
 }
