@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -124,3 +124,21 @@ def test_nobody_is_found_who_is_not_calling() -> None:
     """With all the frameworks imported."""
     importlib.import_module("transformers.trainer")
     assert [] == [name for name, each in CALLERS.items() if callers.look(each) is not None]
+
+
+def test_a_plain_pass_looks_at_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen batches, lengths, states and cursors read no frame where no trainer is imported."""
+    for name in {name for caller in CALLERS.values() for name in caller.modules}:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+    def getframe(_: int) -> Any:
+        raise AssertionError("a look")
+
+    seen = SimpleNamespace(modules=sys.modules, _getframe=getframe, maxsize=sys.maxsize)
+    monkeypatch.setattr(callers, "sys", seen)
+    loader = PlanLoader(range(48), ip.Plan(ip.Sequential(48), batch_size=3))
+    loader.set_epoch(0)
+    for step, _ in enumerate(loader, 1):
+        assert step % 16 == loader.cursor.step == loader.state_dict()["cursor"]["step"]
+        assert (16, 3) == (len(loader), loader.step_size)
+    assert step == 16
