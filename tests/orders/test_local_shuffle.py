@@ -70,14 +70,6 @@ def test_windows_stay_in_place(window: int) -> None:
     assert np.array_equal(order.take(2, order.locate(2, cut)), cut)
 
 
-@given(small, st.integers(0, 2**32 - 2))
-def test_reads_lie_apart(order: ip.LocalShuffle, epoch: int) -> None:
-    """Two reads of a sample, in neighbouring epochs, are n - window + 1 reads apart, or more."""
-    n = order.num_samples
-    first, then = (order.locate(each, range(n)) for each in (epoch, epoch + 1))
-    assert (n + then - first).min() >= n - min(order.window, n) + 1
-
-
 def test_the_kit() -> None:
     """All that plans rely on, alone and under other orders."""
     inside = ip.LocalShuffle(40, 7, seed=1)
