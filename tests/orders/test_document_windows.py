@@ -117,18 +117,6 @@ def test_where_a_document_is_read(fields: Documents, epoch: int) -> None:
     assert sum(reversed(places), []) == backwards[0].tolist()
 
 
-@given(small, epochs)
-def test_laws(order: ip.DocumentWindows, epoch: int) -> None:
-    """Windows are of one size, and their number too; each token is a target at most once."""
-    num, lengths = order.num_units(epoch), order.lengths.array.tolist()
-    assert (sum(lengths) - order.overlap) // order.length == num == order.num_units(0)
-    tokens = tokens_of(order, epoch)
-    assert {order.length + order.overlap} == set(map(len, tokens))
-    targets = [token for unit in tokens for token in unit[order.overlap :]]
-    assert len(targets) == len(set(targets)) == num * order.length
-    assert sum(lengths) - len(targets) < order.length + order.overlap
-
-
 @given(documents(), epochs)
 def test_documents_are_whole(fields: Documents, epoch: int) -> None:
     """Windows that overlap by one token follow each other to a stream of whole documents."""
