@@ -72,12 +72,14 @@ def by_hf_trainer(loader: PlanLoader, folder: Path) -> list[list[int]]:
 def by_accelerate(loader: PlanLoader, folder: Path) -> list[list[int]]:
     """Move the prepared loader, which has fetched the next batch."""
     del folder
-    prepared, read = prepare(Accelerator(cpu=True), loader), []
+    accelerator, read = Accelerator(cpu=True), []
+    prepared = prepare(accelerator, loader)
     for _ in range(EPOCHS):
         for batch in prepared:
             read.append(samples(batch))
             if len(read) == AT:
                 prepared.move(other(prepared.base_dataloader.cursor))
+    assert [None] == accelerator.gradient_state.dataloader_references  # each loop has left it
     return read
 
 
