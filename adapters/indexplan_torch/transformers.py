@@ -1,6 +1,7 @@
-"""Plans under Hugging Face Trainer: a callback that keeps a PlanLoader's state in checkpoints.
+"""Plans under Hugging Face Trainer and all that are made of it, such as TRL's.
 
-Trainer counts a training's steps per epoch once, and resumes by skipping as many as it had done.
+Trainer counts a training's steps per epoch once, and resumes by skipping as many as it had done. So
+a plan's passes need a few of its methods extended, on the trainer itself: its class stays.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from transformers import (  # type: ignore[import-not-found,import-untyped,unuse
     TrainerCallback,
 )
 
-from indexplan import IndexPlanError
+from indexplan import IndexPlanError, Plan
+from indexplan_torch.arguments import check_by_index
 from indexplan_torch.counting_transformers import KEPT, counted_state, saved_state
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.passes import Pass
 
 _KEY = "indexplan"  # in `stateful_callbacks` of a checkpoint's trainer_state.json
 _TESTED = "5.23"
-# what _Kept changes of a trainer
+# what KeepState extends of a trainer
 _CHANGED = (
     "_inner_training_loop",
     "set_initial_training_values",
@@ -29,10 +31,127 @@ _CHANGED = (
     "get_batch_samples",
     "_save_checkpoint",
 )
+_OF_THEIR_LOADER = (
+    "collate_fn",
+    "num_workers",
+    "pin_memory",
+    "multiprocessing_context",
+    "prefetch_factor",
+    "persistent_workers",
+)
+
+
+def use_plan(trainer: Any, plan: Plan, *, dataset: Any = None, **options: Any) -> None:
+    """Train by a plan: `use_plan(trainer, plan)`, before `trainer.train()`.
+
+    It takes any Trainer, such as TRL's SFTTrainer and those that Unsloth, LLaMA-Factory, ms-swift
+    and axolotl make. The training then reads a `PlanLoader` of the plan, over what the trainer
+    makes of its `train_dataset`, with its collator and the options of its workers. The loader is
+    `trainer.callback_handler.train_dataloader` in the training. Checkpoints hold its state, as with
+    `KeepState`, which this adds. The plan's batch size replaces `per_device_train_batch_size`.
+    Evaluation and prediction stay as they are.
+
+    Parameters
+    ----------
+    trainer : transformers.Trainer
+        Of this class or a subclass. For GRPOTrainer and RLOOTrainer, use
+        `indexplan_torch.trl.ReadPrompts`.
+    plan : Plan
+        With as many samples as the dataset.
+    dataset : torch.utils.data.Dataset, optional
+        What to read instead of the trainer's own, such as `Bins(...)`.
+    **options
+        Options of `PlanLoader`, such as ledger, collate_fn or keep_bins.
+
+    Raises
+    ------
+    IndexPlanError
+        If the dataset is not map-style, the trainer generates from prompts, its rows are packed
+        already and the plan packs them again, or this version of transformers lacks what this
+        extends. When the training starts: as `PlanLoader` does.
+
+    Examples
+    --------
+    ::
+
+        trainer = SFTTrainer(model, arguments, train_dataset=chats)
+        use_plan(trainer, ip.Plan(ip.Shuffle(len(trainer.train_dataset), seed=1), batch_size=16))
+        trainer.train(resume_from_checkpoint=checkpoint)
+    """
+    check_by_index(trainer.train_dataset if dataset is None else dataset)
+    if hasattr(trainer, "num_generations"):
+        raise IndexPlanError(
+            "trainer",
+            "must train on the dataset's own samples, for use_plan",
+            f"{type(trainer).__name__}, which generates from prompts",
+            "use indexplan_torch.trl.ReadPrompts(trainer, order)",
+        )
+    if plan.order.deals_bins and getattr(trainer.args, "packing", False):
+        raise IndexPlanError(
+            "packing",
+            "must be False where the plan packs samples, as rows would be packed again",
+            True,
+            "leave packing=True out of the trainer's arguments",
+        )
+    keep(trainer, lambda: plan, dataset, options)
+
+
+def keep(trainer: Any, make_plan: Any, dataset: Any, options: dict[str, Any]) -> None:
+    """Have a trainer read a plan, in a PlanLoader with what its own loader has, and keep its state.
+
+    Parameters
+    ----------
+    trainer : transformers.Trainer
+    make_plan : callable
+        Returns the plan when the training starts.
+    dataset : torch.utils.data.Dataset or None
+        None takes that of the trainer's loader.
+    options : dict
+        Options of PlanLoader.
+    """
+    if not hasattr(trainer, KEPT):
+        trainer.add_callback(KeepState(trainer))
+    get_theirs = type(trainer).get_train_dataloader
+
+    def get_train_dataloader() -> PlanLoader:
+        theirs = get_theirs(trainer)
+        given = {name: getattr(theirs, name) for name in _OF_THEIR_LOADER} | options
+        mesh = getattr(trainer.accelerator, "torch_device_mesh", None)
+        if mesh is not None and not {"mesh", "rank", "world_size"} & options.keys():
+            given["mesh"] = mesh
+        return PlanLoader(theirs.dataset if dataset is None else dataset, make_plan(), **given)
+
+    trainer.get_train_dataloader = get_train_dataloader
+
+
+class PlanTrainer:
+    """What makes a trainer of yours read a plan: `class MyTrainer(PlanTrainer, Trainer)`.
+
+    Pass the plan to your class: `MyTrainer(model, arguments, plan=plan, train_dataset=dataset)`. Or
+    override `get_train_dataloader` and return a `PlanLoader` of your own; then leave `plan` out.
+
+    Parameters
+    ----------
+    *args, **options
+        The trainer's own.
+    plan : Plan, optional
+        As for `use_plan`.
+    """
+
+    def __init__(self, *args: Any, plan: Plan | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        trainer: Any = self
+        if plan is None:
+            trainer.add_callback(KeepState(trainer))
+        else:
+            use_plan(trainer, plan)
 
 
 class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Saves a PlanLoader's state in checkpoints: `trainer.add_callback(KeepState(trainer))`.
+    """Saves a PlanLoader's state in checkpoints, and runs each pass of its plan to the end.
+
+    `use_plan` and `PlanTrainer` add it; add it yourself to a trainer whose `get_train_dataloader`
+    returns a PlanLoader: `trainer.add_callback(KeepState(trainer))`.
 
     A resumed run continues where the loop stood, with any world size, batch size, accumulation and
     number of workers. Every pass has as many updates as the plan's steps make, so schedules and
@@ -46,13 +165,17 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     Parameters
     ----------
     trainer : transformers.Trainer
-        Its `get_train_dataloader` returns a PlanLoader. Its methods are extended.
+        Some of its methods are extended, on this object.
 
     Raises
     ------
     IndexPlanError
         If this version of transformers lacks a method that this extends.
     """
+
+    loader: PlanLoader
+    checkpoint: str | None = None
+    first = 0  # the pass that the training continues with
 
     def __init__(self, trainer: Any) -> None:
         missing = [name for name in _CHANGED if not hasattr(trainer, name)]
@@ -64,31 +187,26 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
                 f"use transformers {_TESTED}, which this is tested with",
             )
         self.trainer = trainer
-        if not hasattr(trainer, KEPT):
-            trainer.__class__ = _kept(type(trainer))
+        if hasattr(trainer, KEPT):
+            return  # by another, whose methods it has
+        setattr(trainer, KEPT, self)
+        self.theirs = {name: getattr(trainer, name) for name in _CHANGED}
+        for name in _CHANGED:
+            setattr(trainer, name, getattr(self, name))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Set `state.epoch` to how much of the plan is done; Trainer counts from the resume."""
-        feed = self.trainer._plan_loader.feed  # noqa: SLF001 (our own)
+        feed = getattr(self.trainer, KEPT).loader.feed
         state.epoch = feed.number + feed.step / max(1, len(feed))
 
-
-class _Kept:
-    """What KeepState makes of a trainer: one that runs the passes of a plan, each to its end."""
-
-    args: Any
-    state: Any
-    _plan_kept = True
-    _plan_loader: PlanLoader
-    _plan_checkpoint: str | None = None
-    _plan_first = 0  # the pass that the training continues with
+    # --- what the trainer's methods of these names do now
 
     def _inner_training_loop(
         self, *args: Any, resume_from_checkpoint: str | None = None, **kwargs: Any
     ) -> Any:
-        self._plan_checkpoint = resume_from_checkpoint
+        self.checkpoint = resume_from_checkpoint
         kwargs["resume_from_checkpoint"] = resume_from_checkpoint
-        return super()._inner_training_loop(*args, **kwargs)  # type: ignore[misc]
+        return self.theirs["_inner_training_loop"](*args, **kwargs)
 
     def set_initial_training_values(self, args: Any, dataloader: Any) -> Any:
         """Load the loader's state, and count the passes and updates that are left of the run."""
@@ -99,42 +217,42 @@ class _Kept:
                 type(dataloader).__name__,
                 "use PlanLoader(dataset, plan)",
             )
-        self._plan_loader = dataloader
+        self.loader = dataloader
         done: int = 0
-        self._plan_first = 0
-        saved = saved_state(self._plan_checkpoint)
+        self.first = 0
+        saved = saved_state(self.checkpoint)
         if saved is not None:
             done = saved.global_step
             state = saved.stateful_callbacks.get(_KEY)
             if state is None:
-                state = counted_state(dataloader.feed, args, saved, str(self._plan_checkpoint))
+                state = counted_state(dataloader.feed, args, saved, str(self.checkpoint))
             dataloader.load_state_dict(state)
             number = dataloader.feed.number
-            self._plan_first = number if self._steps_left(number) else number + 1
-        _, *others, _ = super().set_initial_training_values(args, dataloader)  # type: ignore[misc]
+            self.first = number if self._steps_left(number) else number + 1
+        _, *others, _ = self.theirs["set_initial_training_values"](args, dataloader)
         stop, max_steps = self._end(args, done)
         return (stop, *others, max_steps)
 
     def _steps_left(self, number: int) -> int:
         """Return how many steps of a pass are left; to Trainer each is a micro-batch."""
-        return len(self._plan_loader.feed.steps(number))
+        return len(self.loader.feed.steps(number))
 
     def _updates_left(self, number: int) -> int:
-        size: int = self.args.gradient_accumulation_steps
+        size: int = self.trainer.args.gradient_accumulation_steps
         return -(-self._steps_left(number) // size)
 
     def _end(self, args: Any, done: int) -> tuple[int, int]:
         """Return the pass before which the run ends, and after how many updates."""
         if args.max_steps > 0:
-            number, left = self._plan_first, args.max_steps - done
+            number, left = self.first, args.max_steps - done
             while left > 0:
                 left -= self._updates_left(number) or left  # Trainer stops at a pass of no steps
                 number += 1
             return number, args.max_steps
         stop = math.ceil(args.num_train_epochs)
-        updates = [self._updates_left(number) for number in range(self._plan_first, stop)]
+        updates = [self._updates_left(number) for number in range(self.first, stop)]
         if updates and stop > args.num_train_epochs:  # only a share of the last pass
-            steps = self._plan_loader.feed.steps(stop - 1)
+            steps = self.loader.feed.steps(stop - 1)
             whole = math.ceil(steps.stop / args.gradient_accumulation_steps)
             beyond = whole - math.ceil(whole * (args.num_train_epochs - stop + 1))
             updates[-1] = max(0, updates[-1] - beyond)
@@ -142,8 +260,8 @@ class _Kept:
 
     def _init_training_state(self, *args: Any, **kwargs: Any) -> tuple[int, int]:
         """Start with the pass to continue, and skip nothing in it."""
-        super()._init_training_state(*args, **kwargs)  # type: ignore[misc]
-        return self._plan_first, 0
+        self.theirs["_init_training_state"](*args, **kwargs)
+        return self.first, 0
 
     def _run_epoch(self, *, epoch: int, **counts: Any) -> Any:
         """Run a pass for as many updates as it has."""
@@ -151,21 +269,17 @@ class _Kept:
             "steps_in_epoch": self._steps_left(epoch),
             "num_update_steps_per_epoch": self._updates_left(epoch),
         }
-        return super()._run_epoch(epoch=epoch, **counts)  # type: ignore[misc]
+        return self.theirs["_run_epoch"](epoch=epoch, **counts)
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
         """Return a group of micro-batches that counts those the loop has received."""
-        batches, num_items = super().get_batch_samples(*args, **kwargs)  # type: ignore[misc]
-        begun = self._plan_loader.feed.current
+        batches, num_items = self.theirs["get_batch_samples"](*args, **kwargs)
+        begun = self.loader.feed.current
         return batches if begun is None else _Group(batches, begun), num_items
 
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
-        self.state.stateful_callbacks[_KEY] = self._plan_loader.state_dict()
-        super()._save_checkpoint(*args, **kwargs)  # type: ignore[misc]
-
-
-def _kept(trainer: type) -> type:
-    return type(trainer.__name__, (_Kept, trainer), {"__module__": trainer.__module__})
+        self.trainer.state.stateful_callbacks[_KEY] = self.loader.state_dict()
+        self.theirs["_save_checkpoint"](*args, **kwargs)
 
 
 class _Group(list[Any]):

@@ -10,20 +10,11 @@ from typing import Any
 
 from indexplan import IndexPlanError, Order, Plan, Repeat
 from indexplan.errors import wrong
-from indexplan_torch.loader import PlanLoader
-from indexplan_torch.transformers import KeepState
+from indexplan_torch.counting_transformers import KEPT
+from indexplan_torch.transformers import KeepState, keep
 from indexplan_torch.versions import private
 
 __all__ = ["ReadPrompts"]
-
-_KEPT_FROM_THEIRS = (
-    "collate_fn",
-    "num_workers",
-    "pin_memory",
-    "multiprocessing_context",
-    "prefetch_factor",
-    "persistent_workers",
-)
 
 
 class ReadPrompts(KeepState):
@@ -74,14 +65,21 @@ class ReadPrompts(KeepState):
                 "trainer",
                 "must be TRL's GRPOTrainer or RLOOTrainer, which generate from prompts",
                 type(trainer).__name__,
-                "use indexplan_torch.transformers.KeepState for other trainers",
+                "use indexplan_torch.transformers.use_plan for other trainers",
             )
         for name in ("_step", "_buffered_inputs", "num_iterations"):
             private("trl", trainer, name)
         super().__init__(trainer)
-        kind = type(trainer)
-        trainer.__class__ = type(kind.__name__, (_Prompts, kind), {"__module__": kind.__module__})
-        trainer._plan_order, trainer._plan_ledger = order, ledger  # noqa: SLF001 (our own)
+
+        def make_plan() -> Plan:
+            return Plan(
+                Repeat(order, copies=trainer.num_generations),
+                global_batch_size=trainer.args.generation_batch_size,
+                remainder="carry",
+            )
+
+        again = trainer.num_iterations * trainer.args.steps_per_generation
+        keep(trainer, make_plan, None, {"again": again, "ledger": ledger})
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Let TRL generate when the loader yields a new global batch; it counts from the resume.
@@ -89,27 +87,6 @@ class ReadPrompts(KeepState):
         Completions of an earlier call of `train` are forgotten.
         """
         trainer = self.trainer
-        steps = trainer._plan_loader.feed.steps(trainer._plan_first)  # noqa: SLF001 (our own)
+        kept = getattr(trainer, KEPT)
+        steps = kept.loader.feed.steps(kept.first)
         trainer._step, trainer._buffered_inputs = steps.start, None  # noqa: SLF001 (checked above)
-
-
-class _Prompts:
-    """What ReadPrompts makes of a trainer: one whose training loader reads a plan."""
-
-    args: Any
-    num_generations: int
-    num_iterations: int
-    _plan_order: Order
-    _plan_ledger: Any
-
-    def get_train_dataloader(self) -> PlanLoader:
-        """Return a loader of the plan, over what TRL makes of the dataset, with its options."""
-        theirs = super().get_train_dataloader()  # type: ignore[misc]
-        plan = Plan(
-            Repeat(self._plan_order, copies=self.num_generations),
-            global_batch_size=self.args.generation_batch_size,
-            remainder="carry",
-        )
-        options: Any = {name: getattr(theirs, name) for name in _KEPT_FROM_THEIRS}
-        again = self.num_iterations * self.args.steps_per_generation
-        return PlanLoader(theirs.dataset, plan, again=again, ledger=self._plan_ledger, **options)

@@ -77,7 +77,7 @@ def trained(
     from torch.utils.data import DataLoader
 
     from indexplan_torch import PlanBatchSampler, PlanLoader
-    from indexplan_torch.transformers import KeepState
+    from indexplan_torch.transformers import KeepState, use_plan
 
     class Model(torch.nn.Module):
         """A line that notes what it is trained on, and which random numbers it draws."""
@@ -94,19 +94,12 @@ def trained(
             return {"loss": ((logits - labels / 100) ** 2).mean(), "logits": x}
 
     class Trainer(transformers.Trainer):
-        """The trainer as one writes it for a plan."""
-
-        def get_train_dataloader(self) -> Any:
-            if by_sampler:
-                return DataLoader(Numbers(), batch_sampler=PlanBatchSampler(run.plan))
-            num_workers = self.args.dataloader_num_workers
-            options = {"num_workers": num_workers, "again": run.again}
-            self.loader = PlanLoader(Numbers(), run.plan, **options)
-            return self.loader
+        """A trainer that asks for the micro-batch."""
 
         def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
             if keep:  # else Trainer skips by a loader of its own, which counts for nobody
-                model.seen["held"].append([self.loader.step_size, self.loader.cursor.step])
+                loader = self.callback_handler.train_dataloader
+                model.seen["held"].append([loader.step_size, loader.cursor.step])
             return super().compute_loss(*args, **kwargs)
 
     model = Model()
@@ -114,9 +107,15 @@ def trained(
     arguments = transformers.TrainingArguments(
         output_dir=folder, disable_tqdm=True, report_to=[], **options
     )
-    trainer = Trainer(model=model, args=arguments)
-    if keep:
+    trainer = Trainer(model=model, args=arguments, train_dataset=Numbers())
+    if by_sampler:
+        plain = DataLoader(Numbers(), batch_sampler=PlanBatchSampler(run.plan))
+        trainer.get_train_dataloader = lambda: plain
         trainer.add_callback(KeepState(trainer))
+    elif keep:
+        use_plan(trainer, run.plan, again=run.again)
+    else:
+        trainer.get_train_dataloader = lambda: PlanLoader(Numbers(), run.plan)
     try:
         trainer.train(resume_from_checkpoint=saved and f"{folder}/checkpoint-{saved}")
     except ip.IndexPlanError as error:

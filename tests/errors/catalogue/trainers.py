@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -99,6 +99,13 @@ def train(loader: Any, step: Any = None, model: Any = None) -> None:
     Trainer(model=model or torch.nn.Linear(1, 1), args=arguments).train()
 
 
+def planned(order: Any, **trainer: Any) -> None:
+    """Use a plan in a trainer that can't train by it."""
+    from indexplan_torch.transformers import use_plan
+
+    use_plan(SimpleNamespace(train_dataset=range(9), **trainer), ip.Plan(order, batch_size=1))
+
+
 def asked_ahead() -> None:
     """Ask for the size of a micro-batch where Trainer has fetched the next one too."""
     asked = loader(collate_fn=lambda samples: {"x": torch.tensor(samples)})
@@ -134,6 +141,11 @@ CASES: list[Case] = [
     ("a trainer that is none", kept_of_nothing),
     ("a trainer's loader without a plan", kept_without_a_plan),
     ("a trainer that counts steps of other passes", counted_by_steps),
+    ("a plan for prompts", lambda: planned(ip.Sequential(9), num_generations=2)),
+    (
+        "a plan that packs what is packed",
+        lambda: planned(ip.Packed([1] * 9, max_length=2), args=SimpleNamespace(packing=True)),
+    ),
     ("a micro-batch of an update that was fetched together", asked_ahead),
     ("rows for Trainer without a batch axis", rows_for_trainer),
     ("an evaluation of a part of the data under Trainer", evaluated_by_halves),
