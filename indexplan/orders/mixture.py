@@ -248,6 +248,13 @@ class Mixture(Order):
         fields = {"sources": self.sources, "phases": self.weights, "epoch_size": self.epoch_size}
         return {"algorithm": self.algorithm, **as_json(fields), "seed": self.seed}
 
+    @once
+    def _form(self) -> dict[str, Any]:
+        sources = [[name, source._form] for name, source in self.sources]  # noqa: SLF001
+        phases = [[place, list(shares)] for place, shares in self.weights]
+        fields = {"sources": sources, "phases": phases, "epoch_size": self.epoch_size}
+        return {"algorithm": self.algorithm, **fields, "seed": self.seed}
+
     @classmethod
     def _from_fields(cls, values: dict[str, Any]) -> Order:
         names = ["algorithm", "sources", "phases", "epoch_size", "seed"]
@@ -431,7 +438,9 @@ class Mixture(Order):
         for (name, source), inside, count, size in zip(
             self.sources, former.sources, read, self._sizes.tolist(), strict=False
         ):
-            now = source.to_dict()
+            now = source._form  # noqa: SLF001 (of an order too)
+            if inside == now:
+                continue
             kept = isinstance(inside, Mapping) and source.continues(inside, *divmod(count, size))
             if not kept or num_sources(inside) != num_sources(now):
                 cure = "leave it as it was, and let what is new join as one more source"
