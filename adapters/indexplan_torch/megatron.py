@@ -156,7 +156,8 @@ def _args() -> Any:
             "args",
             "must be passed where megatron.training cannot be imported",
             shown(error),
-            "pass args=, with the numbers that datasets_provider names",
+            "pip install megatron-core, and pass args=, with the numbers that "
+            "datasets_provider names",
         ) from error
     return get_args()
 

@@ -184,7 +184,7 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
                 "trainer",
                 f"must have Trainer's method {missing[0]}, for KeepState",
                 f"{type(trainer).__name__} without it",
-                f"use transformers {_TESTED}, which this is tested with",
+                f"pass a Trainer of transformers {_TESTED}, which this is tested with",
             )
         self.trainer = trainer
         if hasattr(trainer, KEPT):

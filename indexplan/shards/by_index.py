@@ -47,13 +47,14 @@ class Listed(NamedTuple):
     """Whether they are in the index's own folder; else the user has to say where they are."""
 
 
-def _index_error(place: Place, name: str, rule: str, got: object) -> PlanFileError:
-    return PlanFileError(
-        f"{place.path}/{name}",
-        f"must {rule}",
-        f"{got!r}",
-        "write the index again, or restore the shards",
-    )
+def _index_error(
+    place: Place,
+    name: str,
+    rule: str,
+    got: object,
+    cure: str = "write the index again, or restore the shards",
+) -> PlanFileError:
+    return PlanFileError(f"{place.path}/{name}", f"must {rule}", f"{got!r}", cure)
 
 
 def read_json(place: Place, name: str) -> Any:
@@ -198,11 +199,12 @@ def read_zarr(place: Place, name: str, count: bool) -> Listed:  # noqa: ARG001 (
         length, each = index["shape"][0], chunks[0]
         if (number := -(-length // each)) > MOST_CHUNKS:
             rule = f"have at most {MOST_CHUNKS:,} chunks along its first axis"
-            raise _index_error(place, name, rule, number)
+            raise _index_error(place, name, rule, number, "store it in larger chunks")
         held: list[list[tuple[str, int]]] = [[] for _ in range(number)]
     except (LookupError, TypeError, UnboundLocalError, ZeroDivisionError):
         rule = "be of an array with a first axis, and a regular grid of chunks"
-        raise _index_error(place, name, rule, sorted(index)) from None
+        cure = "pass the path of such an array, or write it again"
+        raise _index_error(place, name, rule, sorted(index), cure) from None
     for file, (num_bytes, _) in sorted(place.find().items()):
         # c/2/0, c.2.0, 2/0 or 2.0: the row of chunks is the first number
         found = re.fullmatch(r"(?:c[/.])?(\d+)(?:[/.]\d+)*", file)

@@ -58,7 +58,7 @@ NOT_OURS = (
 )
 NOT_TRAINERS = (
     "trainer must have Trainer's method _inner_training_loop, for KeepState; got object without "
-    "it; use transformers 5.23, which this is tested with"
+    "it; pass a Trainer of transformers 5.23, which this is tested with"
 )
 
 
