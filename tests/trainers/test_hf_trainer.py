@@ -146,3 +146,32 @@ def test_trainer_keeps_the_plan(tmp_path: Any) -> None:
                 assert read == labels
         # three batches an update: six updates are the first epoch's four and six batches more
         assert fit[16 : 2 * NUM_STEPS] == result["0"]["accumulated"]
+
+
+def test_a_plan_leaves_the_class_and_the_evaluation_alone(tmp_path: Any) -> None:
+    """By `use_plan` and by the mixin; the last plan is used, and a stream is refused."""
+    import torch
+    import transformers
+
+    from indexplan_torch.transformers import PlanTrainer, use_plan
+
+    class Own(PlanTrainer, transformers.Trainer):  # type: ignore[misc]
+        """A trainer of one's own."""
+
+    class Stream(torch.utils.data.IterableDataset[int]):
+        """A dataset without indices."""
+
+        def __iter__(self) -> Any:
+            return iter(range(97))
+
+    arguments = transformers.TrainingArguments(output_dir=str(tmp_path), use_cpu=True)
+    given = {"model": torch.nn.Linear(1, 1), "args": arguments, "train_dataset": Numbers()}
+    plain, own = transformers.Trainer(**given), Own(**given, plan=PLAN)
+    for plan in (PLAN, PLAN.replace(batch_size=7)):
+        use_plan(plain, plan)
+        assert plain.get_train_dataloader().plan is plan
+    assert [transformers.Trainer, Own] == [type(plain), type(own)]
+    assert own.get_train_dataloader().plan is PLAN
+    assert not hasattr(plain.get_eval_dataloader(Numbers()), "plan")
+    with pytest.raises(ip.IndexPlanError, match="dataset must be map-style"):
+        use_plan(plain, PLAN, dataset=Stream())
