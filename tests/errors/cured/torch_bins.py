@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 import indexplan as ip
-import indexplan_torch.accelerate
 from indexplan_torch import Bins, PlanBatchSampler, PlanLoader, join, varlen
 from indexplan_torch.causal import join_causal
 from tests.errors.catalogue.torch_bins import PLAN, WINDOWS
@@ -29,14 +28,6 @@ def joined() -> None:
     assert join(SAMPLES)
     plan = ip.Plan(ip.Packed([2, 1, 3], max_length=4), batch_size=1)
     every(PlanLoader(Bins(SAMPLES, join=list), plan))  # type: ignore[arg-type]
-
-
-def prepared() -> None:
-    """Prepare a loader of padded bins as the cure says."""
-    from accelerate import Accelerator
-
-    loader = PlanLoader(Bins(ROWS, join=list), PLAN.replace(remainder="pad"), collate_fn=list)  # type: ignore[arg-type]
-    every(indexplan_torch.accelerate.prepare(Accelerator(cpu=True), loader))
 
 
 def cut(samples: Any) -> None:
@@ -85,7 +76,6 @@ CURED: dict[str, Callable[[], Any]] = {
     "an item that is a list": lambda: every(
         PlanBatchSampler(PLAN, item=lambda index, _: (index, 128))
     ),
-    "padded bins of all ranks": prepared,
     "pieces without their bins": lambda: every(PlanBatchSampler(WINDOWS)),
     "a dataset that takes no pieces": lambda: every(PlanLoader(Bins(DOCUMENTS), WINDOWS)),  # type: ignore[arg-type]
     "a document that is shorter than was said": lambda: cut([[1], [2], [3] * 9, [4]]),
