@@ -28,6 +28,7 @@ from indexplan_torch.items import Form
 from indexplan_torch.passes import Pass, Received, Start
 from indexplan_torch.ranks import discover
 from indexplan_torch.running import Given, Running, running
+from indexplan_torch.skipping import refuse_skipping
 from indexplan_torch.turns import Turn
 
 if TYPE_CHECKING:
@@ -244,6 +245,8 @@ class Feed:
             earlier pass was left early; or if ranks have different plans.
         """
         number = self.turn.number = self.coming if number is None else number
+        if number <= self.start.number and (self.start.number or self.start.unread):
+            refuse_skipping()
         self.cuts.begin(self, self._left(), number, named=self.turn.named)
         self.turn.named = False
         self.record()

@@ -1,0 +1,43 @@
+"""mmengine skips what a run has trained on by drawing it, also where a state was loaded.
+
+Both together would skip twice. A loader can't tell in general: it is asked for a batch by `next`,
+whether the batch is trained on or thrown away. So mmengine's loop is looked for among the callers,
+where it is imported, when the pass begins in which a run is resumed, and then only.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from indexplan import IndexPlanError
+from indexplan_torch.callers import WHOLE, Caller, look
+
+
+def refuse_skipping() -> None:
+    """Refuse to begin the pass of a resume for a loop of mmengine that will skip a part of it.
+
+    Raises
+    ------
+    IndexPlanError
+        If mmengine's IterBasedTrainLoop continues a run.
+    """
+    loops = sys.modules.get("mmengine.runner.loops")
+    if loops is None:
+        return
+    caller = Caller(
+        package="mmengine",
+        owner=loops.IterBasedTrainLoop,
+        functions=("run",),
+        depth=WHOLE,
+        why="it draws what it throws away as it draws what it trains on",
+        otherwise="what is drawn is trained on",
+    )
+    seen = look(caller)
+    if seen is not None and (skipped := int(seen["self"].iter)):
+        raise IndexPlanError(
+            "a loader that was resumed",
+            "must be the only one that skips what the run has read",
+            f"mmengine's IterBasedTrainLoop, which skips {skipped} once more",
+            "leave out load_state_dict and plan.resume, and resume on as many ranks and with the "
+            "same batch size",
+        )
