@@ -363,7 +363,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     (
         "adapters/indexplan_torch/skipping.py",
         "refuse_skipping",
-        "raise IndexPlanError('a loader that was resumed'",
+        "raise IndexPlanError('a loader that was resumed', 'must be t",
     ): "takes mmengine: tests/through/mmengine_checks.py",
     **{
         ("adapters/indexplan_torch/olmo.py", *where): _OF_OLMO
