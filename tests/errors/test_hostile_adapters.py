@@ -40,7 +40,7 @@ PLAN = ip.Plan(ip.Sequential(12), batch_size=2, sub_epochs=2, remainder="drop")
 RANKS = {"rank": 0, "world_size": 2}
 FORM = {"nested": False, "item": None, "as_array": False, "keep_bins": True}
 TOLD = {"partial": False, "compare": False}
-STATE = PlanBatchSampler(PLAN, rank=0, world_size=2).state_dict()
+STATE = PlanLoader(range(PLAN.order.num_samples), PLAN, rank=0, world_size=2).state_dict()
 
 
 def read(kind: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,7 +118,7 @@ def after(make: Callable[[], Any], method: str) -> Callable[..., Any]:
     def called(**given: Any) -> Any:
         made = make()
         attrgetter(method)(made)(**given)
-        return len(made), made.state_dict(), list(made)
+        return len(made), made.cursor, list(made)
 
     return called
 
