@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.errors import Cure, counted, integer, wrong
+from indexplan.errors import Cure, as_integer, counted, integer, wrong
 from indexplan.orders.columns import as_array
 
 Int64 = NDArray[np.int64]
 
 NUM_SAMPLES_STOP = 2**63
+MOST_DIGITS = 4000  # of a decimal's exponent, as that many zeros are written out
 LENGTH = Cure("pass len(dataset)", "pass how many samples there are")
+
+
+def as_written(what: str, value: Any, cure: str) -> int | Fraction:
+    """Return a number of at least 0 exactly as it is written: a float of 0.1 is a tenth."""
+    number: int | Fraction | None = as_integer(value)
+    try:
+        if number is None and not isinstance(value, bool | str | bytes | np.bool_):
+            exact = value if isinstance(value, Decimal | Fraction) else Decimal(repr(float(value)))
+            if isinstance(exact, Fraction) or abs(exact.adjusted()) <= MOST_DIGITS:
+                number = Fraction(exact)
+    except Exception:  # not a number, not finite, or whatever a user's class raises
+        number = None
+    if number is None or number < 0:
+        rule = f"a number, 0 or from 1e-{MOST_DIGITS} to 1e{MOST_DIGITS}"
+        raise wrong(what, rule, value, cure)
+    return number
 
 
 def as_int64(what: str, values: ArrayLike) -> Int64:
