@@ -132,7 +132,8 @@ def _fields(plan: Plan, manifest: Manifest | None) -> Shown:
         data["sizes_together"] = together = sum(_sizes_of(mixture))
         if mixture.epoch_size != together:
             each = f"{mixture.epoch_size:,} {mixture.shares_of}, and so it stays where sources join"
-            more = f"{together:,}, which Epochs(order, {together}) reads as an epoch"
+            more = f"{together:,}, which Epochs(order, {together}) reads as an epoch, in a run of "
+            more += '"spread" or "carry" from plan.cursor_at(place) on'
             lines.append(f"epoch size   {each}; all sources together have {more}")
         if (composition := _composition(plan, mixture)) is not None:
             data["composition"] = composition
