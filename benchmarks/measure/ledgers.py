@@ -4,9 +4,10 @@
 
 The first table is of a run of 1,000 resumes over 24 plans with 100 returns to a checkpoint; the
 second of a ledger of as many lines as are asked for, which is opened, asked and verified. The third
-asks two sizes a factor of four apart, of lines of many epochs, and of many returns: times that are
-linear in them are at most some four times as long. The epochs are more than are kept (4,096), of
-which asking again would cost less.
+asks two sizes a factor of four apart, of lines of many epochs, and of many returns. From 5,000 to
+20,000 epochs, times were 3.2 to 4.7 times as long, and from 250 to 1,000 returns 1.4 to 2.8 times;
+of 4,000 and 16,000 epochs, 4.1 to 6.5 times. Some epochs are kept (4,096), so that asking again
+costs less: runs of fewer epochs than that compare what is kept with what is not.
 """
 
 from __future__ import annotations
