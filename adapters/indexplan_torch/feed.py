@@ -178,12 +178,32 @@ class Feed:
     def set_epoch_from_trainer(self, number: int) -> None:
         """Set the next pass, by the number that a trainer gives it.
 
+        It never takes the loader back inside a fit, where passes may be shorter than the trainer's
+        epochs: a pass that the loop is in is continued. A number no larger than the last one begins
+        a new fit, and is taken as it is. The first one after a load is ignored if it is below the
+        state's pass.
+
         Fabric's number only counts how often anybody iterated over its loader, so it is ignored.
         Under Fabric, passes follow each other unless the user names one.
+
+        Raises
+        ------
+        IndexPlanError
+            If the number is negative or not an integer; or if a pass that another loader draws
+            would have to be continued.
         """
         number = count("epoch", number)
-        if not counts_iterations():
-            self.set_epoch(number)
+        turn, current = self.turn, self.current
+        if counts_iterations() or (turn.named and number == turn.told):  # some give it twice
+            return
+        last, turn.told = turn.told, number
+        if last is None:
+            ignored = number < (self.start.saved_in or 0)
+        else:
+            ignored = last < number <= self.coming
+            if ignored and not (turn.named or turn.pinned or current is None or current.finished):
+                self.move(self.given.plan)
+        self.set_epoch(self.coming if ignored else number)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
@@ -507,7 +527,7 @@ class Feed:
 
             refuse_unkept(state["ledger"])
         self.start = Start.of(plan, saved_in, dealt)
-        self.turn.load(self.start.number)
+        self.turn = Turn(self.start.number)
         self.current = None
 
     def _dealt(self, resumed: Plan, state: Any) -> int:

@@ -20,11 +20,14 @@ class Turn:
         Whether it was named since the last pass began.
     pinned : bool
         Whether the same pass is read each time, whatever is named.
+    told : int or None
+        The number that a trainer gave last; None before its first, and after a state is loaded.
     """
 
     number: int
     named: bool = False
     pinned: bool = False
+    told: int | None = None
 
     def name(self, number: int) -> None:
         """Set a pass that a user or a trainer names."""

@@ -68,6 +68,8 @@ class Loop:
         self.stood: Reading | None = None  # in a pass when a state was saved, until it is read on
         self.read_before = range(0)  # passes of which nothing is left
         self.named = False  # whether a pass was named since the last began
+        self.told: int | None = None  # the last number of a trainer, since a state was loaded
+        self.stored = 0  # the pass that a loaded state was saved in
         self.limited = False  # whether passes are left on purpose
         self.warned = False
 
@@ -81,8 +83,23 @@ class Loop:
                 self.stood = None
             self.now = None
 
+    def trainer_number(self, number: int) -> None:
+        """A trainer gives a number, which never takes the loop back inside a fit."""
+        told, last = number, self.told
+        if self.named and number == last:
+            return
+        if last is not None and last < number <= self.next:  # passes are shorter than its epochs
+            if self.now is not None and not self.now.whole and not self.named:
+                self.move(self.given, self.state(self.now.number, self.now.step))
+            number = self.next
+        elif last is None and number < self.stored:  # it counts from 0 after a load
+            number = self.next
+        self.told = told
+        self.name(number)
+
     def load(self, saved: Saved) -> None:
         """Go on where a loop stood, on these ranks."""
+        self.told, self.stored = None, saved.number
         self.plan, self.dealt = self.given.resume(saved.cursor), saved.dealt
         start = self.start
         inside = saved.cursor.step or saved.dealt
@@ -96,8 +113,9 @@ class Loop:
 
     def move(self, plan: ip.Plan, saved: Saved) -> None:
         """Another plan is read from where the loop stands."""
-        self.given = plan
+        told, self.given = self.told, plan
         self.load(saved)
+        self.told = told
 
     def forget(self) -> None:
         """What was received was only looked at."""

@@ -40,13 +40,16 @@ class TrainerHistories(Histories):
 
     # --- rules
 
-    @rule(further=st.integers(-1, 2), calls=CALLS, by=st.booleans())
-    def a_trainer_begins_an_epoch(self, further: int, calls: list[str], by: bool) -> None:
+    @rule(further=st.integers(-1, 2), calls=CALLS, by=st.booleans(), counts=st.booleans())
+    def a_trainer_begins_an_epoch(
+        self, further: int, calls: list[str], by: bool, counts: bool
+    ) -> None:
         """Lightning: `iter`, `set_epoch`, `len`; Hugging Face and Composer name the pass first.
 
-        Trainers name it by `loader.sampler`, `loader.batch_sampler.sampler` or both, or never.
+        Trainers name it by `loader.sampler`, `loader.batch_sampler.sampler` or both, or never. One
+        that `counts` its own epochs knows nothing of passes, as Lightning around CombinedLoader.
         """
-        number = max(0, self.model.set + further)
+        number = max(0, ((self.model.told or 0) if counts else self.model.set) + further)
         for call in calls:
             if call == "iterate":
                 self.it_is_asked_for_batches()
@@ -59,7 +62,18 @@ class TrainerHistories(Histories):
 
     def a_trainer_named(self, number: int) -> None:
         """Tell the model of a pass that a trainer named."""
-        self.model.name(number)
+        self.model.trainer_number(number)
+
+    @rule(num_passes=st.integers(1, 2), num_steps=st.integers(1, 3))
+    def its_passes_are_shorter_than_epochs(self, num_passes: int, num_steps: int) -> None:
+        """CombinedLoader cycles it; the trainer's next epochs come in the middle of its passes."""
+        self.a_trainer_begins_an_epoch(0, ["name"], by=True, counts=False)
+        for _ in range(2):
+            for _ in range(num_passes):
+                self.the_pass_is_read()
+            self.read(num_steps)
+            self.the_loop_is_left()
+            self.a_trainer_begins_an_epoch(1, ["name", "name"], by=True, counts=True)
 
     @rule(num_steps=st.integers(1, 3))
     def it_is_looked_into(self, num_steps: int) -> None:
@@ -77,7 +91,7 @@ class TrainerHistories(Histories):
         for _ in range(2):
             self.read(num_steps)
             self.the_loop_is_left()
-            self.a_trainer_begins_an_epoch(1, ["iterate", "name"], by=True)
+            self.a_trainer_begins_an_epoch(1, ["iterate", "name"], by=True, counts=False)
         self.read(1)
         self.feed.cuts.limit, self.model.limited = 1 if stays else None, stays
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from lightning.pytorch.utilities import CombinedLoader
 
 import indexplan as ip
-from indexplan_torch import PlanLoader
+from indexplan_torch import PlanBatchSampler, PlanLoader
 from indexplan_torch.lightning import RefreshStepCounts
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning's own
@@ -162,6 +163,78 @@ def test_a_shorter_loader_that_cuts_a_longer_one_is_told_of() -> None:
     fit = trainer(max_epochs=2)
     fit.fit(Model(), both)
     assert 8 == fit.global_step
+
+
+class InPairs(Model):
+    """A model that is trained with the batches of two loaders together, or with None of one."""
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        self.trained.append([None if each is None else each.tolist() for each in batch])
+        return self.layer(torch.ones(1, 1)).mean()
+
+
+@pytest.mark.parametrize("sizes", [(50, 20), (20, 50), (50, 25), (45, 50)])
+@pytest.mark.parametrize("mode", ["min_size", "max_size", "max_size_cycle"])
+def test_combined_loaders_of_two_lengths_resume(
+    mode: str, sizes: tuple[int, int], tmp_path: Path
+) -> None:
+    """Three epochs, resumed at the ends of passes and epochs and inside: the reads are the same.
+
+    A loader that is cycled is read as evenly as any: the next epoch continues its pass.
+    """
+
+    def both(**options: Any) -> Any:
+        plans = [ip.Plan(ip.Shuffle(size, seed=size), batch_size=5) for size in sizes]
+        return CombinedLoader([loader_of(each, **options) for each in plans], mode)
+
+    options = {"partial": mode == "min_size"}  # which cuts the longer
+    saves = pl.callbacks.ModelCheckpoint(
+        tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1
+    )
+    model = InPairs()
+    callbacks = [RefreshStepCounts(), saves]
+    trainer(max_epochs=3, callbacks=callbacks, enable_checkpointing=True).fit(
+        model, both(**options)
+    )
+    steps = len(model.trained)
+    lengths = [size // 5 for size in sizes]
+    assert 3 * (min if mode == "min_size" else max)(lengths) == steps
+    for which, size in enumerate(sizes):
+        batches = [each[which] for each in model.trained if each[which] is not None]
+        counts = Counter(sum(batches, []))
+        if (mode, size) != ("min_size", max(sizes)):
+            assert set(counts) == {*range(size)}
+            assert max(counts.values()) - min(counts.values()) <= 1
+    ends = {*lengths, steps // 3, 2 * steps // 3}
+    for step in sorted({2, 6, 15, *ends, *(end + 1 for end in ends)}):
+        if step < steps:
+            again = InPairs()
+            trainer(max_epochs=3).fit(
+                again, both(**options), ckpt_path=tmp_path / f"step={step}.ckpt"
+            )
+            assert model.trained[step:] == again.trained, step
+
+
+def test_trainers_may_cycle_no_loader_whose_place_nobody_knows() -> None:
+    """A sampler in another DataLoader can't tell where to continue; the cure is followed above."""
+    few = ip.Plan(ip.Shuffle(9), batch_size=3)
+    sampler = PlanBatchSampler(few)
+    drawn: Any = torch.utils.data.DataLoader(range(9), batch_sampler=sampler)
+    both = CombinedLoader([loader_of(PLAN), drawn], "max_size_cycle")
+    with pytest.raises(ip.IndexPlanError, match="loop over a PlanLoader"):
+        trainer(max_epochs=2).fit(InPairs(), both)
+
+
+def test_each_fit_of_a_new_trainer_begins_with_its_first_epoch() -> None:
+    """Its numbers start at 0 again, and so do those of a loader that was cycled."""
+    few = ip.Plan(ip.Shuffle(6, seed=2), batch_size=3)
+    both = CombinedLoader([loader_of(PLAN), loader_of(few)], "max_size_cycle")
+    read = []
+    for _ in range(2):
+        model = InPairs()
+        trainer(max_epochs=2).fit(model, both)
+        read.append(model.trained)
+    assert read[0] == read[1]
 
 
 def test_a_second_fit_after_max_steps_is_told_of() -> None:
