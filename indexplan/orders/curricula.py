@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from indexplan import kernels
 from indexplan.errors import integer, wrong
 from indexplan.keywords import named
+from indexplan.orders.arguments import as_written
 from indexplan.orders.columns import Column
 from indexplan.orders.mixture import Mixture
 from indexplan.orders.shuffle import Shuffle
@@ -123,7 +123,7 @@ def _opened(stages: Any, bins: int) -> list[tuple[Any, int]]:
     """Return where stages begin, and how many bins are open in each."""
     rule = "pairs of a unit of the run and a part of the samples, above 0 and at most 1"
     try:
-        parts = [(place, Fraction(repr(float(part)))) for place, part in stages]
+        parts = [(place, as_written("a part", part, STAGES)) for place, part in stages]
     except Exception:  # whatever a user's class raises
         raise wrong("stages", rule, stages, STAGES) from None
     if not parts or not all(0 < part <= 1 for _, part in parts):

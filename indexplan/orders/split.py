@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +14,7 @@ from indexplan import kernels
 from indexplan.errors import counted, integer, wrong
 from indexplan.keywords import named
 from indexplan.once import once
-from indexplan.orders.arguments import check_num_samples
+from indexplan.orders.arguments import NUM_SAMPLES_STOP, as_written, check_num_samples
 from indexplan.orders.base import Draws, Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.registry import register
@@ -242,9 +241,10 @@ class Split(Mapping[str, Part]):
         sizes = largest_remainder(total, integers(shares))
         if 0 in sizes:
             what = "samples" if column is None else "groups"
-            enough = math.ceil(sum(shares) / min(shares))
+            enough = -(-sum(shares) // min(shares))  # rounded up
             rule = f"large enough that {names[sizes.index(0)]!r} has one"
-            cure = f"give that part a larger share, or split {enough} or more"
+            more = f", or split {enough} or more" if enough < NUM_SAMPLES_STOP else ""
+            cure = f"give that part a larger share{more}"
             raise wrong(f"the number of {what}", rule, total, cure)
         first = Part(num_samples, sizes, [0], seed, column)
         if column is not None:
@@ -340,12 +340,12 @@ def _another(part: Part, parts: tuple[int, ...]) -> Part:
     return another
 
 
-def _shares(parts: Any) -> tuple[list[str], list[Fraction]]:
+def _shares(parts: Any) -> tuple[list[str], list[int | Fraction]]:
     """Return the names of the parts, and their shares as exact fractions."""
     rule, cure = "names, each with a positive number", 'pass {"train": 0.9, "val": 0.1}'
     try:
         pairs = list(dict(parts).items())
-        shares = [Fraction(repr(float(share))) for _, share in pairs]
+        shares = [as_written(name, share, cure) for name, share in pairs]
         whole = 0 < len(pairs) == len(parts) <= MOST_PARTS  # no name twice
     except Exception:  # whatever a user's class raises
         raise wrong("parts", rule, parts, cure) from None

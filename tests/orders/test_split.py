@@ -147,3 +147,16 @@ def test_known_answers() -> None:
     part, sample = thirds["b"], thirds["b"].take(0, 123_456_789_012)
     assert [123_456_789_012] == part.locate(0, sample).tolist()
     assert np.all(thirds["a"].locate(0, sample) == -1)
+
+
+@pytest.mark.parametrize("share", [True, "0.5", np.True_], ids=repr)
+def test_shares_are_numbers_as_they_are_written(share: Any) -> None:
+    """Text and booleans are refused, as for weights; no digit of an integer is lost."""
+    with pytest.raises(ip.IndexPlanError, match="parts must be names, each with a positive number"):
+        ip.Split(10, {"train": share, "val": 0.5})
+    with pytest.raises(ip.IndexPlanError, match="stages must be pairs"):
+        ip.curriculum([1, 2, 3], [(0, share), (2, 1)])
+    sizes = {"train": 2**53 + 1, "val": 2**53 - 1}
+    assert sizes == {name: len(part) for name, part in ip.Split(2**54, sizes).items()}
+    with pytest.raises(ip.IndexPlanError, match=r"a larger share$"):
+        ip.Split(3, {"train": 10**5000, "val": 1})
