@@ -219,7 +219,7 @@ def test_trainers_may_cycle_no_loader_whose_place_nobody_knows() -> None:
     """A sampler in another DataLoader can't tell where to continue; the cure is followed above."""
     few = ip.Plan(ip.Shuffle(9), batch_size=3)
     sampler = PlanBatchSampler(few)
-    drawn: Any = torch.utils.data.DataLoader(range(9), batch_sampler=sampler)
+    drawn: Any = torch.utils.data.DataLoader(range(9), batch_sampler=sampler)  # type: ignore[arg-type]
     both = CombinedLoader([loader_of(PLAN), drawn], "max_size_cycle")
     with pytest.raises(ip.IndexPlanError, match="loop over a PlanLoader"):
         trainer(max_epochs=2).fit(InPairs(), both)
