@@ -28,7 +28,6 @@ from indexplan_torch.items import Form
 from indexplan_torch.passes import Pass, Received, Start
 from indexplan_torch.ranks import discover
 from indexplan_torch.running import Given, Running, running
-from indexplan_torch.skipping import refuse_skipping
 from indexplan_torch.turns import Turn
 
 if TYPE_CHECKING:
@@ -266,6 +265,8 @@ class Feed:
         """
         number = self.turn.number = self.coming if number is None else number
         if number <= self.start.number and (self.start.number or self.start.unread):
+            from indexplan_torch.skipping import refuse_skipping
+
             refuse_skipping()
         self.cuts.begin(self, self._left(), number, named=self.turn.named)
         self.turn.named = False

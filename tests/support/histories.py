@@ -203,7 +203,9 @@ class Histories(RuleBasedStateMachine):
         if saved is None:
             self.refused(self.loader.state_dict)
             return
-        state = pickle.loads(pickle.dumps(self.loader.state_dict()))  # noqa: S301
+        with warnings.catch_warnings():  # of a limit, of which the next pass may tell too
+            warnings.filterwarnings("ignore", ".*the trainer's limit ends each pass")
+            state = pickle.loads(pickle.dumps(self.loader.state_dict()))  # noqa: S301
         assert saved.cursor == ip.Cursor.from_dict(self.cursor_in(state))
         self.states.append((state, saved))
 
