@@ -33,7 +33,7 @@ class Saved(NamedTuple):
             return self.value
         state = self.value
         if self.kind == "torchdata":
-            state = state.get("_snapshot", {}).get("_main_snapshot", state)["_index_sampler_state"]
+            state = state.get("_snapshot", {}).get("_main_snapshot", state)["_sampler_iter_state"]
         return ip.Cursor.from_dict(state["cursor"])
 
 

@@ -164,7 +164,9 @@ class Loader:
 
     def saved(self) -> Saved:
         """Return where the run stands."""
-        state = copy.deepcopy(self.loader.state_dict())
+        # a sampler has no state of its own, but that of an iterator counts what was drawn
+        of = self.batches if self.chosen.kind == "PlanBatchSampler" else self.loader
+        state = copy.deepcopy(of.state_dict())  # type: ignore[attr-defined]
         return Saved(KINDS[self.chosen.kind], state, inside=self.inside, number=self.number)
 
 

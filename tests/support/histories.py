@@ -251,6 +251,8 @@ class Histories(RuleBasedStateMachine):
         if plan.order != self.plan.order:
             self.num_out += 1
             self.states.clear()  # of the run as it would have gone on
+        # between repeats of a step, which has to have as many units
+        self.states = [each for each in self.states if not each[1].dealt]
         self.model.move(plan, saved)
         self.plan = plan.replace(world_size=None)
         if self.expected is not None:  # the loop is open

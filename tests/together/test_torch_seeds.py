@@ -142,8 +142,9 @@ def test_passes_that_follow_each_other_have_streams_of_their_own(kind: Any, star
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
-def test_a_stateful_loader_that_goes_on_seeds_for_the_pass_of_its_state() -> None:
-    """Workers start before torchdata loads the state, and are seeded as if it were loaded."""
+@pytest.mark.parametrize("named", [False, True])
+def test_a_stateful_loader_that_goes_on_seeds_for_the_pass_that_is_named(named: bool) -> None:
+    """Workers start before torchdata loads the state: without a name, they know of pass 0 alone."""
 
     def fresh() -> Any:
         sampler = PlanBatchSampler(PLAN, **ME)
@@ -165,10 +166,14 @@ def test_a_stateful_loader_that_goes_on_seeds_for_the_pass_of_its_state() -> Non
         list(batches)
     loader = fresh()
     loader.load_state_dict(state)
+    if named:
+        loader.batch_sampler.set_epoch(2)
     first, *_ = list(loader)
     assert PLAN.batch(1, 0, step=2, rank=1).tolist() == [sample[0] for sample in first]
-    value = ip.worker_seed(7, epoch=2, rank=1, worker=0)
+    value = ip.worker_seed(7, epoch=2 if named else 0, rank=1, worker=0)
     assert value == first[0][2].value
+    if named:
+        loader.batch_sampler.set_epoch(3)
     value = ip.worker_seed(7, epoch=3, rank=1, worker=0)
     assert value == next(iter(list(loader)))[0][2].value
 

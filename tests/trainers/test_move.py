@@ -73,13 +73,14 @@ def by_accelerate(loader: PlanLoader, folder: Path) -> list[list[int]]:
     """Move the prepared loader, which has fetched the next batch."""
     del folder
     accelerator, read = Accelerator(cpu=True), []
+    others = [*accelerator.gradient_state.dataloader_references]
     prepared = prepare(accelerator, loader)
     for _ in range(EPOCHS):
         for batch in prepared:
             read.append(samples(batch))
             if len(read) == AT:
                 prepared.move(other(prepared.base_dataloader.cursor))
-    assert [None] == accelerator.gradient_state.dataloader_references  # each loop has left it
+    assert others == accelerator.gradient_state.dataloader_references  # each loop has left it
     return read
 
 
