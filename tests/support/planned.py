@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from hypothesis import reject
 
 import indexplan as ip
+from indexplan.plan.plan import layout_of
 
 Made = TypeVar("Made")
 
@@ -27,7 +28,9 @@ def planned(order: ip.Order, **fields: Any) -> ip.Plan:
 def replaced(plan: ip.Plan, **changes: Any) -> ip.Plan:
     """Return a changed plan; with padding where, under "drop", an epoch would have no step."""
     try:
-        return plan.replace(**changes)
+        changed = plan.replace(**changes)
+        layout_of(changed)  # it is checked when it is first asked
+        return changed
     except ip.IndexPlanError as error:
         if error.rule != READS_NOTHING:
             raise

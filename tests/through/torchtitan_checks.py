@@ -280,7 +280,7 @@ def check_history(key: str, ledger: Path) -> int:
             if leg.fails and place < end:
                 unit = random.randrange(place, min(end, place + size))
                 index = int(order.take(unit // num, unit % num, unit % num + 1)[0])
-                ranks[0]._batches._dataset.failing.add(index)
+                ranks[0]._batches._loader.dataset.failing.add(index)
             read: list[int] = []
             for _ in range(batches):
                 rows = []

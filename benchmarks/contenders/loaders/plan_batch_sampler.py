@@ -17,11 +17,20 @@ class Loader(Stateful):
         plan = ip.Plan(ip.Shuffle(place.n, seed=place.seed), batch_size=place.batch)
         sampler = PlanBatchSampler(plan, rank=place.rank, world_size=place.world)
         dataset: Any = range(place.n)
+        self.left = saved is not None  # a state, whose pass comes first
         super().__init__(
             StatefulDataLoader(dataset, batch_sampler=sampler, num_workers=place.workers), saved
         )
 
     def batches(self, epoch: int) -> Iterator[Any]:
-        """Set the epoch, as loops do that count themselves, and iterate."""
+        """Read what is left of the state's pass, and then epochs that are set."""
+        left, self.left = self.left, False
+        if left:
+            rest = super().batches(epoch)
+            first = next(rest, None)
+            if first is not None:
+                yield first
+                yield from rest
+                return
         self.loader.batch_sampler.set_epoch(epoch)
         yield from super().batches(epoch)
