@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from tests.errors.catalogue.made import nobody, written
+from tests.support.children import nobody
 from tests.support.cures import where_all_may_enter
 
 
@@ -92,7 +92,9 @@ def test_changes_of_a_folder(folder: Path, tmp_path: Path) -> None:
 def test_folders_that_may_not_be_listed() -> None:
     """Samples that a glob passes over are not left out in silence; other folders don't matter."""
     for name in ("top.txt", "a/1.txt", "b/c/2.txt"):
-        written(f"data/{name}")
+        path = Path("data", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     for shut, reaching, others in (
         ("data", ("**/*", "*", "a/*"), ()),
         ("data/a", ("**/*", "*/*", "a/*"), ("*.txt", "b/**/*")),

@@ -5,10 +5,12 @@ A server is started once, imports and compiles what builders need, and forks eac
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 NOBODY = 65534
@@ -39,3 +41,22 @@ def become_nobody() -> None:
     if os.geteuid() == 0:
         os.setgid(NOBODY)
         os.setuid(NOBODY)
+
+
+@contextlib.contextmanager
+def nobody(modes: dict[str, int]) -> Iterator[None]:
+    """Give some paths other modes, and be somebody without rights while that lasts."""
+    paths = {Path(path).absolute(): mode for path, mode in modes.items()}  # "." has no way back
+    before = {path: path.stat().st_mode for path in paths}
+    for path, mode in paths.items():
+        path.chmod(mode)
+    root = os.geteuid() == 0  # to whom permissions mean nothing
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        for path, mode in reversed(before.items()):
+            path.chmod(mode)

@@ -55,7 +55,8 @@ def runs(folder: str, kind: str, num_workers: int) -> dict[str, Any]:
     def fresh() -> Any:
         if kind == "loader":
             return PlanLoader(dataset, PLAN, num_workers=num_workers)
-        sampler = PlanBatchSampler(PLAN)
+        # Composer looks at a batch of each past epoch, for which workers draw several
+        sampler = PlanBatchSampler(PLAN, partial=True)
         return DataLoader(dataset, batch_sampler=sampler, num_workers=num_workers)
 
     class Model(ComposerModel):

@@ -10,7 +10,8 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.ledger.lines import FIRST, LONGEST
-from tests.errors.catalogue.made import OPEN, Case, Command, locked, nobody, saved, written
+from tests.errors.catalogue.made import OPEN, Case, Command, locked, saved, written
+from tests.support.children import nobody
 from tests.support.forging import ledger_of
 
 PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)

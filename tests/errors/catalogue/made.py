@@ -5,11 +5,9 @@ Each is provoked in an empty folder of its own, the current one.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
@@ -20,7 +18,7 @@ from unittest.mock import patch
 import numpy as np
 
 import indexplan as ip
-from tests.support.children import NOBODY
+from tests.support.children import nobody
 from tests.support.forging import rewritten
 
 Provoke = Callable[[], Any]
@@ -125,25 +123,6 @@ def load_edited(**changes: Any) -> None:
 def load_forged(**changes: Any) -> None:
     """Open a plan whose manifest was edited with care."""
     ip.load(forged(**changes))
-
-
-@contextlib.contextmanager
-def nobody(modes: dict[str, int]) -> Iterator[None]:
-    """Give some paths other modes, and be somebody without rights while that lasts."""
-    paths = {Path(path).absolute(): mode for path, mode in modes.items()}  # "." has no way back
-    before = {path: path.stat().st_mode for path in paths}
-    for path, mode in paths.items():
-        path.chmod(mode)
-    root = os.geteuid() == 0  # to whom permissions mean nothing
-    if root:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
-        for path, mode in reversed(before.items()):
-            path.chmod(mode)
 
 
 def locked(modes: dict[str, int], do: Provoke) -> None:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import indexplan as ip
-from tests.errors.catalogue.made import Case, Provoke, nobody, without, written
+from tests.errors.catalogue.made import Case, Provoke, without, written
+from tests.support.children import nobody
 
 NO_NUMBER: Any = "two"
 ROWS = pa.table({"id": [1, 2, 3]})
