@@ -97,10 +97,10 @@ def test_closing_ends_the_workers(persistent: bool) -> None:
         found = read([iterator])
         assert len(children() - before) == 2
         iterator.close()
-        assert before == children()
+        assert children() <= before  # another test may have left some, which end now
         assert expected == found + read([iterator], 2)
         iterator.close()
-        assert before == children()
+        assert children() <= before  # another test may have left some, which end now
     finally:
         gc.enable()
 
