@@ -345,7 +345,7 @@ class PlanLoader(DataLoader[Any]):
         """From the next step on, read another plan, which continues where the loop stands.
 
         Use it to change a run's weights, batch size or schedule, or to leave samples out, at any
-        step: in the middle of a loop, the loop goes on with the other plan's batches, and what
+        step: in the middle of a loop, the loop reads the other plan's batches next, and what
         workers have prefetched is dropped. Call it on all ranks at the same step, with the same
         plan. A ledger records it. A trainer that has fixed how many steps a pass has, as Lightning
         and HF Trainer do when it begins, needs a plan with as many, or a move between two passes.
