@@ -1,7 +1,7 @@
 """Write files of known answers: `python -m tests.golden.make NAME...`, or `all`.
 
 The only script that writes them. Other answers are another algorithm, with another name: do not
-write a file again for less.
+write a file again for less. `drawn_plans.json` is not among `all`, as it would hold other plans.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.golden import cases, files, orders, plans
+from tests.golden import cases, drawn, files, orders, plans
 from tests.golden.lines import FOLDER
 
 MAKERS: dict[str, Callable[[], str]] = {
@@ -27,12 +27,13 @@ MAKERS: dict[str, Callable[[], str]] = {
     "token_windows_v1.json": orders.token_windows,
     "without_v1.json": orders.without,
 }
+DRAWN = {"drawn_plans.json": drawn.drawn_plans}
 
 
 def main(names: list[str]) -> None:
     """Write the files of these names."""
     for name in MAKERS if names == ["all"] else names:
-        (FOLDER / name).write_text(MAKERS[name]())
+        (FOLDER / name).write_text((MAKERS | DRAWN)[name]())
 
 
 if __name__ == "__main__":
