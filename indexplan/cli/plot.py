@@ -24,14 +24,13 @@ KINDS = {
     "batch-sizes": "the last batch sizes under each --remainder",
     "schedule": "step sizes and parameters over the run",
     "mixing": "how evenly steps read from all parts of the dataset",
-    "coverage": "how often each region of the dataset is read",
     "draws": "how often each class or source is read",
     "padding": "how much padding each step has, and how full its bins are",
     "work": "the work of each rank, without balance and with it",
     "life": "the whole life of a run, from its ledger",
 }
 KINDS_WITH = {
-    "epoch": ("reading", "batch-sizes", "mixing", "coverage", "draws", "padding", "work"),
+    "epoch": ("reading", "batch-sizes", "mixing", "draws", "padding", "work"),
     "sub_epoch": ("reading", "batch-sizes", "mixing", "padding", "work"),
     "epochs": ("schedule",),
     "window": ("mixing",),
@@ -47,7 +46,7 @@ def add(verbs: Any) -> None:
         "draw a plan or a run, to a .png, .svg or .pdf file",
         examples=(
             "indexplan plot run.plan -o run.png",
-            "indexplan plot run.plan --kind coverage --epoch 0 -o coverage.svg",
+            "indexplan plot run.plan --kind mixing --epoch 0 -o mixing.svg",
         ),
     )
     room = max(map(len, KINDS))
@@ -95,8 +94,6 @@ def run(options: Any) -> int:
         figure = plot.schedule(
             plan, many if many is None else range(start.epoch, start.epoch + many)
         )
-    elif kind == "coverage":
-        figure = plot.coverage(plan, epoch)
     elif kind == "draws":
         figure = plot.draws(plan, epoch)
     elif kind == "mixing":

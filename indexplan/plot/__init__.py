@@ -10,7 +10,6 @@ Examples
 >>> ip.plot.save(ip.plot.reading(plan), "reading.svg")
 """
 
-from indexplan.plot.coverage_figure import coverage
 from indexplan.plot.drawing import save
 from indexplan.plot.draws_figure import draws
 from indexplan.plot.life_figure import life
@@ -24,7 +23,6 @@ from indexplan.plot.work_figure import work
 
 __all__ = [
     "batch_sizes",
-    "coverage",
     "draws",
     "life",
     "mixing",

@@ -38,7 +38,7 @@ ALSO = [
     ["show", "open.json", "--epoch=0", "--step=0"],
     ["plot", "a.plan", "-o", "a.png", "--kind=work"],
     ["plot", "a.plan", "-o", "a.png", "--kind=draws"],
-    ["plot", "bins.json", "-o", "a.png", "--kind=coverage"],
+    ["plot", "bins.json", "-o", "a.png", "--kind=mixing"],
     ["export", "bins.json", "out"],
     ["export", "open.json", "out"],
     ["verify", "a.plan", "--dataset=."],

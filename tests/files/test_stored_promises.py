@@ -192,7 +192,6 @@ QUESTIONS: dict[str, Question] = {
     "traffic": lambda plan: ip.traffic(plan, [7, 13], ranks_per_node=1, cache=8, epochs=EPOCHS),
     "reads": lambda plan: ip.reads(plan, [7, 13], 2, ranks=[1]),
     "plot.draws": ip.plot.draws,
-    "plot.coverage": lambda plan: ip.plot.coverage(plan, 2),
     "plot.mixing": ip.plot.mixing,
     "plot.reading": ip.plot.reading,
     "plot.schedule": lambda plan: ip.plot.schedule(plan, epochs=1),
@@ -233,8 +232,8 @@ def found() -> set[str]:
 
 
 def asked_of(order: ip.Order, name: str) -> bool:
-    """Return whether to ask; pictures take their time, and only coverage draws a promise."""
-    quick = not name.startswith("plot.") or name == "plot.coverage"
+    """Return whether to ask; pictures take their time."""
+    quick = not name.startswith("plot.")
     return quick or type(order) in (ip.Shuffle, ChangingBins)
 
 
@@ -310,8 +309,6 @@ def test_every_question_is_answered_alike(
     told = [check for check in answers.pop("verify") if UNKNOWN not in check[-1]]
     assert told == [check for check in expected["verify"] if check[1] not in (INVERSE, COUNTS)]
     assert [] == [name for name in NEED_THE_CLASS if UNKNOWN not in answers.pop(name)]
-    if order.traits.reads != "once":
-        del answers["plot.coverage"]  # which holds it against what such an order says, if it can
     assert [] == [name for name in answers if answers[name] != expected[name]]
 
 

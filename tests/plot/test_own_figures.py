@@ -31,7 +31,6 @@ def run() -> ip.Ledger:
 
 PICTURES: dict[str, Callable[..., Figure]] = {
     "batch_sizes": lambda **own: plot.batch_sizes(PLAN, **own),
-    "coverage": lambda **own: plot.coverage(PLAN, **own),
     "draws": lambda **own: plot.draws(CLASSES, **own),
     "life": lambda **own: plot.life(run(), **own),
     "mixing": lambda **own: plot.mixing(PLAN, **own),
@@ -76,7 +75,7 @@ def _told(axes: Any) -> tuple[Any, ...]:
 def test_a_whole_figure_of_the_users() -> None:
     """A figure is taken as its parts are, and has the title and the caption above the panels."""
     own = Figure(layout="constrained")
-    assert own is plot.coverage(PLAN, figure=own)
+    assert own is plot.reading(PLAN, figure=own)
     title, caption = own.get_suptitle().split("\n", 1)
-    assert "Coverage: epoch 0, shuffle-v1" == title
-    assert caption.startswith("Every bar is at 100%")
+    assert "Who reads what, when: epoch 0" == title
+    assert caption.startswith("Noise is a full shuffle")

@@ -35,13 +35,13 @@ def test_a_resumed_plan_is_drawn_where_it_goes_on() -> None:
     lengths = [1 + i % 50 for i in range(1000)]
     balanced = single.replace(balance=ip.Balance(lengths))
     bins = single.replace(order=ip.Packed(lengths, max_length=64), batch_size=2)
-    of_samples = (plot.reading, plot.mixing, plot.batch_sizes, plot.coverage)
+    of_samples = (plot.reading, plot.mixing, plot.batch_sizes)
     of_single: list[tuple[Any, Any]] = [(single, draw) for draw in of_samples]
     for plan, draw in [*of_single, (balanced, plot.work), (bins, plot.padding)]:
         rest = plan.resume(plan.cursor(epoch=4, sub_epoch=2, step=1))
         title = heading(draw(rest))[0]
         assert "epoch 4" in title, title
-        assert "sub-epoch 2" in title or draw is plot.coverage, title
+        assert "sub-epoch 2" in title, title
         assert "epoch 5" in heading(draw(rest, 5))[0]
 
 
@@ -64,7 +64,7 @@ def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
     figures = {
         name: getattr(plot, name)(plan, *start) for name in ("reading", "batch_sizes", "mixing")
     }
-    figures |= {"schedule": plot.schedule(plan), "coverage": plot.coverage(plan, start[0])}
+    figures["schedule"] = plot.schedule(plan)
     num_steps = plan.steps(*start).stop - plan.steps(*start).start
     of = f"of {short(num_steps)} steps" if num_steps > 32 else f"{num_steps} step"
     if num_steps:
@@ -77,8 +77,6 @@ def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
     else:
         assert ["no steps here"] == notes(figures["reading"])
         assert ["no steps here"] * 2 == notes(figures["mixing"])
-    drawn = [height for found in bars(figures["coverage"].axes[0]).values() for height in found]
-    assert {BLUE} == set(drawn)
     for name, figure in figures.items():
         plot.save(figure, tmp_path / f"{name}.png", dpi=20)
         assert (tmp_path / f"{name}.png").stat().st_size > 500
@@ -92,10 +90,9 @@ def test_orders_of_bins() -> None:
     assert num_bins == sum(height[BLUE] for height in bars(spread).values())
     sizes = [height for (_, height), _ in segments(plot.schedule(plan).axes[0])]
     assert [num_bins / plan.steps(0).stop] * 2 == sizes
-    said = "needs an order of single samples; got test-bins-v1; "
-    for draw, cure in ((plot.mixing, "plot the reading"), (plot.coverage, "use indexplan.verify")):
-        with pytest.raises(ip.IndexPlanError, match=said + cure):
-            draw(plan)
+    said = "needs an order of single samples; got test-bins-v1; plot the reading"
+    with pytest.raises(ip.IndexPlanError, match=said):
+        plot.mixing(plan)
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +100,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ip.save(PLAN, tmp_path / "a.plan", epochs=[2])
     (tmp_path / "b.json").write_text(PLAN.resume(PLAN.cursor(1, step=3)).to_json())
     for name in ("a.plan", "b.json"):
-        for kind in ("reading", "batch-sizes", "schedule", "mixing", "coverage"):
+        for kind in ("reading", "batch-sizes", "schedule", "mixing"):
             out = str(tmp_path / f"{name}-{kind}.png")
             said = run(capsys, "plot", str(tmp_path / name), "-o", out, "--kind", kind)
             assert said.startswith(f"{out}: ")
@@ -134,9 +131,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (
             "schedule",
             "--epoch",
-            "reading or batch-sizes or mixing or coverage or draws or padding or work",
+            "reading or batch-sizes or mixing or draws or padding or work",
         ),
-        ("coverage", "--sub-epoch", "reading or batch-sizes or mixing or padding or work"),
+        ("draws", "--sub-epoch", "reading or batch-sizes or mixing or padding or work"),
         ("schedule", "--sub-epoch", "reading or batch-sizes or mixing or padding or work"),
         ("reading", "--epochs", "schedule"),
         ("batch-sizes", "--window", "mixing"),

@@ -15,16 +15,16 @@ NO_FIGURE: Any = 3
 def twice() -> None:
     """Draw two pictures into one figure."""
     figure = Figure(layout="constrained")
-    ip.plot.coverage(WHOLE, figure=figure)
-    ip.plot.coverage(WHOLE, figure=figure)
+    ip.plot.reading(WHOLE, figure=figure)
+    ip.plot.reading(WHOLE, figure=figure)
 
 
 CASES: list[Case] = [
-    ("a picture in what is no figure", lambda: ip.plot.coverage(WHOLE, figure=NO_FIGURE)),
+    ("a picture in what is no figure", lambda: ip.plot.reading(WHOLE, figure=NO_FIGURE)),
     ("two pictures in one figure", twice),
-    ("a picture without a layout", lambda: ip.plot.coverage(WHOLE, figure=Figure())),
+    ("a picture without a layout", lambda: ip.plot.reading(WHOLE, figure=Figure())),
     (
         "a picture with a layout that has no room for its legend",
-        lambda: ip.plot.coverage(WHOLE, figure=Figure(layout="tight")),
+        lambda: ip.plot.reading(WHOLE, figure=Figure(layout="tight")),
     ),
 ]

@@ -116,7 +116,6 @@ CASES: list[Case] = [
         ),
     ),
     ("a bench of an order of one's own", lambda: bench(BINS)),
-    ("a picture of the coverage of bins", lambda: ip.plot.coverage(BINS)),
     ("a picture of the mixing of bins", lambda: ip.plot.mixing(BINS)),
     ("a picture of no window", lambda: ip.plot.mixing(WHOLE, window=0)),
     ("a picture of no epochs", lambda: ip.plot.schedule(WHOLE, iter(()))),

@@ -15,18 +15,18 @@ from tests.errors.catalogue.made import WHOLE
 def as_said() -> None:
     """Draw into a figure that is made as the error says."""
     figure = plt.figure(layout="constrained")
-    ip.plot.coverage(WHOLE, figure=figure)
+    ip.plot.reading(WHOLE, figure=figure)
     plt.close(figure)
 
 
 def in_parts() -> None:
     """Draw two pictures into the parts of one figure."""
     for part in Figure(layout="constrained").subfigures(1, 2):
-        ip.plot.coverage(WHOLE, figure=part)
+        ip.plot.reading(WHOLE, figure=part)
 
 
 CURED: dict[str, Callable[[], Any]] = {
-    "a picture in what is no figure": lambda: ip.plot.coverage(WHOLE),
+    "a picture in what is no figure": lambda: ip.plot.reading(WHOLE),
     "two pictures in one figure": in_parts,
     "a picture without a layout": as_said,
     "a picture with a layout that has no room for its legend": as_said,

@@ -149,7 +149,6 @@ CURED: dict[str, Callable[[], Any]] = {
         MIXED_ON, stop=MIXED.cursor(3, step=0)
     ),
     "a bench of an order of one's own": lambda: bench(WHOLE),
-    "a picture of the coverage of bins": lambda: ip.verify(BINS),
     "a picture of the mixing of bins": lambda: ip.plot.reading(BINS),
     "a picture of no window": lambda: ip.plot.mixing(WHOLE, window=2),
     "a picture of no epochs": lambda: ip.plot.schedule(WHOLE),
