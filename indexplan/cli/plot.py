@@ -24,13 +24,12 @@ KINDS = {
     "batch-sizes": "the last batch sizes under each --remainder",
     "schedule": "step sizes and parameters over the run",
     "mixing": "how evenly steps read from all parts of the dataset",
-    "draws": "how often each class or source is read",
     "padding": "how much padding each step has, and how full its bins are",
     "work": "the work of each rank, without balance and with it",
     "life": "the whole life of a run, from its ledger",
 }
 KINDS_WITH = {
-    "epoch": ("reading", "batch-sizes", "mixing", "draws", "padding", "work"),
+    "epoch": ("reading", "batch-sizes", "mixing", "padding", "work"),
     "sub_epoch": ("reading", "batch-sizes", "mixing", "padding", "work"),
     "epochs": ("schedule",),
     "window": ("mixing",),
@@ -94,8 +93,6 @@ def run(options: Any) -> int:
         figure = plot.schedule(
             plan, many if many is None else range(start.epoch, start.epoch + many)
         )
-    elif kind == "draws":
-        figure = plot.draws(plan, epoch)
     elif kind == "mixing":
         figure = plot.mixing(plan, epoch, sub_epoch, window=options.window)
     else:

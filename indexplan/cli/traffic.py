@@ -47,8 +47,6 @@ def add(verbs: Any) -> None:
     traffic.add_argument("--cache", type=number, metavar="N", help=words)
     words = "how many epochs to count, starting with the plan's first (1)"
     traffic.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
-    words = "also draw the open shards of each step, to a new .png, .svg or .pdf file"
-    traffic.add_argument("--plot", metavar="FILE", help=words)
     add_world_size(traffic)
 
 
@@ -66,7 +64,5 @@ def run(options: Any) -> int:
         cache=options.cache,
         epochs=range(first, first + epochs),
     )
-    if options.plot is not None:
-        ip.plot.save(ip.plot.traffic(found), options.plot)
     emit(options, found)
     return OK

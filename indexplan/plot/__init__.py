@@ -11,25 +11,21 @@ Examples
 """
 
 from indexplan.plot.drawing import save
-from indexplan.plot.draws_figure import draws
 from indexplan.plot.life_figure import life
 from indexplan.plot.mixing_figure import mixing
 from indexplan.plot.padding_figure import padding
 from indexplan.plot.reading_figure import reading
 from indexplan.plot.schedule_figure import schedule
 from indexplan.plot.sizes_figure import batch_sizes
-from indexplan.plot.traffic_figure import traffic
 from indexplan.plot.work_figure import work
 
 __all__ = [
     "batch_sizes",
-    "draws",
     "life",
     "mixing",
     "padding",
     "reading",
     "save",
     "schedule",
-    "traffic",
     "work",
 ]

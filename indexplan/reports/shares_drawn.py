@@ -22,8 +22,6 @@ from indexplan.seeds import EPOCH_STOP
 
 MOST = 2**25  # about how many samples are drawn, in some seconds: the first ones of a longer read
 ROWS = 24  # groups that the text lists: half of them those drawn most, half those drawn least
-POINTS = 128  # most places of an epoch at which a picture shows counts
-NUMBERS = 2**22  # most counts, of all groups at all of these
 PARTS = 2**16  # most epochs or sub-epochs that are counted one by one
 LAST = (EPOCH_STOP, 0)  # the place after all others
 PAST = "name a place that this plan, or this run, reads"
@@ -383,40 +381,6 @@ class _Sums:
             sizes=sizes if sizes is not None and len(sizes) == len(names) else None,
             most_epochs=most_epochs,
         )
-
-
-class Course(NamedTuple):
-    """How the counts of an epoch rise: `at` some numbers of units that have been read of it."""
-
-    at: Int64  # (points,)
-    drawn: Int64  # (points, groups), what was read of each group by then
-    aimed: Float64  # (points, groups), what should have been
-    total: Draws  # at the end
-
-
-def course_of(plan: Plan, epoch: int | None) -> Course:
-    """Return how the counts of an epoch rise, from its first unit to its last."""
-    total = draws(plan, epoch)
-    order, num = plan.order, len(total.names)
-    points = max(1, min(POINTS, NUMBERS // num))
-    step = max(layout_of(plan).partition.sizes, default=1)
-    each = max(1, -(-total.num_looked_at // (points * step))) * step  # units between two points
-    at, drawn, aimed = [], [], []
-    count, aim, done = np.zeros(num, np.int64), np.zeros(num), 0
-    for _, (number, start), stop in _reads(plan, total.start, total.stop):
-        begin, end = start, stop[1] if stop[0] == number else order.num_units(number)
-        while begin < end and done < total.num_looked_at:
-            until = min(end, begin + each - done % each, begin + total.num_looked_at - done)
-            some = order._read_between((number, begin), (number, until))  # noqa: SLF001
-            count, aim, done = count + some[0], aim + some[1], done + until - begin
-            if done % each == 0 or done == total.num_looked_at:
-                at.append(done)
-                drawn.append(count)
-                aimed.append(aim)
-            begin = until
-    shape = (len(at), num)
-    counts = np.array(drawn, np.int64).reshape(shape), np.array(aimed, np.float64).reshape(shape)
-    return Course(np.array(at, np.int64), *counts, total)
 
 
 def _bin_size(order: Order, epoch: int) -> int:

@@ -25,8 +25,6 @@ from indexplan.shards.locality import locality
 if TYPE_CHECKING:
     from indexplan.shards.guide import Sized
 
-POINTS = 256  # most points of an epoch at which live shards are counted
-NUMBERS = 2**22  # most such counts, of all nodes
 MOST = 2**30  # most units to draw: some ten seconds
 NOTED = 2**28  # most nodes times shards: 8 bytes each
 BLOCK = 2**20
@@ -64,9 +62,6 @@ class Traffic(Answer):
         int64, shape (epochs, nodes): most samples in the shards that are live at a time.
     different : tuple of Different
         For each epoch, from how many shards its global batches are.
-    stops, live_at : numpy.ndarray
-        int64, shapes (points,) and (points, nodes): after how many steps, counted over all epochs,
-        a point is, and the most shards that were live since the previous point.
     cache : int or None
         Samples that a node's cache can hold, besides what is live.
     hit_rates : dict of str to float
@@ -95,8 +90,6 @@ class Traffic(Answer):
     live: Int64
     live_samples: Int64
     different: tuple[Different, ...]
-    stops: Int64
-    live_at: Int64
     cache: int | None
     hit_rates: dict[str, float]
     advice: tuple[str, ...]
@@ -210,14 +203,10 @@ def traffic(
         cure = Cure("ask for fewer epochs, or ip.reads for some steps", "ask for fewer epochs")
         raise wrong("units of the epochs", f"at most {MOST}, to be drawn", total, cure)
     ranks_per_node = min(ranks_per_node, world_size)
-    points = max(1, min(POINTS, NUMBERS // (num_nodes * len(asked))))
-    found = [_epoch(plan, table, epoch, ranks_per_node, points) for epoch in asked]
-    num_steps = [each.num_steps for each in found]
-    before = np.cumsum([0, *num_steps])
-    stops = [each.stops + done for each, done in zip(found, before.tolist(), strict=False)]
+    found = [_epoch(plan, table, epoch, ranks_per_node) for epoch in asked]
     return Traffic(
         epochs=tuple(asked),
-        num_steps=tuple(num_steps),
+        num_steps=tuple(each.num_steps for each in found),
         num_shards=table.num_shards,
         num_samples=table.num_samples,
         num_nodes=num_nodes,
@@ -226,8 +215,6 @@ def traffic(
         live=np.array([each.live for each in found], np.int64),
         live_samples=np.array([each.live_samples for each in found], np.int64),
         different=tuple(each.different for each in found),
-        stops=np.concatenate(stops),
-        live_at=np.concatenate([each.live_at for each in found]),
         cache=cache,
         hit_rates={} if cache is None else _hit_rates(found, np.diff(table.firsts), cache),
         advice=locality(plan, ranks_per_node, asked),
@@ -239,15 +226,13 @@ class _Epoch(NamedTuple):
 
     num_steps: int
     different: Different
-    stops: Int64
-    live_at: Int64
     downloads: list[int]
     live: list[int]
     live_samples: list[int]
     traces: list[Int64]
 
 
-def _epoch(plan: Plan, table: Table, epoch: int, ranks: int, num_points: int) -> _Epoch:
+def _epoch(plan: Plan, table: Table, epoch: int, ranks: int) -> _Epoch:
     layout = layout_of(plan)
     edges = [*range(ranks, layout.world_size, ranks), layout.world_size]
     start = plan.start.sub_epoch if epoch == plan.start.epoch else 0
@@ -263,43 +248,38 @@ def _epoch(plan: Plan, table: Table, epoch: int, ranks: int, num_points: int) ->
                 *table, indices, ends, number, len(edges), *noted, stamps, mixed
             )
         done += steps.num_steps - steps.first_step
-    points = np.unique(np.arange(num_points + 1) * num_steps // num_points)
     firsts, lasts = (each.reshape(len(edges), -1) for each in noted)
     sizes = np.diff(table.firsts)
-    found = [_node(*pair, sizes, points) for pair in zip(firsts, lasts, strict=True)]
-    num, live_at, live_samples, traces = (list(each) for each in zip(*found, strict=True))
+    found = [_node(*pair, sizes, num_steps) for pair in zip(firsts, lasts, strict=True)]
+    num, live, live_samples, traces = (list(each) for each in zip(*found, strict=True))
     return _Epoch(
         num_steps=num_steps,
         different=Different(int(mixed.min()), float(mixed.mean()), int(mixed.max()))
         if num_steps
         else Different(0, 0.0, 0),
-        stops=points[1:],
-        live_at=np.stack(live_at, axis=1),
         downloads=num,
-        live=[int(each.max(initial=0)) for each in live_at],
+        live=live,
         live_samples=live_samples,
         traces=traces,
     )
 
 
 def _node(
-    first_steps: NDArray[np.int32], last_steps: NDArray[np.int32], sizes: Int64, points: Int64
-) -> tuple[int, Int64, int, Int64]:
-    """Return a node's downloads, its most live shards up to each point, their samples, its trace.
+    first_steps: NDArray[np.int32], last_steps: NDArray[np.int32], sizes: Int64, num_steps: int
+) -> tuple[int, int, int, Int64]:
+    """Return a node's downloads, its most live shards, their samples, and its trace.
 
     Steps count from 1; 0 stands for shards that the node does not read.
     """
     shards = np.flatnonzero(first_steps)
     first, last, each = first_steps[shards], last_steps[shards], sizes[shards]
-    live, live_samples = np.zeros((2, int(points[-1]) + 1), np.int64)
+    live, live_samples = np.zeros((2, num_steps + 1), np.int64)
     for of_steps, numbers in ((live, np.ones_like(each)), (live_samples, each)):
         np.add.at(of_steps, first - 1, numbers)
         np.subtract.at(of_steps, last, numbers)
         np.cumsum(of_steps, out=of_steps)
-    none = np.empty(0, np.int64)
-    most = np.maximum.reduceat(live, points[:-1]) if len(points) > 1 else none
     trace = shards[np.argsort(first, kind="stable")]
-    return int(each.sum()), most, int(live_samples.max()), trace
+    return int(each.sum()), int(live.max()), int(live_samples.max()), trace
 
 
 def _drawn(plan: Plan, steps: Steps, edges: list[int]) -> Iterator[tuple[int, Int64, Int64]]:

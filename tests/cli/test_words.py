@@ -37,7 +37,6 @@ SHARED = {"--help", "--json", "--import", "--dask", "--order", "--column"}
 ALSO = [
     ["show", "open.json", "--epoch=0", "--step=0"],
     ["plot", "a.plan", "-o", "a.png", "--kind=work"],
-    ["plot", "a.plan", "-o", "a.png", "--kind=draws"],
     ["plot", "bins.json", "-o", "a.png", "--kind=mixing"],
     ["export", "bins.json", "out"],
     ["export", "open.json", "out"],

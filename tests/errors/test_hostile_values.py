@@ -117,8 +117,6 @@ def calls() -> Iterator[Call]:
     yield "reads", ip.reads, arguments
     arguments = {"plan": PLAN, "shards": [20, 30], "ranks_per_node": 1, "cache": 25, "epochs": [0]}
     yield "traffic", ip.traffic, arguments
-    found = ip.traffic(PLAN, [20, 30], ranks_per_node=1)
-    yield "plot.traffic", ip.plot.traffic, {"found": found}
     yield "draws", ip.draws, {"plan": mixed, "epoch": 0}
     for name, value in mixture.to_dict().items():
         fields = mixed.to_dict(), mixed.cursor(0, step=1).to_dict()

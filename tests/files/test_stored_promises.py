@@ -191,7 +191,6 @@ QUESTIONS: dict[str, Question] = {
     "draws": ip.draws,
     "traffic": lambda plan: ip.traffic(plan, [7, 13], ranks_per_node=1, cache=8, epochs=EPOCHS),
     "reads": lambda plan: ip.reads(plan, [7, 13], 2, ranks=[1]),
-    "plot.draws": ip.plot.draws,
     "plot.mixing": ip.plot.mixing,
     "plot.reading": ip.plot.reading,
     "plot.schedule": lambda plan: ip.plot.schedule(plan, epochs=1),

@@ -31,13 +31,11 @@ def run() -> ip.Ledger:
 
 PICTURES: dict[str, Callable[..., Figure]] = {
     "batch_sizes": lambda **own: plot.batch_sizes(PLAN, **own),
-    "draws": lambda **own: plot.draws(CLASSES, **own),
     "life": lambda **own: plot.life(run(), **own),
     "mixing": lambda **own: plot.mixing(PLAN, **own),
     "padding": lambda **own: plot.padding(BINS, **own),
     "reading": lambda **own: plot.reading(PLAN, **own),
     "schedule": lambda **own: plot.schedule(PLAN, **own),
-    "traffic": lambda **own: plot.traffic(ip.traffic(SHARDS, ranks_per_node=2), **own),
     "work": lambda **own: plot.work(BALANCED, **own),
 }
 

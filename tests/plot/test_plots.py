@@ -131,9 +131,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (
             "schedule",
             "--epoch",
-            "reading or batch-sizes or mixing or draws or padding or work",
+            "reading or batch-sizes or mixing or padding or work",
         ),
-        ("draws", "--sub-epoch", "reading or batch-sizes or mixing or padding or work"),
+        ("life", "--sub-epoch", "reading or batch-sizes or mixing or padding or work"),
         ("schedule", "--sub-epoch", "reading or batch-sizes or mixing or padding or work"),
         ("reading", "--epochs", "schedule"),
         ("batch-sizes", "--window", "mixing"),

@@ -10,7 +10,6 @@ from hypothesis import given
 
 import indexplan as ip
 from indexplan.reports import shares_drawn as module
-from indexplan.reports.shares_drawn import course_of
 from indexplan.reports.show import show_plan
 from tests.orders.test_groups import LAYERS, Leaning, aims
 from tests.support.strategies import plans
@@ -39,10 +38,6 @@ def test_counts_are_those_of_the_batches(plan: ip.Plan) -> None:
         assert [low, len(read) - low] == pytest.approx(found.aimed.tolist())
     assert str(found).count("\n") == 3
     assert [row["samples"] for row in found.to_dict()["groups"]] == found.drawn.tolist()
-    course = course_of(plan, None)
-    assert sorted(set(course.at.tolist())) == course.at.tolist()
-    assert [[0, 0], *course.drawn.tolist()][-1] == found.drawn.tolist()
-    assert [[0, 0], *course.aimed.tolist()][-1] == pytest.approx(found.aimed.tolist())
 
 
 LABELS = np.arange(3 * 17**2) ** 2 % 17
@@ -131,7 +126,6 @@ def test_a_long_epoch_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "epoch 0, the first 1,000 of 5,000 units: 1,000 samples read" in str(found)
     found = ip.draws(plan, start=4700, stop=12_000)
     assert (7300, 1000, 1000) == (found.num_units, found.num_looked_at, found.drawn.sum())
-    assert course_of(plan, 0).drawn[-1].tolist() == ip.draws(plan).drawn.tolist()
 
 
 def test_of_long_epochs_of_bins_as_many_samples_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,13 +70,8 @@ def pictures() -> Iterator[tuple[str, Callable[[], Any]]]:
         "padding packed": ip.Packed(LENGTHS, 1024),
     }.items():
         yield name, lambda o=order: plot.padding(ip.Plan(o, global_batch_size=4))
-    yield "draws", lambda: plot.draws(ip.Plan(MIXED, world_size=64, batch_size=4))
-    classes = ip.ClassBalanced(np.arange(500) % 20)
-    yield "draws of classes", lambda: plot.draws(ip.Plan(classes, world_size=2, batch_size=5))
     yield "work", lambda: plot.work(BALANCED)
     yield "work of many ranks", lambda: plot.work(BALANCED.replace(world_size=100, batch_size=3))
-    yield "traffic", lambda: plot.traffic(ip.traffic(SHARDS, ranks_per_node=2))
-    yield "traffic of many nodes", lambda: plot.traffic(ip.traffic(SHARDS, ranks_per_node=1))
     yield "life", lambda: life(2)
     yield "life of many returns", lambda: life(100)
     seconds = {"indexplan": 5e-4, "torch DistributedSampler": 9.8}

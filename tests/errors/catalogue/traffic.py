@@ -23,6 +23,5 @@ CASES: list[Case] = [
     ("traffic of no epochs", lambda: ip.traffic(WHOLE, [10], epochs=[])),
     ("traffic of too many samples", lambda: ip.traffic(HUGE, [2**31])),
     ("traffic of too many nodes", lambda: ip.traffic(WIDE, [5, 5], ranks_per_node=1)),
-    ("a picture of something else", lambda: ip.plot.traffic(NO_RANKS)),
     ("reads of a plan whose ranks are open", lambda: ip.reads(OPEN, [10], 0)),
 ]

@@ -23,6 +23,5 @@ CURED: dict[str, Callable[[], Any]] = {
     "traffic of no epochs": lambda: ip.traffic(WHOLE, [10]),
     "traffic of too many samples": lambda: ip.reads(HUGE, [2**31], 0, most=10),
     "traffic of too many nodes": lambda: ip.reads(WIDE, [5, 5], 0, ranks=range(8)),
-    "a picture of something else": lambda: ip.plot.traffic(ip.traffic(WHOLE, [10])),
     "reads of a plan whose ranks are open": lambda: ip.reads(OPEN.replace(world_size=8), [10], 0),
 }
