@@ -1,4 +1,4 @@
-"""`indexplan traffic`: which shards nodes download, how many at a time, and what caches save."""
+"""`indexplan traffic`: which shards nodes download, and how many at a time."""
 
 from __future__ import annotations
 
@@ -31,20 +31,17 @@ def add(verbs: Any) -> None:
         "count the shards that each node downloads",
         examples=(
             "indexplan traffic run.plan --shards 'data/*.parquet'",
-            "indexplan traffic run.plan --shards sizes.npy --ranks-per-node 4 --cache 20000",
+            "indexplan traffic run.plan --shards sizes.npy --ranks-per-node 4",
         ),
     )
     traffic.description = (
-        "Count the shards that each node downloads, how many of them it has open at a time, and "
-        "how much a cache would save."
+        "Count the shards that each node downloads, and how many of them it has open at a time."
     )
     add_plan_or_spec(traffic)
     add_columns(traffic)
     add_shards(traffic, "the shards, in place of those of the plan's ShardShuffle", sizes=True)
     words = "how many ranks share what their node downloads (8)"
     traffic.add_argument("--ranks-per-node", type=number, default=8, metavar="N", help=words)
-    words = "how many samples a node can keep in addition to what it is reading (none)"
-    traffic.add_argument("--cache", type=number, metavar="N", help=words)
     words = "how many epochs to count, starting with the plan's first (1)"
     traffic.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
     add_world_size(traffic)
@@ -61,7 +58,6 @@ def run(options: Any) -> int:
         plan,
         shards_named(options),
         ranks_per_node=options.ranks_per_node,
-        cache=options.cache,
         epochs=range(first, first + epochs),
     )
     emit(options, found)

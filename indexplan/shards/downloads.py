@@ -1,4 +1,4 @@
-"""What nodes download: which shards they need from when to when, and what a cache would save."""
+"""What nodes download: which shards they need, and from when to when."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from indexplan.partition.ranks import cuts
 from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import check_epochs
-from indexplan.shards.caches import RULES
 from indexplan.shards.guide import Table, table_of
 from indexplan.shards.locality import locality
 
@@ -62,10 +61,6 @@ class Traffic(Answer):
         int64, shape (epochs, nodes): most samples in the shards that are live at a time.
     different : tuple of Different
         For each epoch, from how many shards its global batches are.
-    cache : int or None
-        Samples that a node's cache can hold, besides what is live.
-    hit_rates : dict of str to float
-        For each rule of what to keep, the share of all downloads that the cache saves.
     advice : tuple of str
         For a `ShardShuffle`: why nodes do not keep their lanes, and what to change.
 
@@ -90,8 +85,6 @@ class Traffic(Answer):
     live: Int64
     live_samples: Int64
     different: tuple[Different, ...]
-    cache: int | None
-    hit_rates: dict[str, float]
     advice: tuple[str, ...]
 
     @property
@@ -123,11 +116,6 @@ class Traffic(Answer):
         lines = [head, *table(rows, least=(8, 8, 10, 13, 12, 20))]
         if len(self.epochs) > ROWS:
             lines.append(f"... {counted(len(self.epochs) - ROWS, 'more epoch')}")
-        if self.cache is not None:
-            rates = [f"{name} {rate:.1%}" for name, rate in self.hit_rates.items()]
-            lines.append(
-                f"a cache of {counted(self.cache, 'sample')} a node saves: {', '.join(rates)}"
-            )
         return "\n".join([*lines, *(f"locality: {each}" for each in self.advice)])
 
 
@@ -137,12 +125,11 @@ def traffic(
     shards: Sized = None,
     *,
     ranks_per_node: int = 8,
-    cache: int | None = None,
     epochs: Iterable[int] | None = None,
 ) -> Traffic:
     """Return what the nodes of a run download of its shards, and how well batches mix them.
 
-    Use it to choose an order for a dataset in shards, and to size disks and caches. It draws every
+    Use it to choose an order for a dataset in shards, and to size disks. It draws every
     sample of the epochs, about 10 million a second, and needs 8 bytes for each node and shard.
 
     Parameters
@@ -154,12 +141,8 @@ def traffic(
         knows them (`ShardShuffle`).
     ranks_per_node : int, default 8
         Ranks that share what they download: by default, ranks 0 to 7 are the first node.
-    cache : int, optional
-        Samples that a node can keep besides what is live. A node looks for a shard in the cache
-        when an epoch first needs it. LRU drops what was needed longest ago; pinned keeps what came
-        first; Belady drops what is needed again last, which a plan knows.
     epochs : iterable of int, optional
-        By default the first unfinished one. A cache helps only over several epochs.
+        By default the first unfinished one.
 
     Raises
     ------
@@ -185,9 +168,6 @@ def traffic(
     world_size = layout_of(plan).world_size
     cure = "leave it out for 8"
     ranks_per_node = integer("ranks_per_node", ranks_per_node, 1, 2**31, cure)
-    if cache is not None:
-        cure = "pass how many samples a node can keep, or leave it out"
-        cache = integer("cache", cache, 1, 2**63, cure)
     asked = [plan.start.epoch] if epochs is None else check_epochs(epochs)
     if not asked:
         raise wrong(
@@ -215,21 +195,18 @@ def traffic(
         live=np.array([each.live for each in found], np.int64),
         live_samples=np.array([each.live_samples for each in found], np.int64),
         different=tuple(each.different for each in found),
-        cache=cache,
-        hit_rates={} if cache is None else _hit_rates(found, np.diff(table.firsts), cache),
         advice=locality(plan, ranks_per_node, asked),
     )
 
 
 class _Epoch(NamedTuple):
-    """What one epoch adds; the lists have a number, or a trace of shards, for each node."""
+    """What one epoch adds; the lists have a number for each node."""
 
     num_steps: int
     different: Different
     downloads: list[int]
     live: list[int]
     live_samples: list[int]
-    traces: list[Int64]
 
 
 def _epoch(plan: Plan, table: Table, epoch: int, ranks: int) -> _Epoch:
@@ -251,7 +228,7 @@ def _epoch(plan: Plan, table: Table, epoch: int, ranks: int) -> _Epoch:
     firsts, lasts = (each.reshape(len(edges), -1) for each in noted)
     sizes = np.diff(table.firsts)
     found = [_node(*pair, sizes, num_steps) for pair in zip(firsts, lasts, strict=True)]
-    num, live, live_samples, traces = (list(each) for each in zip(*found, strict=True))
+    num, live, live_samples = (list(each) for each in zip(*found, strict=True))
     return _Epoch(
         num_steps=num_steps,
         different=Different(int(mixed.min()), float(mixed.mean()), int(mixed.max()))
@@ -260,14 +237,13 @@ def _epoch(plan: Plan, table: Table, epoch: int, ranks: int) -> _Epoch:
         downloads=num,
         live=live,
         live_samples=live_samples,
-        traces=traces,
     )
 
 
 def _node(
     first_steps: NDArray[np.int32], last_steps: NDArray[np.int32], sizes: Int64, num_steps: int
-) -> tuple[int, int, int, Int64]:
-    """Return a node's downloads, its most live shards, their samples, and its trace.
+) -> tuple[int, int, int]:
+    """Return a node's downloads, its most live shards, and most live samples.
 
     Steps count from 1; 0 stands for shards that the node does not read.
     """
@@ -278,8 +254,7 @@ def _node(
         np.add.at(of_steps, first - 1, numbers)
         np.subtract.at(of_steps, last, numbers)
         np.cumsum(of_steps, out=of_steps)
-    trace = shards[np.argsort(first, kind="stable")]
-    return int(each.sum()), int(live.max()), int(live_samples.max()), trace
+    return int(each.sum()), int(live.max()), int(live_samples.max())
 
 
 def _drawn(plan: Plan, steps: Steps, edges: list[int]) -> Iterator[tuple[int, Int64, Int64]]:
@@ -316,11 +291,3 @@ def _drawn(plan: Plan, steps: Steps, edges: list[int]) -> Iterator[tuple[int, In
                 yield step, indices, inside
                 done += num
         step = until
-
-
-def _hit_rates(found: list[_Epoch], sizes: Int64, cache: int) -> dict[str, float]:
-    """Return the share of all downloads, of all nodes and epochs, that each rule saves."""
-    traces = [np.concatenate(each) for each in zip(*(each.traces for each in found), strict=True)]
-    total = sum(sum(each.downloads) for each in found)
-    hits = {name: sum(rule(each, sizes, cache) for each in traces) for name, rule in RULES.items()}
-    return {name: number / max(total, 1) for name, number in hits.items()}

@@ -115,7 +115,7 @@ def calls() -> Iterator[Call]:
     arguments = {"plan": PLAN, "shards": [20, 30], **STEPS, "ranks": [0, 1], "most": 2}
     del arguments["rank"]
     yield "reads", ip.reads, arguments
-    arguments = {"plan": PLAN, "shards": [20, 30], "ranks_per_node": 1, "cache": 25, "epochs": [0]}
+    arguments = {"plan": PLAN, "shards": [20, 30], "ranks_per_node": 1, "epochs": [0]}
     yield "traffic", ip.traffic, arguments
     yield "draws", ip.draws, {"plan": mixed, "epoch": 0}
     for name, value in mixture.to_dict().items():

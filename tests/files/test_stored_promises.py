@@ -189,7 +189,7 @@ QUESTIONS: dict[str, Question] = {
     "save": lambda plan: files_of(lambda out: ip.save(plan, out, epochs=EPOCHS)),
     "export": lambda plan: files_of(lambda out: ip.export(plan, out, epochs=EPOCHS)),
     "draws": ip.draws,
-    "traffic": lambda plan: ip.traffic(plan, [7, 13], ranks_per_node=1, cache=8, epochs=EPOCHS),
+    "traffic": lambda plan: ip.traffic(plan, [7, 13], ranks_per_node=1, epochs=EPOCHS),
     "reads": lambda plan: ip.reads(plan, [7, 13], 2, ranks=[1]),
     "plot.mixing": ip.plot.mixing,
     "plot.reading": ip.plot.reading,

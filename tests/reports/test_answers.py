@@ -38,7 +38,7 @@ ANSWERS: list[Answer] = [
     ip.diff(PLAN, PLAN.replace(batch_size=3)),
     *ip.explain(PLAN, 0),
     ip.draws(ip.Plan(MIXED, world_size=2, batch_size=2)),
-    ip.traffic(PLAN, [4, 0, 7], ranks_per_node=1, cache=5),
+    ip.traffic(PLAN, [4, 0, 7], ranks_per_node=1),
     ip.verify(PLAN),
     ip.verify(PLAN).checks[0],
     ip.types.Check(HOSTILE, 3, (HOSTILE,) * 9),

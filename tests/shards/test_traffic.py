@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.shards import downloads as module
-from indexplan.shards.caches import RULES
 from indexplan.shards.locality import fits, fitting
 from tests.support.examples import examples
 from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
@@ -73,71 +72,6 @@ def test_traffic_is_that_of_the_batches(plan: ip.Plan, each: int, data: st.DataO
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
     n = plan.order.num_samples
     assert found.times == tuple(sum(row) / n for row in found.downloads.tolist())
-
-
-def walked(trace: list[int], sizes: list[int], room: int, rule: str) -> int:
-    """Return the samples that a cache has, which looks at all of its shards at each use."""
-    kept: list[int] = []  # by their last use, or by their first for pinned
-    found = 0
-
-    def again(shard: int, at: int) -> float:
-        return trace.index(shard, at + 1) if shard in trace[at + 1 :] else float("inf")
-
-    for at, shard in enumerate(trace):
-        if shard in kept:
-            found += sizes[shard]
-            if rule == "LRU":
-                kept.remove(shard)
-                kept.append(shard)
-            continue
-        if sizes[shard] > room:
-            continue
-        while sum(sizes[each] for each in kept) + sizes[shard] > room:
-            if rule == "LRU":
-                kept.pop(0)
-                continue
-            farthest = max(kept, key=lambda each: again(each, at), default=shard)
-            if rule == "pinned" or again(farthest, at) <= again(shard, at):
-                break
-            kept.remove(farthest)
-        else:
-            kept.append(shard)
-    return found
-
-
-@given(st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(1, 4), min_size=6), st.data())
-def test_caches(trace: list[int], sizes: list[int], data: st.DataObject) -> None:
-    """Each rule keeps what it says, of shards of any sizes; Belady's is best where all are even."""
-    room = data.draw(st.integers(1, 12))
-    uses, column = np.array(trace, np.int64), np.array(sizes, np.int64)
-    even = np.ones_like(column)
-    for name, rule in RULES.items():
-        # of several that never come again, any may go: their sizes would matter
-        assert walked(trace, even.tolist(), room, name) == rule(uses, even, room)
-        if name != "Belady":
-            assert walked(trace, sizes, room, name) == rule(uses, column, room)
-        assert rule(uses, even, room) <= RULES["Belady"](uses, even, room)
-
-
-CYCLE = [0, 1, 2, 3] * 5
-
-
-@pytest.mark.parametrize(("name", "found"), [("LRU", 0), ("pinned", 8), ("Belady", 8)])
-def test_caches_of_a_cycle(name: str, found: int) -> None:
-    """What every node sees that reads all shards over and over: LRU drops what comes next."""
-    assert found == RULES[name](np.array(CYCLE), np.ones(4, np.int64), 2)
-
-
-def test_hit_rates() -> None:
-    """Sticky lanes: from the second epoch on, nodes whose caches hold the dataset read nothing."""
-    order = ip.ShardShuffle([16] * 64, lanes=8, stripe=32, sticky=True)
-    plan = ip.Plan(order, world_size=4, batch_size=8, remainder="drop")
-    found = ip.traffic(plan, ranks_per_node=1, cache=256, epochs=range(5))
-    assert found.times == (1.0,) * 5
-    assert {"LRU": 0.8, "pinned": 0.8, "Belady": 0.8} == found.hit_rates
-    assert "a cache of 256 samples a node saves: LRU 80.0%, pinned 80.0%" in str(found)
-    less = ip.traffic(plan, ranks_per_node=1, cache=128, epochs=range(5))
-    assert less.hit_rates["Belady"] == pytest.approx(0.4)
 
 
 def order(**fields: object) -> ip.ShardShuffle:

@@ -19,7 +19,6 @@ CASES: list[Case] = [
     ("reads of a rank too many", lambda: ip.reads(WHOLE, [10], 0, ranks=[0, 2])),
     ("reads of nothing", lambda: ip.reads(WHOLE, [10], 0, most=0)),
     ("nodes of no ranks", lambda: ip.traffic(WHOLE, [10], ranks_per_node=0)),
-    ("a cache of nothing", lambda: ip.traffic(WHOLE, [10], cache=0)),
     ("traffic of no epochs", lambda: ip.traffic(WHOLE, [10], epochs=[])),
     ("traffic of too many samples", lambda: ip.traffic(HUGE, [2**31])),
     ("traffic of too many nodes", lambda: ip.traffic(WIDE, [5, 5], ranks_per_node=1)),

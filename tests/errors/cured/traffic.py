@@ -19,7 +19,6 @@ CURED: dict[str, Callable[[], Any]] = {
     ),
     "reads of nothing": lambda: ip.reads(WHOLE, [10], 0),
     "nodes of no ranks": lambda: ip.traffic(WHOLE, [10]),
-    "a cache of nothing": lambda: ip.traffic(WHOLE, [10], cache=5),
     "traffic of no epochs": lambda: ip.traffic(WHOLE, [10]),
     "traffic of too many samples": lambda: ip.reads(HUGE, [2**31], 0, most=10),
     "traffic of too many nodes": lambda: ip.reads(WIDE, [5, 5], 0, ranks=range(8)),
