@@ -23,14 +23,12 @@ from indexplan.reports.rank_work import work_of
 from indexplan.reports.shares_drawn import draws
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
-from indexplan.shards.locality import locality
 from indexplan.shards.shards import SHARDS, Shards
 
 SHOWN = 12  # epochs, or ranks, of many
 LISTED = 8  # sources or shares of an order, of many
 COUNTED = 2**22  # units of an epoch whose draws are counted, which takes less than a second
 NAMED_FIRST = ("algorithm", "num_samples")
-RANKS, LOOKED_AT = 8, 2  # of a node, and epochs, when lanes are looked at
 FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each
 
 
@@ -107,7 +105,6 @@ def show_plan(
         _accounts(plan, epochs, sub_epoch, num_more),
         _work(plan, epochs[0], sub_epoch),
         _draws(plan, epochs[0], dict(where or {})),
-        _locality(plan, epochs),
         _first_batches(plan, epochs[0], sub_epoch),
         Shown({}, _how_to_resume(plan, path, columns, epochs[0], sub_epoch)),
     ]
@@ -282,14 +279,6 @@ def _aims_of(order: Order, epoch: int) -> Shown:
     words = f"not counted, as the epoch has {units:,} units; --stop N counts the first N"
     text = f"draws: {words}\naimed at: {', '.join(some)}"
     return Shown({"not_counted": units, "aimed": aimed}, text)
-
-
-def _locality(plan: Plan, epochs: tuple[int, ...]) -> Shown:
-    """Return why nodes of 8 ranks do not keep their lanes, if the order has lanes."""
-    left = [epoch for epoch in epochs if epoch >= plan.start.epoch]
-    found = [] if plan.world_size is None else list(locality(plan, RANKS, left[:LOOKED_AT]))
-    lines = [f"locality, in nodes of {RANKS} ranks: {each}" for each in found]
-    return Shown({"locality": found}, "\n".join(lines))
 
 
 def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> Shown:

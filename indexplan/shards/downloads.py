@@ -19,7 +19,6 @@ from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import check_epochs
 from indexplan.shards.guide import Table, table_of
-from indexplan.shards.locality import locality
 
 if TYPE_CHECKING:
     from indexplan.shards.guide import Sized
@@ -61,8 +60,6 @@ class Traffic(Answer):
         int64, shape (epochs, nodes): most samples in the shards that are live at a time.
     different : tuple of Different
         For each epoch, from how many shards its global batches are.
-    advice : tuple of str
-        For a `ShardShuffle`: why nodes do not keep their lanes, and what to change.
 
     Examples
     --------
@@ -85,7 +82,6 @@ class Traffic(Answer):
     live: Int64
     live_samples: Int64
     different: tuple[Different, ...]
-    advice: tuple[str, ...]
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -116,7 +112,7 @@ class Traffic(Answer):
         lines = [head, *table(rows, least=(8, 8, 10, 13, 12, 20))]
         if len(self.epochs) > ROWS:
             lines.append(f"... {counted(len(self.epochs) - ROWS, 'more epoch')}")
-        return "\n".join([*lines, *(f"locality: {each}" for each in self.advice)])
+        return "\n".join(lines)
 
 
 @named
@@ -195,7 +191,6 @@ def traffic(
         live=np.array([each.live for each in found], np.int64),
         live_samples=np.array([each.live_samples for each in found], np.int64),
         different=tuple(each.different for each in found),
-        advice=locality(plan, ranks_per_node, asked),
     )
 
 
