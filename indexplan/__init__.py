@@ -13,8 +13,7 @@ from indexplan.orders import (
     Traits,
     register,
 )
-from indexplan.orders.runs import expand
-from indexplan.orders.units import Units
+from indexplan.orders.units import Units, expand
 from indexplan.partition.phases import Phase
 from indexplan.plan import Balance, Plan
 from indexplan.plan.cursor import Cursor
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from indexplan.orders.class_balanced import ClassBalanced
     from indexplan.orders.class_batches import ClassBatches
     from indexplan.orders.curricula import curriculum
-    from indexplan.orders.cutting import pieces
     from indexplan.orders.document_windows import DocumentWindows
     from indexplan.orders.epochs import Epochs
     from indexplan.orders.grouped import Grouped
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from indexplan.orders.length_grouped import LengthGrouped
     from indexplan.orders.local_shuffle import LocalShuffle
     from indexplan.orders.mixture import Mixture
-    from indexplan.orders.packed import Packed
+    from indexplan.orders.packed import Packed, pieces
     from indexplan.orders.rare_categories import repeat_factors
     from indexplan.orders.repeat import Repeat
     from indexplan.orders.shard_shuffle import ShardShuffle
@@ -151,7 +149,7 @@ _AT_FIRST_USE = {
     "LengthGrouped": "indexplan.orders.length_grouped",
     "LocalShuffle": "indexplan.orders.local_shuffle",
     "Packed": "indexplan.orders.packed",
-    "pieces": "indexplan.orders.cutting",
+    "pieces": "indexplan.orders.packed",
     "Repeat": "indexplan.orders.repeat",
     "ShardShuffle": "indexplan.orders.shard_shuffle",
     "Subset": "indexplan.orders.subset",

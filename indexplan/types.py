@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from indexplan.ledger.at import At
     from indexplan.ledger.finding import Read
     from indexplan.ledger.seen import Seen
-    from indexplan.orders.cutting import Pieces
+    from indexplan.orders.packed import Pieces
     from indexplan.orders.skipped import Skipped
     from indexplan.orders.split import Part
     from indexplan.partition.account import Account
@@ -83,7 +83,7 @@ _AT_FIRST_USE = {
     "Location": "indexplan.partition.locate",
     "OrderReport": "indexplan.checks",
     "Part": "indexplan.orders.split",
-    "Pieces": "indexplan.orders.cutting",
+    "Pieces": "indexplan.orders.packed",
     "Read": "indexplan.ledger.finding",
     "Reading": "indexplan.reports.explanation",
     "Reads": "indexplan.shards.shard_reads",

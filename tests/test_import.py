@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import indexplan as ip
-from indexplan.orders.hooks import HOOKS
+from indexplan.orders.traits import HOOKS
 
 
 def modules_after(code: str) -> set[str]:

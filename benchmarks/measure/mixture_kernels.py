@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure.surroundings import INSTRUCTIONS, surroundings
-from indexplan.orders.pattern import Pattern
+from indexplan.orders.phases import Pattern
 from indexplan.orders.shares import phases_of
 
 FORMER = "2046e7f"  # the last commit that rounded weights

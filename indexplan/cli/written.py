@@ -22,7 +22,7 @@ HELPERS = {
     "Split": "indexplan.orders.split",
     "curriculum": "indexplan.orders.curricula",
     "folds": "indexplan.orders.split",
-    "pieces": "indexplan.orders.cutting",
+    "pieces": "indexplan.orders.packed",
     "repeat_factors": "indexplan.orders.rare_categories",
 }
 NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)

@@ -21,9 +21,8 @@ from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.columns import Column
 from indexplan.orders.groups import Place
 from indexplan.orders.registry import order_from_dict
-from indexplan.orders.runs import expand
 from indexplan.orders.traits import Traits
-from indexplan.orders.units import Units
+from indexplan.orders.units import Units, expand
 from indexplan.plan.plan import Plan
 from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.open import store_of

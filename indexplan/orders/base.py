@@ -11,24 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.answers import html_of_fields
 from indexplan.canonical import check_fields
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import Cure, IndexPlanError, wrong
 from indexplan.once import once
-from indexplan.orders import hooks
 from indexplan.orders.arguments import check_indices, check_runs, check_saved
 from indexplan.orders.columns import Column
-from indexplan.orders.costs import costs_of
-from indexplan.orders.fields import HasFields, field_names
-from indexplan.orders.found import MOST_READS, by_sample, check_told, first_of, too_many
+from indexplan.orders.fields import HasFields, field_names, nested
 from indexplan.orders.groups import HasGroups
-from indexplan.orders.nesting import nested
-from indexplan.orders.runs import cut_pieces
-from indexplan.orders.traits import PLAIN, Traits
-from indexplan.orders.units import Units
+from indexplan.orders.traits import PLAIN, Traits, check_class
+from indexplan.orders.units import Units, costs_of, cut_pieces
 from indexplan.seeds import check_epoch, check_seed, key_words
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 DEALT_AT_ONCE = 2**9  # units, where only their sizes are needed
+MOST_READS = 2**27  # most reads that one call lists: 1 GiB of positions
+MOST_TOLD = 2**16  # most reads of a sample that are put into words
 
 Draws: TypeAlias = tuple[tuple[Any, ...], ...]  # of each: algorithm, size, seed
 
@@ -66,7 +63,7 @@ class Order(HasFields, HasGroups, abc.ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        hooks.check_class(cls, Order)
+        check_class(cls, Order)
 
     @property
     def traits(self) -> Traits:
@@ -527,3 +524,38 @@ def not_located(order: Order) -> str:
     except IndexPlanError as error:  # it has no find, or is stored and its class unknown
         return str(error)
     return ""
+
+
+def by_sample(which: Int64, positions: Int64, count: int) -> tuple[Int64, Int64]:
+    """Return the positions of each of `count` samples, rising, and the offsets between samples."""
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(which, minlength=count), out=offsets[1:])
+    if (which[1:] > which[:-1]).all():  # at most one read of each, sorted already
+        return positions, offsets
+    rising = np.lexsort((positions, which))
+    return positions[rising], offsets
+
+
+def first_of(which: Int64, positions: Int64, count: int) -> Int64:
+    """Return the first position of each of `count` samples; -1 where there is none."""
+    if len(which) == count and (which[1:] > which[:-1]).all():
+        return positions
+    none = np.iinfo(np.int64).max
+    first = np.full(count, none)
+    np.minimum.at(first, which, positions)
+    first[first == none] = -1
+    return first
+
+
+def too_many(reads: int) -> IndexPlanError:
+    """Return the error that there are more reads than one call lists."""
+    cure = "ask for fewer samples at a time, or for their count, or use smaller epochs"
+    return wrong("the number of reads to list", f"at most {MOST_READS}", reads, cure)
+
+
+def check_told(reads: int) -> None:
+    """Raise `IndexPlanError` if a sample has more reads than are put into words."""
+    if reads > MOST_TOLD:
+        cure = Cure("call plan.locate_all or plan.order.count", "call plan.order.count in Python")
+        rule = f"at most {MOST_TOLD} in an epoch, to be explained"
+        raise wrong("the reads of a sample", rule, reads, cure)

@@ -15,9 +15,9 @@ from indexplan.orders.base import Float64, Int64
 from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass
 from indexplan.orders.columns import FLOATS, Column, Numbers
 from indexplan.orders.registry import register
-from indexplan.orders.rounding import largest_remainder
-from indexplan.orders.runs import expand
+from indexplan.orders.shares import largest_remainder
 from indexplan.orders.traits import Traits
+from indexplan.orders.units import expand
 from indexplan.seeds import check_seed
 
 CURE = "pass one number for each class, by rising label, or a dict of label to number"

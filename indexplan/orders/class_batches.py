@@ -16,9 +16,8 @@ from indexplan.orders.base import Int64
 from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass, Classes, classes_of
 from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.registry import register
-from indexplan.orders.runs import expand
 from indexplan.orders.traits import Traits
-from indexplan.orders.units import Units
+from indexplan.orders.units import Units, expand
 from indexplan.seeds import CLASS_NUMBERS, check_seed
 
 SHORT = ("error", "repeat", "leave_out")

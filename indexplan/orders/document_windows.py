@@ -17,11 +17,10 @@ from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, Column, Numbers
 from indexplan.orders.registry import register
-from indexplan.orders.runs import expand
 from indexplan.orders.strata import lengths_of
 from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
-from indexplan.orders.units import Units, joined
+from indexplan.orders.units import Units, expand, joined
 from indexplan.seeds import BINS, DOCUMENTS, check_seed
 
 TOKENS_STOP = 2**63

@@ -14,9 +14,9 @@ from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.groups import Place
 from indexplan.orders.layers import Layer, Run
 from indexplan.orders.registry import register
-from indexplan.orders.runs import expand
 from indexplan.orders.streams import count_between, epochs_of, few, reads_between
 from indexplan.orders.traits import Traits
+from indexplan.orders.units import expand
 from indexplan.seeds import EPOCH_STOP, check_epoch
 
 PLACE_STOP = 2**63

@@ -1,4 +1,4 @@
-"""The fields of an order, which stand for it in JSON and tell it apart from others."""
+"""The fields of an order: its JSON, what tells it from others, and the orders inside it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from indexplan.once import once
 from indexplan.orders.columns import Column
 
 MISSING = "missing"  # in place of the value of a field that one of two objects lacks
+DEEPEST = 8  # levels of orders inside orders
+PLAIN_VALUES = {int, float, str, bool, type(None), Column}
 LONGEST_VALUE = 80  # most characters of a value in a list of differences
 
 
@@ -177,3 +179,37 @@ def _missing(value: Any) -> Iterator[Column]:
     elif isinstance(value, Mapping | tuple | list):
         for each in value.values() if isinstance(value, Mapping) else value:
             yield from _missing(each)
+
+
+def nest(order: HasFields, inside: Sequence[HasFields]) -> None:
+    """Note how deeply orders are nested, and raise if that is too deep for a plan in JSON."""
+    depths = [getattr(each, "_depth", 1) for each in inside]
+    depth = max(getattr(order, "_depth", 1), 1 + max(depths))
+    if depth > DEEPEST:
+        rule = f"inside at most {DEEPEST - 1} others"
+        deepest = inside[depths.index(max(depths))]
+        raise wrong("an order", rule, deepest.algorithm, "nest them less")
+    object.__setattr__(order, "_depth", depth)
+
+
+def nested(order: HasFields) -> Iterator[tuple[Any, Any]]:
+    """Yield all orders inside an order, at any depth, each with the one that holds it."""
+    kind = type(order)
+    names = getattr(kind, "__dataclass_fields__", None) or ()
+    skipped = getattr(kind, "_plain", ())  # fields that may be long, and hold no orders
+    for inside in _held([getattr(order, name, None) for name in names if name not in skipped]):
+        yield inside, order
+        yield from nested(inside)
+
+
+def _held(values: Any) -> Iterator[HasFields]:
+    """Yield the orders in a field's value, but not those inside these."""
+    if PLAIN_VALUES.issuperset(map(type, values)):  # thousands of weights, or a source's fields
+        return
+    for each in values:
+        if isinstance(each, HasFields):
+            yield each  # which only orders are
+        elif isinstance(each, tuple | list):
+            yield from _held(each)
+        elif isinstance(each, Mapping):
+            yield from _held(each.values())

@@ -16,7 +16,7 @@ from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.extents import GapsExtent
 from indexplan.orders.groups import Place
 from indexplan.orders.layers import Layer, Run
-from indexplan.orders.runs import expand
+from indexplan.orders.units import expand
 
 KEPT = 2  # epochs whose sections are kept: under "carry" a step reads from two
 MOST_AIMED = 2**10  # sections whose shares are added up

@@ -11,10 +11,9 @@ from indexplan.errors import wrong
 from indexplan.orders.arguments import check_saved
 from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.columns import Column
-from indexplan.orders.fields import field_names
+from indexplan.orders.fields import field_names, nest
 from indexplan.orders.groups import Place
-from indexplan.orders.grown import num_sources
-from indexplan.orders.nesting import nest
+from indexplan.orders.sources import num_sources
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, joined
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.pattern import Int32
+from indexplan.orders.phases import Int32
 
 
 class Sorted(NamedTuple):

@@ -22,20 +22,17 @@ from indexplan.orders.arguments import (
 )
 from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.cursors import Saved, place_of
-from indexplan.orders.fields import as_json, different_fields
+from indexplan.orders.fields import as_json, different_fields, nest
 from indexplan.orders.groups import Place
-from indexplan.orders.grown import Former, num_sources
 from indexplan.orders.mixed_bins import Sorted
-from indexplan.orders.nesting import nest
 from indexplan.orders.phases import PLACE_STOP, Phases
 from indexplan.orders.registry import register
-from indexplan.orders.runs import cut_pieces
 from indexplan.orders.shares import Phase, phases_of
 from indexplan.orders.shuffle import UInt32, plain_shuffles
-from indexplan.orders.sources import check_different, sources_of
+from indexplan.orders.sources import Former, check_different, num_sources, sources_of
 from indexplan.orders.streams import count_between, num_epochs, reads_between
 from indexplan.orders.traits import READS, Traits
-from indexplan.orders.units import Units, joined
+from indexplan.orders.units import Units, cut_pieces, joined
 from indexplan.seeds import EPOCH_STOP, MIXTURE, SHUFFLE, check_epoch, check_seed, key_words
 
 AT_ONCE = 2**17  # units that are sorted at a time: some 3 MB

@@ -19,7 +19,7 @@ from indexplan.orders.columns import (
     from_json,
     is_identity,
 )
-from indexplan.orders.nesting import DEEPEST
+from indexplan.orders.fields import DEEPEST
 from indexplan.orders.past import over
 
 WRITTEN = "write specs with to_json"

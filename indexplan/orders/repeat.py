@@ -9,13 +9,12 @@ import numpy as np
 
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
-from indexplan.orders.base import Float64, Int64, Order
+from indexplan.orders.base import Float64, Int64, Order, check_told
 from indexplan.orders.extents import GapsExtent, OrderExtent
-from indexplan.orders.found import check_told
 from indexplan.orders.layers import Layer, Run
 from indexplan.orders.registry import register
-from indexplan.orders.runs import expand
 from indexplan.orders.traits import Traits
+from indexplan.orders.units import expand
 
 
 @register

@@ -9,7 +9,7 @@ import numpy as np
 from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.registry import register
-from indexplan.orders.runs import expand
+from indexplan.orders.units import expand
 
 
 @register(one_to_one=True)

@@ -1,4 +1,4 @@
-"""Weights as integer shares in exactly the proportions in which they are written."""
+"""Weights as whole numbers: shares in exactly their proportions, or parts of a total."""
 
 from __future__ import annotations
 
@@ -76,3 +76,14 @@ def _shares(numbers: Sequence[int | Fraction]) -> tuple[int, ...]:
     if whole < WHOLE:
         return exact
     return integers([max(1, each * (WHOLE // 2) // whole) if each else 0 for each in exact])
+
+
+def largest_remainder(total: int, weights: Sequence[int]) -> list[int]:
+    """Return how many of `total` each weight gets: by largest remainder, ties to the first."""
+    whole = sum(weights)
+    sizes, rests = zip(*(divmod(total * weight, whole) for weight in weights), strict=True)
+    by_rest = sorted(range(len(sizes)), key=rests.__getitem__, reverse=True)  # keeps ties in order
+    shares = list(sizes)
+    for i in by_rest[: total - sum(sizes)]:
+        shares[i] += 1
+    return shares

@@ -1,14 +1,17 @@
-"""The sources of a mixture: names and orders, of which no two may read in step."""
+"""The sources of a mixture: names and orders, no two in step, and those of a saved one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.orders.base import Draws, Order
+from indexplan.orders.shares import Phase
 
 MOST_SOURCES = 2**16
+MIXTURE = "mixture-v1"
 SOURCES = 'pass {"web": indexplan.Shuffle(10), "code": indexplan.Shuffle(20)}'
 
 
@@ -87,3 +90,50 @@ def _check_fixed(sources: Sequence[tuple[str, Order]]) -> None:
             if other != name:
                 cure = "shuffle one, or leave it out: both would read in the same sequence"
                 raise wrong(f"the sources {other!r} and {name!r}", "different", order, cure)
+
+
+class Former(NamedTuple):
+    """A mixture that a run was saved under: its sources, and its phases with shares of all sources.
+
+    New sources join at the end, so old samples keep their numbers; until then, their share is 0.
+    """
+
+    names: tuple[str, ...]
+    sources: tuple[Any, ...]  # dict forms
+    phases: tuple[Phase, ...]
+
+    @classmethod
+    def of(cls, saved: Mapping[str, Any], mine: Mapping[str, Any]) -> Former | None:
+        """Return the dict form `saved` as seen by a mixture of dict form `mine`.
+
+        None if it is not a mixture with the same epochs and seed.
+        """
+        others = {"sources": None, "phases": None}
+        if {**saved, **others} != {**mine, **others}:
+            return None
+        try:
+            pairs = [(name, source) for name, source in saved["sources"]]
+            phases = [(place, tuple(shares)) for place, shares in saved["phases"]]
+            joined = (0,) * (len(mine["sources"]) - len(pairs))
+            return cls(
+                tuple(name for name, _ in pairs),
+                tuple(source for _, source in pairs),
+                tuple((place + 0, (*shares, *joined)) for place, shares in phases),
+            )
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def parts_at(self, phases: Sequence[Phase]) -> int | None:
+        """Return the unit from which shares differ from those of other phases; None if none."""
+        for one, other in zip_longest(self.phases, phases):
+            if one != other:
+                return min(phase[0] for phase in (one, other) if phase is not None)
+        return None
+
+
+def num_sources(saved: Any) -> int:
+    """Return how many sources the mixtures in the dict form of an order have in total."""
+    if isinstance(saved, Mapping):
+        own = len(saved["sources"]) if saved.get("algorithm") == MIXTURE else 0
+        return own + sum(map(num_sources, saved.values()))
+    return sum(map(num_sources, saved)) if isinstance(saved, list | tuple) else 0

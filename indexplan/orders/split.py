@@ -18,10 +18,9 @@ from indexplan.orders.arguments import NUM_SAMPLES_STOP, as_written, check_num_s
 from indexplan.orders.base import Draws, Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.registry import register
-from indexplan.orders.rounding import largest_remainder
-from indexplan.orders.runs import expand
-from indexplan.orders.shares import integers
+from indexplan.orders.shares import integers, largest_remainder
 from indexplan.orders.traits import Traits
+from indexplan.orders.units import expand
 from indexplan.seeds import SPLITS, check_seed
 
 MOST_PARTS = 2**16

@@ -10,9 +10,8 @@ from bisect import bisect_left
 import numpy as np
 
 from indexplan.errors import IndexPlanError, wrong
-from indexplan.orders.base import Int64, Order
-from indexplan.orders.found import MOST_READS, first_of, too_many
-from indexplan.orders.runs import expand
+from indexplan.orders.base import MOST_READS, Int64, Order, first_of, too_many
+from indexplan.orders.units import expand
 from indexplan.seeds import EPOCH_STOP
 
 MOST_EPOCHS = 2**20  # that one call looks through: some 20 seconds

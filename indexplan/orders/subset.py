@@ -16,9 +16,8 @@ from indexplan.once import once
 from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import INTEGERS, Column, Numbers
-from indexplan.orders.fields import as_json
+from indexplan.orders.fields import as_json, nest
 from indexplan.orders.layers import Layer
-from indexplan.orders.nesting import nest
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
 

@@ -1,16 +1,68 @@
-"""Units one after another, as orders of bins return them."""
+"""Units one after another, the runs of positions that they are read at, and what they cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.orders.runs import expand
+from indexplan.orders.columns import Column
 
 Int64 = NDArray[np.int64]
+
+
+def expand(starts: Int64, stops: Int64) -> Int64:
+    """Return the integers in intervals, one interval after another.
+
+    Use it in an order's hooks to turn the runs that are asked for into positions.
+
+    Parameters
+    ----------
+    starts, stops : numpy.ndarray
+        int64, shape (num_runs,): the intervals [start, stop), each of them 0 or longer.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64, shape (sum of lengths,).
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> ip.expand(np.array([2, 7]), np.array([5, 9]))
+    array([2, 3, 4, 7, 8])
+    """
+    if len(starts) == 1:
+        return np.arange(starts[0], stops[0], dtype=np.int64)
+    sizes = stops - starts
+    ends = np.cumsum(sizes)
+    shifts: Int64 = np.repeat(starts - ends + sizes, sizes)
+    return np.arange(len(shifts), dtype=np.int64) + shifts
+
+
+def cut_runs(
+    starts: Int64, stops: Int64, ends: Int64, done: int, until: int
+) -> tuple[Int64, Int64]:
+    """Return the units [done, until) of some runs, as runs; `ends` is the cumsum of their sizes."""
+    first, last = np.searchsorted(ends, [done, until - 1], side="right").tolist()
+    low, high = starts[first : last + 1].copy(), stops[first : last + 1].copy()
+    low[0] = stops[first] - (ends[first] - done)
+    high[-1] = stops[last] - (ends[last] - until)
+    return low, high
+
+
+def cut_pieces(starts: Int64, stops: Int64, at_once: int) -> Iterator[tuple[int, Int64, Int64]]:
+    """Cut runs into pieces of at most `at_once` units: how many, starts, stops."""
+    ends = np.cumsum(stops - starts)
+    total = int(ends[-1]) if len(ends) else 0
+    if total <= at_once:
+        yield total, starts, stops
+        return
+    for done in range(0, total, at_once):
+        until = min(total, done + at_once)
+        yield until - done, *cut_runs(starts, stops, ends, done, until)
 
 
 class Units(NamedTuple):
@@ -76,3 +128,23 @@ def joined(parts: Iterable[Units], *, cut: bool) -> Units:
         return Units(samples, sizes)
     spans = [each.spans for each in parts if each.spans is not None]
     return Units(samples, sizes, np.concatenate([none.reshape(0, 2), *spans]))
+
+
+def costs_of(units: Units, lengths: Column, cost: Callable[[Int64], Int64], *, bins: bool) -> Int64:
+    """Return what each unit costs; units are bins of samples or single samples."""
+    if units.spans is None:
+        costs = cost(lengths.array[units.samples].astype(np.int64))
+    else:
+        costs = cost(units.spans[:, 1] - units.spans[:, 0])
+    return summed(costs, units.offsets) if bins else costs
+
+
+def summed(costs: Int64, offsets: Int64) -> Int64:
+    """Return the sums of costs between rising offsets; 2**63 - 1 where a sum is larger."""
+    ends = np.cumsum(np.append(0, costs))  # may wrap around, but the difference wraps back
+    sums: Int64 = ends[offsets[1:]] - ends[offsets[:-1]]
+    if int(np.diff(offsets).max(initial=0)) * int(costs.max(initial=0)) >= 2**63:
+        halves = (np.cumsum(np.append(0, half)) for half in (costs >> 32, costs & 2**32 - 1))
+        high, low = (half[offsets[1:]] - half[offsets[:-1]] for half in halves)
+        sums[high + (low >> 32) >= 2**31] = 2**63 - 1
+    return sums

@@ -18,9 +18,9 @@ from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, check_identity
 from indexplan.orders.past import rows_of, since_epoch
 from indexplan.orders.registry import register
-from indexplan.orders.runs import expand
 from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
+from indexplan.orders.units import expand
 from indexplan.seeds import WEIGHTED, WEIGHTED_ROW, check_epoch, check_seed
 
 if TYPE_CHECKING:

@@ -17,12 +17,11 @@ from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import INTEGERS, Column, Numbers
 from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.extents import GapsExtent
+from indexplan.orders.fields import nested
 from indexplan.orders.gaps import KEPT, Gaps, Sections
-from indexplan.orders.nesting import nested
 from indexplan.orders.registry import register
-from indexplan.orders.runs import expand
 from indexplan.orders.traits import Traits
-from indexplan.orders.units import Units
+from indexplan.orders.units import Units, expand
 from indexplan.seeds import EPOCH_STOP, check_epoch
 
 CUTS = ("piece", "unit")

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from indexplan.orders.base import Order, spans_of
-from indexplan.orders.runs import cut_runs
-from indexplan.orders.units import Units, joined
+from indexplan.orders.units import Units, cut_runs, joined
 from indexplan.partition.ranks import Runs, shares
 from indexplan.partition.steps import Int64, Steps
 from indexplan.plan.layout import Layout

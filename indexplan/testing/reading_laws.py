@@ -11,8 +11,7 @@ import numpy as np
 
 from indexplan.errors import IndexPlanError, shown
 from indexplan.orders.arguments import NUM_SAMPLES_STOP
-from indexplan.orders.base import Int64
-from indexplan.orders.found import by_sample
+from indexplan.orders.base import Int64, by_sample
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units
 from indexplan.seeds import SEED_STOP

@@ -21,8 +21,8 @@ from matplotlib.offsetbox import TextArea
 
 import indexplan as ip
 import indexplan_torch
-from indexplan.orders.hooks import HOOKS
 from indexplan.orders.registry import _REGISTRY
+from indexplan.orders.traits import HOOKS
 from indexplan.partition.remainders import REMAINDERS
 from tests.support.bins import Bins, ChangingBins, Drawn, Pieces
 from tests.support.forging import rewritten

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.errors import shown
 from indexplan.orders.registry import _REGISTRY
-from indexplan.orders.runs import expand
+from indexplan.orders.units import expand
 from indexplan.testing import check_order
 from indexplan.testing.copies import LAWS as OF_COPIES
 from indexplan.testing.reading_laws import LAWS as OF_READING

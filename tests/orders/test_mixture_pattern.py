@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.kernels import tree
 from indexplan.orders.base import Int64
-from indexplan.orders.pattern import Pattern
-from indexplan.orders.phases import Phases
+from indexplan.orders.phases import Pattern, Phases
 from indexplan.orders.shares import phases_of
 from indexplan.orders.shuffle import UInt32
 from tests.support import mixes, mixing

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 import indexplan as ip
-from indexplan.orders.runs import expand
+from indexplan.orders.units import expand
 from tests.support.found import at, by_offsets
 
 Int64 = NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from indexplan.orders.runs import expand
+from indexplan.orders.units import expand
 from tests.support.found import at
 from tests.support.planted import PLANTED, Good, Int64, N, Planted, planted
 

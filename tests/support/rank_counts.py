@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from indexplan.orders.base import Int64
-from indexplan.orders.pattern import Pattern
+from indexplan.orders.phases import Pattern
 from tests.support.mixing import shares_of
 
 Deal = Callable[[int, int], Int64]  # the sources of `num` places from one on
