@@ -58,16 +58,14 @@ def docstrings(root: Path) -> Iterator[str]:
 
 
 def helps(root: Path) -> Iterator[str]:
-    """Yield the help of each verb and of each order, without usage lines and examples."""
+    """Yield the help of each verb and the list of orders, without usage lines and examples."""
     code = """
 from indexplan.cli import main as command
-from indexplan.cli.kinds import helpers, kinds
 from indexplan.cli.main import parser_of_verbs
 parser, verbs = parser_of_verbs()
 print(parser.format_help(), *(each.format_help() for each in verbs.choices.values()), sep="\\f")
-for kind in (*kinds(), *helpers()):
-    print("\\f")
-    command(["orders", kind.name])
+print("\\f")
+command(["orders"])
 """
     paths = os.pathsep.join([str(root), str(root / "adapters")])
     environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "100"}

@@ -9,8 +9,8 @@ from typing import Any
 
 from indexplan.answers import Shown
 from indexplan.cli.common import OK, add_verb, emit
-from indexplan.cli.kinds import helpers, kinds
 from indexplan.errors import IndexPlanError, install
+from indexplan.orders.registry import registered
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 PATHS = {"PLAN", "A", "B", "OUT", "PATH", "FILE", "LEDGER", "WHAT"}  # what is completed as a file
@@ -50,7 +50,7 @@ def run(parser: argparse.ArgumentParser, verbs: Any, options: Any) -> int:
             if action.metavar in PATHS:
                 action.complete = shtab.FILE
             elif action.metavar == "KIND" and not action.option_strings:  # of orders
-                action.choices = [kind.name for kind in (*kinds(), *helpers())]
+                action.choices = sorted(kind.__name__ for kind in registered())
     script = shtab.complete(parser, shell=options.shell)
     if options.json:
         emit(options, Shown({"shell": options.shell, "script": script}, script))

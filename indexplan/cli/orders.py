@@ -1,14 +1,15 @@
-"""`indexplan orders`: the kinds of orders, and the arguments of each."""
+"""`indexplan orders`: the kinds of orders, and what each says of itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any
 
 from indexplan.answers import Shown
 from indexplan.cli.common import OK, add_verb, emit
-from indexplan.cli.kinds import Kind, helpers, kinds
 from indexplan.errors import did_you_mean, wrong
+from indexplan.orders.base import Order
+from indexplan.orders.registry import registered
 
 
 def add(verbs: Any) -> None:
@@ -21,8 +22,10 @@ def add(verbs: Any) -> None:
         examples=("indexplan orders", "indexplan orders BlockShuffle"),
     )
     orders.description = (
-        "List what --order can say, or describe one of these: what it is for, how to write it, "
-        "its arguments, and an example. Orders may hold orders: --order 'Epochs(Shuffle(), 50000)'."
+        "List what --order can say, or describe one of these as Python's documentation does. On "
+        "the command line, columns are paths of .npy files, and you can leave out the number of "
+        "samples if another option says it. Orders may hold orders: "
+        "--order 'Epochs(Shuffle(), 50000)'."
     )
     words = "the name of an order, such as BlockShuffle; leave it out to list all of them"
     orders.add_argument("kind", nargs="?", metavar="KIND", help=words)
@@ -30,35 +33,30 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """List them, or describe one."""
-    orders, more = kinds(), helpers()
-    if options.kind is not None:
-        emit(options, _described(options.kind, [*orders, *more]))
+    known = {kind.__name__: kind for kind in reversed(registered())}
+    if options.kind is None:
+        listed = [_described(known[name]) for name in sorted(known)]
+        rows = [(each["name"], each["words"].partition("\n")[0]) for each in listed]
+        room = max(len(name) for name, _ in rows)
+        lines = [f"{name:{room}}  {words}".rstrip() for name, words in rows]
+        lines += ["", "`indexplan orders KIND` describes one of them."]
+        emit(options, Shown({"orders": listed}, "\n".join(lines)))
         return OK
-    words = "\n".join(
-        [
-            *_listed(orders),
-            "",
-            "To make orders, or parts of them:",
-            "",
-            *_listed(more),
-            "",
-            "`indexplan orders KIND` describes one of them, with an example.",
-        ]
-    )
-    emit(options, Shown({"orders": orders, "helpers": more}, words))
+    if options.kind not in known:
+        cure = did_you_mean(options.kind, known) + "`indexplan orders` lists them"
+        raise wrong("KIND", "the name of an order", options.kind, cure)
+    found = _described(known[options.kind])
+    emit(options, Shown(found, f"{found['call']}\n\n{found['words']}".rstrip()))
     return OK
 
 
-def _listed(found: Sequence[Kind]) -> list[str]:
-    """Return a line for each kind."""
-    room = max(len(kind.name) for kind in found)
-    return [f"{kind.name:{room}}  {kind.words}".rstrip() for kind in found]
-
-
-def _described(name: str, found: Sequence[Kind]) -> Kind:
-    """Return the kind of a name; of several classes with one name, the first."""
-    known = {kind.name: kind for kind in reversed(found)}
-    if name not in known:
-        cure = did_you_mean(name, known) + "`indexplan orders` lists them"
-        raise wrong("KIND", "the name of an order", name, cure)
-    return known[name]
+def _described(kind: type[Order]) -> dict[str, str]:
+    """Return how an order is called, and its docstring."""
+    arguments = [
+        each.replace(annotation=Parameter.empty) for each in signature(kind).parameters.values()
+    ]
+    words = cleandoc(kind.__doc__ or "")
+    if words.startswith(f"{kind.__name__}("):  # what a dataclass without a docstring has
+        words = ""
+    call = f"{kind.__name__}{Signature(arguments)}"
+    return {"name": kind.__name__, "algorithm": kind.algorithm, "call": call, "words": words}

@@ -84,7 +84,7 @@ def _order_of(options: Any, num_samples: int | None, sizes: ip.Column | None) ->
 def _balance_of(text: str) -> ip.Balance:
     """Return the balance that a text makes."""
     example = "Balance('lengths.npy')"
-    made = made_by(text, {"Balance": [ip.Balance]}, example, "--balance")
+    made = made_by(text, [ip.Balance], example, "--balance")
     if not isinstance(made, ip.Balance):
         raise IndexPlanError("--balance", "must be a balance", shown(made), f"write {example}")
     return made

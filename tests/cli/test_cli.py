@@ -328,12 +328,11 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--order", "Shuffle(window=2)"],
-            "--order, character 9: an argument of Shuffle must be one of num_samples, seed; got "
-            "'window'; give one of these",
+            "--order: window must be a keyword of Shuffle; got '2'; it takes num_samples, seed",
         ),
         (
             ["--num-samples", "9", "--batch-size", "2", "--order", "BlockShuffle()"],
-            "--order, character 1: block_size of BlockShuffle must be given; got none; add "
+            "--order: block_size of BlockShuffle must be given; got none; add "
             "block_size=..., as `indexplan orders BlockShuffle` describes it",
         ),
         (

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan.cli.kinds import Kind
 from indexplan.cli.written import order_as_written
 from tests.cli.test_cli import fails, run
 from tests.support.listed import Listed
@@ -39,16 +38,9 @@ def test_build(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_column_that_is_not_needed() -> None:
-    """A column that may be None is left out; a class may name the type in any way."""
+    """A column that may be None is left out."""
     order = order_as_written("Listed('my rows.npy')", {"num_samples": 5})
     assert Listed([3, 1, 3, 0], 5) == order
-    types = [argument.type for argument in Kind.of(Listed).arguments]
-    assert ["Column", "int", "Column | None"] == types
-
-    def made(shares: ip.Column | None) -> None: ...
-
-    made.__annotations__["shares"] = ip.Column | None
-    assert "Column | None" == Kind.of(made).arguments[0].type
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Help: every verb is listed and explained, its examples work, and so do those of every order."""
+"""Help: every verb is listed and explained, its examples work."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import helping, main
-from indexplan.cli.kinds import Kind, helpers, kinds
 from indexplan.cli.main import parser_of_verbs
-from indexplan.cli.order_examples import EXAMPLES
-from indexplan.orders.registry import OURS, registered
 from tests.cli.test_cli import run
 
 ROOT = Path(__file__).parents[2]
 _, VERBS = parser_of_verbs()
 NAMES = (*VERBS.choices,)
-ORDERS = [each for each in kinds() if EXAMPLES.get(each.name)] + helpers()
 NUM = 1000  # samples
 ELSEWHERE = {"bench"}  # whose examples take seconds: tests/together/test_bench_command.py runs them
 
@@ -104,29 +100,6 @@ def test_examples_of_verbs(
         assert re.search(rf"(?:^|\s)indexplan {verb}\b", command)
         if verb not in ELSEWHERE:
             works(command, folder, monkeypatch)
-
-
-@pytest.mark.parametrize("kind", ORDERS, ids=lambda kind: kind.name)
-def test_examples_of_orders(
-    kind: Kind, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The page of each order says what it is for and how to write it; its example works."""
-    text = run(capsys, "orders", kind.name)
-    assert text.startswith(f"{kind.name}: {kind.words}\n\n")
-    assert f"\n\nwrite it as:\n  {kind.name}(" in text
-    for each in kind.arguments:
-        assert re.search(rf"^  {each.name} +\S.*: \S", text, re.MULTILINE), each
-    (command,) = examples(text)
-    assert f"{kind.name}(" in command
-    path = f"{kind.name}.plan"
-    works(command.replace("run.plan", path), folder, monkeypatch)
-    assert 0 == main(["verify", path])
-
-
-def test_every_order_of_ours_has_an_example() -> None:
-    """An order that is added needs one; those of tests and users need none."""
-    ours = {kind.__name__ for kind in registered() if kind.__module__.startswith(OURS)}
-    assert ours | {each.name for each in helpers()} == set(EXAMPLES)
 
 
 def test_groups(capsys: pytest.CaptureFixture[str]) -> None:

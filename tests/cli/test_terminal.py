@@ -12,7 +12,6 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.cli.kinds import Kind
 from indexplan.cli.terminal import fitted
 from tests.support.terminal import seen_at_a_terminal
 
@@ -134,13 +133,6 @@ def test_code_can_be_pasted() -> None:
         exec(code, names := dict[str, ip.Plan]())  # noqa: S102 (what people are told to paste)
         assert 1 == names["plan"].start.step
         assert expected in (None, names["plan"])
-
-
-def test_commands_can_be_pasted() -> None:
-    """So does a command, whose lines end in a backslash."""
-    said = seen_at_a_terminal("orders", "Mixture", columns=60, stdout=True)
-    command = "".join(re.findall(r"^  indexplan .*\r\n    --.*$", said, re.MULTILINE))
-    assert Kind.of(ip.Mixture).example == command.replace("\r", "").strip()
 
 
 def test_a_real_terminal() -> None:

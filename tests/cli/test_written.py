@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import indexplan as ip
-from indexplan.cli.written import HELPERS, order_as_written
+from indexplan.cli.written import order_as_written
 from tests.orders.test_layers import INSIDE, layers
 
 
@@ -22,34 +22,17 @@ def test_what_python_writes_is_read(order: ip.Order) -> None:
 
 
 def test_all_that_may_be_written(tmp_path: Path) -> None:
-    """Paths of columns, splits, folds, products and powers, with or without the library's name."""
+    """Paths of columns, lists and powers, with or without the library's name."""
     np.save(tmp_path / "kept.npy", [4, 2])
-    np.save(tmp_path / "images.npy", [0, 0, 1, 2])
     kept = str(tmp_path / "kept.npy")
-    parts = ip.Split(100, {"train": 0.9, "val": 0.1}, seed=1)
     written: list[tuple[str, Any]] = [
         (f"ip.Subset(ip.Shuffle(2), {kept!r}, num_samples=10)", ip.Subset(ip.Shuffle(2), kept, 10)),
-        (
-            "indexplan.Subset(Shuffle(90), "
-            "Split(100, {'train': 0.9, 'val': 0.1}, seed=1)['train'], 100)",
-            ip.Subset(ip.Shuffle(90), parts["train"], 100),
-        ),
-        (" folds(10, 5)[0][1]\n", ip.folds(10, 5)[0][1]),
-        (f"Packed(pieces({kept!r}, max_length=3).lengths, 3)", ip.Packed([3, 1, 2], 3)),
-        (
-            f"Weighted(repeat_factors({str(tmp_path / 'images.npy')!r}, [7, 9, 7, 7], 0.9, 3))",
-            ip.Weighted(ip.repeat_factors([0, 0, 1, 2], [7, 9, 7, 7], 0.9, 3)),
-        ),
-        ("Shuffle(3 * 10**9, seed=2**100)", ip.Shuffle(3 * 10**9, 2**100)),
+        (" indexplan.Packed([3, 1, 2], 3)\n", ip.Packed([3, 1, 2], 3)),
+        ("Shuffle(10**9, seed=2**100)", ip.Shuffle(10**9, 2**100)),
         ("Part(10, [5, 5], (1,))", ip.types.Part(10, [5, 5], [1])),
     ]
     for text, expected in written:
         assert expected == order_as_written(text)
-
-
-def test_every_helper_is_public() -> None:
-    """What a text may call is what a user may call."""
-    assert set(HELPERS) <= set(ip.__all__)
 
 
 @pytest.mark.parametrize(
@@ -62,23 +45,26 @@ def test_every_helper_is_public() -> None:
         *("Shuffle.__init__(3)", "range(3)", "Shuffle(3).__class__(4)", "{**{}}", "Shuffle(b'a')"),
         *("(" * 5000 + ")" * 5000, "-" * 9000 + "3", "Shuffle(3)\0", "Shuffle(-Shuffle(3))"),
         *("Shuffle(3).fill", "Shuffle(3).__dict__", "pieces([3], 2).__class__"),
-        *("Shuffle(0**-1)", "Mixture({[1]: Shuffle(3)}, {1: 1})"),
+        *("Shuffle(0**-1)", "Mixture({[1]: Shuffle(3)}, {1: 1})", "Shuffle(1 + 1)"),
     ],
 )
 def test_nothing_else_is_run(text: str) -> None:
     """Whatever is no order is refused with the rule, and nothing of it is run."""
-    with pytest.raises(ip.IndexPlanError, match=r"^an order(, character [0-9]+)?: ?.* must be|^an"):
+    with pytest.raises(ip.IndexPlanError, match=r"^an order"):
         order_as_written(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "twice"),
+    ("text", "said"),
     [
-        ("Shuffle(3, seed=1, seed=2)", "seed=2"),
-        ("Mixture({'a': Shuffle(3), 'b': Shuffle(4), 'a': Shuffle(5)}, {'a': 1, 'b': 1})", "'a'"),
+        ("Shuffle(3, seed=1, seed=2)", "each argument once"),
+        (
+            "Mixture({'a': Shuffle(3), 'b': Shuffle(4), 'a': Shuffle(5)}, {'a': 1, 'b': 1})",
+            "each key once",
+        ),
     ],
 )
-def test_nothing_is_given_twice(text: str, twice: str) -> None:
+def test_nothing_is_given_twice(text: str, said: str) -> None:
     """Of two seeds, or two sources of a name, none is left out in silence."""
-    with pytest.raises(ip.IndexPlanError, match=f"must be given once; got {twice};"):
+    with pytest.raises(ip.IndexPlanError, match=f"that gives {said}; got "):
         order_as_written(text)

@@ -121,7 +121,6 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
             ),
             "'Shuffle(3, 4, 5)'": "'Shuffle(3, 4)'",
             "'Shuffle(9, num_samples=9)'": "'Shuffle(9)'",
-            "'Subset(Shuffle(3), range(stop=3), 9)'": "'Subset(Shuffle(3), range(3), 9)'",
             "'Shuffle(seed=1)'": "'Shuffle(num_samples=9, seed=1)'",
             "Shuffle": "'Shuffle(9)'",
             "shuffle": "'Shuffle(9)'",
@@ -140,15 +139,11 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
             "'Shuffle(3) + 1'",
             "'Shuffle(3'",
             "'Mixture({[1]: Shuffle(3)}, [1])'",
-            "'Shuffle(3j)'",
-            "'Mixture((), (), epoch_size=-Shuffle(3))'",
         )
     },
     **{
         f"{ORDER} {words}": ("orders", f"{ORDER} '{cured}'")
         for words, cured in {
-            '"folds(10, 2)[5]"': "folds(10, 2)[1][0]",
-            "'folds(10, 2)'": "folds(10, 2)[1][0]",
             "'range(3)'": "Sequential(3)",
         }.items()
     },

@@ -16,7 +16,6 @@ import pytest
 import indexplan as ip
 from indexplan.answers import Answer, Shown, printable_lines
 from indexplan.cli import main
-from indexplan.cli.kinds import Kind
 from indexplan.errors import printable
 from indexplan.reports.benchmark.rows import Row
 from indexplan.reports.show import show_plan
@@ -43,8 +42,6 @@ ANSWERS: list[Answer] = [
     ip.verify(PLAN).checks[0],
     ip.types.Check(HOSTILE, 3, (HOSTILE,) * 9),
     ip.types.Check("what", 0, skipped="why"),
-    Kind.of(ip.BlockShuffle),
-    Kind(name="k", algorithm="k-v1", words=HOSTILE, arguments=()),
     ip.types.Saved(**DONE),
     ip.types.Exported(**DONE),
     ip.types.Warmth((WarmKernel("permute", "saved", 1.5, HOSTILE),), "znver4"),
