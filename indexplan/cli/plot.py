@@ -21,7 +21,6 @@ from indexplan.errors import IndexPlanError
 
 KINDS = {
     "reading": "which rank reads which samples at each step",
-    "batch-sizes": "the last batch sizes under each --remainder",
     "schedule": "step sizes and parameters over the run",
     "mixing": "how evenly steps read from all parts of the dataset",
     "padding": "how much padding each step has, and how full its bins are",
@@ -29,8 +28,8 @@ KINDS = {
     "life": "the whole life of a run, from its ledger",
 }
 KINDS_WITH = {
-    "epoch": ("reading", "batch-sizes", "mixing", "padding", "work"),
-    "sub_epoch": ("reading", "batch-sizes", "mixing", "padding", "work"),
+    "epoch": ("reading", "mixing", "padding", "work"),
+    "sub_epoch": ("reading", "mixing", "padding", "work"),
     "epochs": ("schedule",),
     "window": ("mixing",),
 }
@@ -97,7 +96,7 @@ def run(options: Any) -> int:
         figure = plot.mixing(plan, epoch, sub_epoch, window=options.window)
     else:
         draw = {"reading": plot.reading, "padding": plot.padding, "work": plot.work}
-        figure = draw.get(kind, plot.batch_sizes)(plan, epoch, sub_epoch)
+        figure = draw[kind](plan, epoch, sub_epoch)
     return _saved(options, figure)
 
 

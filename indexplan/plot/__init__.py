@@ -16,11 +16,9 @@ from indexplan.plot.mixing_figure import mixing
 from indexplan.plot.padding_figure import padding
 from indexplan.plot.reading_figure import reading
 from indexplan.plot.schedule_figure import schedule
-from indexplan.plot.sizes_figure import batch_sizes
 from indexplan.plot.work_figure import work
 
 __all__ = [
-    "batch_sizes",
     "life",
     "mixing",
     "padding",

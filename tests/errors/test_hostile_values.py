@@ -195,7 +195,7 @@ def calls() -> Iterator[Call]:
     export = {"plan": PLAN, "out": "exported", "epochs": [0], "progress": None}
     export["format"] = "npy"
     yield "export", ip.export, export
-    for name in ("reading", "batch_sizes", "mixing"):
+    for name in ("reading", "mixing"):
         yield f"plot.{name}", getattr(ip.plot, name), {"plan": None, "epoch": -1, "figure": 3}
     yield "plot.schedule", ip.plot.schedule, {"plan": None, "epochs": -1, "figure": 3}
     yield "plot.save", ip.plot.save, {"figure": None, "path": None, "dpi": -1}

@@ -194,7 +194,6 @@ QUESTIONS: dict[str, Question] = {
     "plot.mixing": ip.plot.mixing,
     "plot.reading": ip.plot.reading,
     "plot.schedule": lambda plan: ip.plot.schedule(plan, epochs=1),
-    "plot.batch_sizes": ip.plot.batch_sizes,
     "plot.work": ip.plot.work,
     "plot.padding": lambda plan: ip.plot.padding(plan, lengths=range(1, 21)),
     "torch.OnDevice": on_device,
@@ -314,7 +313,7 @@ def test_every_question_is_answered_alike(
 def test_a_question_cannot_be_forgotten() -> None:
     """Each question of the table is asked by that name; a name without one fails in `plain`."""
     assert set() == set(QUESTIONS) - found()
-    assert {"Plan.batch", "Order.traits", "plot.batch_sizes", "torch.PlanLoader"} <= found()
+    assert {"Plan.batch", "Order.traits", "plot.reading", "torch.PlanLoader"} <= found()
 
 
 def test_promises_that_are_not_the_orders(tmp_path: Path) -> None:

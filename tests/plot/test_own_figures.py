@@ -30,7 +30,6 @@ def run() -> ip.Ledger:
 
 
 PICTURES: dict[str, Callable[..., Figure]] = {
-    "batch_sizes": lambda **own: plot.batch_sizes(PLAN, **own),
     "life": lambda **own: plot.life(run(), **own),
     "mixing": lambda **own: plot.mixing(PLAN, **own),
     "padding": lambda **own: plot.padding(BINS, **own),

@@ -12,15 +12,14 @@ import pytest
 
 import indexplan as ip
 from indexplan import plot
-from indexplan.partition.remainders import REMAINDERS
 from indexplan.plot.drawing import evenly, labelled, rounded, sample, short, ticks
 from tests.cli.test_cli import fails, run
 from tests.support.bins import Bins
-from tests.support.figures import BLUE, PLAN, RAMP, bars, heading, notes, segments, shares
+from tests.support.figures import PLAN, RAMP, heading, notes, segments, shares
 from tests.support.refusals import EMPTY, refuses
 
 
-@pytest.mark.parametrize("draw", [plot.batch_sizes, plot.reading, plot.mixing])
+@pytest.mark.parametrize("draw", [plot.reading, plot.mixing])
 def test_sub_epochs_out_of_range(draw: Any) -> None:
     """A sub-epoch that the plan has not is an error, and never an empty picture."""
     cure = "leave it out, as the plan has one sub-epoch an epoch"
@@ -35,7 +34,7 @@ def test_a_resumed_plan_is_drawn_where_it_goes_on() -> None:
     lengths = [1 + i % 50 for i in range(1000)]
     balanced = single.replace(balance=ip.Balance(lengths))
     bins = single.replace(order=ip.Packed(lengths, max_length=64), batch_size=2)
-    of_samples = (plot.reading, plot.mixing, plot.batch_sizes)
+    of_samples = (plot.reading, plot.mixing)
     of_single: list[tuple[Any, Any]] = [(single, draw) for draw in of_samples]
     for plan, draw in [*of_single, (balanced, plot.work), (bins, plot.padding)]:
         rest = plan.resume(plan.cursor(epoch=4, sub_epoch=2, step=1))
@@ -61,17 +60,12 @@ def test_a_resumed_plan_is_drawn_where_it_goes_on() -> None:
 def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
     """Every picture of every kind of plan is drawn, of the plan's own steps, and written."""
     start = plan.start.epoch, plan.start.sub_epoch
-    figures = {
-        name: getattr(plot, name)(plan, *start) for name in ("reading", "batch_sizes", "mixing")
-    }
+    figures = {name: getattr(plot, name)(plan, *start) for name in ("reading", "mixing")}
     figures["schedule"] = plot.schedule(plan)
     num_steps = plan.steps(*start).stop - plan.steps(*start).start
     of = f"of {short(num_steps)} steps" if num_steps > 32 else f"{num_steps} step"
     if num_steps:
         assert of in figures["reading"].axes[0].get_xlabel()
-        own = figures["batch_sizes"].axes[[*REMAINDERS].index(plan.remainder)]
-        dropped = plan.account(*start).num_dropped > 0
-        assert min(8, num_steps) + dropped == len({round(place) for place in bars(own)})
         assert shares(figures["mixing"]).sum(axis=0) == pytest.approx(100)
         assert segments(figures["schedule"].axes[0])[0][0][0] >= start[0]
     else:
@@ -86,8 +80,6 @@ def test_orders_of_bins() -> None:
     """Bins are drawn where it makes sense, and refused where it does not."""
     plan = ip.Plan(Bins(50), world_size=2, batch_size=3)
     num_bins = plan.order.num_units(0)
-    spread = plot.batch_sizes(plan).axes[2]
-    assert num_bins == sum(height[BLUE] for height in bars(spread).values())
     sizes = [height for (_, height), _ in segments(plot.schedule(plan).axes[0])]
     assert [num_bins / plan.steps(0).stop] * 2 == sizes
     said = "needs an order of single samples; got test-bins-v1; plot the reading"
@@ -100,7 +92,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ip.save(PLAN, tmp_path / "a.plan", epochs=[2])
     (tmp_path / "b.json").write_text(PLAN.resume(PLAN.cursor(1, step=3)).to_json())
     for name in ("a.plan", "b.json"):
-        for kind in ("reading", "batch-sizes", "schedule", "mixing"):
+        for kind in ("reading", "schedule", "mixing"):
             out = str(tmp_path / f"{name}-{kind}.png")
             said = run(capsys, "plot", str(tmp_path / name), "-o", out, "--kind", kind)
             assert said.startswith(f"{out}: ")
@@ -131,12 +123,12 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (
             "schedule",
             "--epoch",
-            "reading or batch-sizes or mixing or padding or work",
+            "reading or mixing or padding or work",
         ),
-        ("life", "--sub-epoch", "reading or batch-sizes or mixing or padding or work"),
-        ("schedule", "--sub-epoch", "reading or batch-sizes or mixing or padding or work"),
+        ("life", "--sub-epoch", "reading or mixing or padding or work"),
+        ("schedule", "--sub-epoch", "reading or mixing or padding or work"),
         ("reading", "--epochs", "schedule"),
-        ("batch-sizes", "--window", "mixing"),
+        ("schedule", "--window", "mixing"),
     ],
 )
 def test_options_of_other_kinds(

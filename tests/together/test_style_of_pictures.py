@@ -56,7 +56,7 @@ def pictures() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every kind of picture, of small plans and of large ones."""
     plans = {"small": SMALL, "large": LARGE, "far": FAR, "huge": HUGE, "uneven": UNEVEN}
     for name, plan in plans.items():
-        for kind in ("reading", "batch_sizes", "mixing"):
+        for kind in ("reading", "mixing"):
             for remainder in ("spread", "drop", "pad")[: 3 if kind == "reading" else 1]:
                 changed = plan.replace(remainder=remainder)
                 part = () if plan is FAR else (1,)
