@@ -15,7 +15,7 @@ from indexplan.plot.life_figure import life
 from indexplan.plot.mixing_figure import mixing
 from indexplan.plot.padding_figure import padding
 from indexplan.plot.reading_figure import reading
-from indexplan.plot.schedule_figure import schedule
+from indexplan.plot.sizes_figure import schedule
 from indexplan.plot.work_figure import work
 
 __all__ = [
