@@ -52,11 +52,11 @@ if TYPE_CHECKING:
     from indexplan.reports.explanation import explain
     from indexplan.reports.shares_drawn import draws
     from indexplan.reports.verification import verify
+    from indexplan.shards.counting import shard_sizes
     from indexplan.shards.dataset import Dataset
     from indexplan.shards.downloads import traffic
     from indexplan.shards.shard_reads import reads
     from indexplan.shards.shards import Shards
-    from indexplan.shards.sizes import shard_sizes
 
 __all__ = [
     "Balance",
@@ -135,7 +135,7 @@ _AT_FIRST_USE = {
     "traffic": "indexplan.shards.downloads",
     "Dataset": "indexplan.shards.dataset",
     "Shards": "indexplan.shards.shards",
-    "shard_sizes": "indexplan.shards.sizes",
+    "shard_sizes": "indexplan.shards.counting",
     "export": "indexplan.files.exporting",
     "get_include": "indexplan.headers",
     "ClassBalanced": "indexplan.orders.class_balanced",

@@ -48,7 +48,7 @@ OF_A_LIVE_LOADER = """
 OF_A_STANDING = """
     commit cursor deal epoch holds load_json max_world num_valid record step_size to_json
 """
-DRAWN = "life mixing padding reading save schedule work"
+DRAWN = "life mixing reading save sizes work"
 
 
 def test_what_a_user_writes() -> None:

@@ -21,16 +21,15 @@ from indexplan.errors import IndexPlanError
 
 KINDS = {
     "reading": "which rank reads which samples at each step",
-    "schedule": "step sizes and parameters over the run",
+    "sizes": "step sizes, parameters and padding over the run",
     "mixing": "how evenly steps read from all parts of the dataset",
-    "padding": "how much padding each step has, and how full its bins are",
     "work": "the work of each rank, without balance and with it",
     "life": "the whole life of a run, from its ledger",
 }
 KINDS_WITH = {
-    "epoch": ("reading", "mixing", "padding", "work"),
-    "sub_epoch": ("reading", "mixing", "padding", "work"),
-    "epochs": ("schedule",),
+    "epoch": ("reading", "mixing", "work"),
+    "sub_epoch": ("reading", "mixing", "work"),
+    "epochs": ("sizes",),
     "window": ("mixing",),
 }
 
@@ -59,7 +58,7 @@ def add(verbs: Any) -> None:
     plot.add_argument("--epoch", type=number, metavar="N", help=words)
     words = "which sub-epoch (the first that is not read yet)"
     plot.add_argument("--sub-epoch", type=number, metavar="N", help=words)
-    words = "how many epochs of a schedule to draw (up to one past its last phase)"
+    words = "how many epochs of sizes to draw (up to one past its last phase)"
     plot.add_argument("--epochs", type=number, metavar="N", help=words)
     words = "steps in a window of the picture of mixing (enough to read about 2,048 units)"
     plot.add_argument("--window", type=number, metavar="N", help=words)
@@ -87,16 +86,13 @@ def run(options: Any) -> int:
     start = plan.start
     if epoch is None and manifest is not None:
         epoch = first_epoch(plan, manifest)
-    if kind == "schedule":
+    if kind == "sizes":
         many = options.epochs
-        figure = plot.schedule(
-            plan, many if many is None else range(start.epoch, start.epoch + many)
-        )
+        figure = plot.sizes(plan, many if many is None else range(start.epoch, start.epoch + many))
     elif kind == "mixing":
         figure = plot.mixing(plan, epoch, sub_epoch, window=options.window)
     else:
-        draw = {"reading": plot.reading, "padding": plot.padding, "work": plot.work}
-        figure = draw[kind](plan, epoch, sub_epoch)
+        figure = (plot.work if kind == "work" else plot.reading)(plan, epoch, sub_epoch)
     return _saved(options, figure)
 
 

@@ -13,17 +13,15 @@ Examples
 from indexplan.plot.drawing import save
 from indexplan.plot.life_figure import life
 from indexplan.plot.mixing_figure import mixing
-from indexplan.plot.padding_figure import padding
 from indexplan.plot.reading_figure import reading
-from indexplan.plot.sizes_figure import schedule
+from indexplan.plot.sizes_figure import sizes
 from indexplan.plot.work_figure import work
 
 __all__ = [
     "life",
     "mixing",
-    "padding",
     "reading",
     "save",
-    "schedule",
+    "sizes",
     "work",
 ]

@@ -1,27 +1,35 @@
-"""Schedule: how large steps are over the run, and which parameters apply."""
+"""Sizes: how large steps are over the run, which parameters apply, and what padding bins need."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from indexplan.errors import wrong
 from indexplan.keywords import named
+from indexplan.orders.strata import lengths_of
 from indexplan.partition.phases import Phase
+from indexplan.partition.steps import Span, Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
+from indexplan.plan.totals import valid_positions
 from indexplan.plot.drawing import evenly, of_many
 from indexplan.plot.style import (
     BLUE,
+    DARK,
     GREEN,
     GREY,
     LIGHT,
+    ORANGE,
     as_written,
     heading,
     measuring,
     new_figure,
     nothing_here,
+    panel_title,
     panels,
     root_of,
 )
@@ -31,15 +39,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 SUB_EPOCHS, PHASES, LINES, PARAMETERS, WORDS = 1000, 300, 130, 4, 8  # at most this many are shown
+STEPS, BINS = 256, 2**16  # whose padding is counted: steps, and bins of all of these
 
 
 @named
-def schedule(
-    plan: Plan, epochs: Iterable[int] | None = None, *, figure: Figure | SubFigure | None = None
+def sizes(
+    plan: Plan,
+    epochs: Iterable[int] | None = None,
+    *,
+    lengths: Any = None,
+    figure: Figure | SubFigure | None = None,
 ) -> Figure:
-    """Draw how the size of steps and the parameters change over the run.
+    """Draw how the size of steps, their parameters and their padding change over the run.
 
-    Use it to check a schedule of batch sizes or parameters before you train.
+    Use it to check a schedule of batch sizes or parameters before you train, and to see what
+    batches by length, or packing, save on your lengths.
 
     Parameters
     ----------
@@ -48,6 +62,8 @@ def schedule(
     epochs : iterable of int, optional
         The epochs; by default from the plan's start to one past the last phase's. Those before
         the start of a resumed plan are left out.
+    lengths : array_like of int, shape (num_samples,), optional
+        The length of each sample, for an order of bins; by default the order's own, if it has any.
     figure : Figure or SubFigure, optional
         Your own, to draw into; empty, and with constrained layout. By default a new one.
 
@@ -56,19 +72,23 @@ def schedule(
     matplotlib.figure.Figure
         One panel for the units of a step over all ranks, and one for each parameter, with lines
         between sub-epochs. If there are more than 1,000 sub-epochs, some of them are looked at,
-        among them those where phases start.
+        among them those where phases start. If the order has bins whose lengths are known, the
+        last panel has a point for each of up to 256 steps: the percentage of its tokens that are
+        padding, if each bin is padded to its longest sample. The line is the same for random
+        samples, in bins of as many.
 
     Raises
     ------
     IndexPlanError
         If matplotlib is missing, there is no epoch, all are before the plan's start, or the plan
-        has neither a world_size nor a global_batch_size.
+        has neither a world_size nor a global_batch_size; if there are `lengths` for an order
+        without bins, or another number of them than samples.
 
     Examples
     --------
     >>> import indexplan as ip
     >>> phases = [ip.Phase(0, 32, {"resolution": 128}), ip.Phase((2, 0), 16, {"resolution": 192})]
-    >>> figure = ip.plot.schedule(ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=phases))
+    >>> figure = ip.plot.sizes(ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=phases))
     """
     check_plan("plan", plan)
     layout = layout_of(plan)
@@ -77,23 +97,27 @@ def schedule(
         raise wrong("epochs", "at least one epoch", chosen, "leave it out")
     layout.steps(chosen[-1], plan.sub_epochs - 1)
     chosen = chosen[bisect_left(chosen, plan.start.epoch) :]
+    column_of_lengths = _lengths(plan, lengths)
+    padded = column_of_lengths is not None
     parameters = [name for phase in layout.phases for name in dict(phase.parameters)]
     names = list(dict.fromkeys(parameters))
     shown = names[:PARAMETERS]
-    figure = new_figure(8, 2.4 + 1.3 * len(shown), figure)
-    heights = [2, *[1] * len(shown)]
-    column = panels(figure, 1 + len(shown), 1, sharex=True, height_ratios=heights)[:, 0]
+    figure = new_figure(8, 2.4 + 1.3 * len(shown) + 1.8 * padded, figure)
+    heights = [2, *[1] * len(shown), *[1.5] * padded]
+    column = panels(figure, len(heights), 1, sharex=True, height_ratios=heights)[:, 0]
     numbers, total = _numbers(plan, chosen)
     rows = _rows(plan, chosen, numbers)
+    if column_of_lengths is not None:
+        _padding(column[-1], plan, rows, column_of_lengths)
     if len(numbers) < total:
         rows = _joined(rows, chosen)
-    sizes = [row.size for row in rows]
-    _lines(column[0], sizes, rows, BLUE)
-    column[0].set_ylim(0, 1.15 * max(sizes, default=1))
+    units = [row.size for row in rows]
+    _lines(column[0], units, rows, BLUE)
+    column[0].set_ylim(0, 1.15 * max(units, default=1))
     column[0].set_ylabel("units of a step\n(mean, all ranks)")
     if not rows:
         nothing_here(column[0], "no steps here")
-    for axes, name in zip(column[1:], shown, strict=True):
+    for axes, name in zip(column[1:], shown, strict=False):
         _parameter(axes, name, rows)
     for axes in column:
         _edges(axes, chosen, plan.sub_epochs)
@@ -108,7 +132,7 @@ def schedule(
         "Where a line jumps, a phase starts: steps have another size from there on, or a parameter "
         "another value."
     )
-    heading(figure, "Schedule", caption)
+    heading(figure, "Sizes of steps", caption)
     return root_of(figure)
 
 
@@ -119,6 +143,8 @@ class Row(NamedTuple):
     stop: float
     size: float
     phase: Phase
+    steps: Steps
+    span: Span
 
 
 def _sorted(epochs: Iterable[int]) -> Sequence[int]:
@@ -173,7 +199,7 @@ def _rows(plan: Plan, epochs: Sequence[int], numbers: list[int]) -> list[Row]:
             start = epoch + span.start / steps.num_units
             stop = start + span.length / steps.num_units
             phase = layout.phases[span.phase]
-            rows.append(Row(start, stop, span.length / span.num_steps, phase))
+            rows.append(Row(start, stop, span.length / span.num_steps, phase, steps, span))
     return rows
 
 
@@ -233,6 +259,64 @@ def _parameter(axes: Any, name: str, rows: list[Row]) -> None:
         axes.set_yticks(labelled, labels=[as_written(words[i][:16]) for i in labelled])
         axes.set_ylim(-0.5, len(words) - 0.5)
     _lines(axes, heights, rows, GREEN)
+
+
+def _lengths(plan: Plan, lengths: Any) -> Any:
+    """Return the length of each sample, if they are given or the order of bins has them."""
+    order: Any = plan.order
+    inside = getattr(order, "known", (order,))[0]  # the order in a plan directory, or None
+    if not order.deals_bins:
+        if lengths is not None:
+            cure = "leave lengths= out, or pack samples, or group them by length"
+            raise wrong("an order", "one that deals bins, for this", order.algorithm, cure)
+        return None
+    found = getattr(inside, "lengths", None) if lengths is None else lengths
+    if found is None:
+        return None
+    column = lengths_of(found).array
+    if len(column) != order.num_samples:
+        rule = f"of {order.num_samples} samples"
+        raise wrong("lengths", rule, len(column), "pass the length of each sample")
+    return column
+
+
+def _padding(axes: Any, plan: Plan, rows: list[Row], lengths: Any) -> None:
+    """Draw the padding of steps spread evenly over the rows, and that of random samples."""
+    ends = [0, *accumulate(row.span.num_steps for row in rows)]
+    largest = max((row.size for row in rows), default=1)
+    most = max(2, min(STEPS, int(BINS / largest)))
+    places, sums = [], []
+    for number in evenly(0, ends[-1], most):
+        at = bisect_right(ends, number) - 1
+        row, step = rows[at], number - ends[at]
+        places.append(row.start + (step + 0.5) / row.span.num_steps * (row.stop - row.start))
+        sums.append(_of_step(plan, lengths, row.steps, row.span.step + step))
+    axes.set_ylabel("% padding")
+    measuring(axes.yaxis)
+    if not sums:
+        return
+    tokens, padded, of_random, padded_random = np.array(sums, float).T
+    percent = 100 * (1 - tokens / padded)
+    share = 100 * (1 - tokens.sum() / padded.sum())
+    random = 100 * (1 - of_random.sum() / padded_random.sum())
+    axes.plot(places, percent, "o", color=ORANGE, markersize=3)
+    axes.axhline(random, color=DARK, linewidth=0.8)
+    axes.set_ylim(0, 1.1 * max(percent.max(), random, 1))
+    panel_title(axes, f"padded to the longest: {share:.1f}%; random samples (line): {random:.1f}%")
+
+
+def _of_step(plan: Plan, lengths: Any, steps: Steps, step: int) -> list[int]:
+    """Return a step's tokens without and with padding, and both for random samples."""
+    random, sums = np.random.default_rng(step), [0] * 4
+    for where in valid_positions(steps, step):
+        samples, offsets = plan.order.take(*where), plan.order.offsets(*where)
+        counts, found = np.diff(offsets), []
+        for some in (samples, random.integers(len(lengths), size=len(samples))):
+            each = lengths[some].astype(np.int64)
+            longest = np.maximum.reduceat(each, offsets[:-1])
+            found += [int(each.sum()), int((longest * counts).sum())]
+        sums = [a + b for a, b in zip(sums, found, strict=True)]
+    return sums
 
 
 def _is_number(value: Any) -> bool:

@@ -32,9 +32,8 @@ def run() -> ip.Ledger:
 PICTURES: dict[str, Callable[..., Figure]] = {
     "life": lambda **own: plot.life(run(), **own),
     "mixing": lambda **own: plot.mixing(PLAN, **own),
-    "padding": lambda **own: plot.padding(BINS, **own),
     "reading": lambda **own: plot.reading(PLAN, **own),
-    "schedule": lambda **own: plot.schedule(PLAN, **own),
+    "sizes": lambda **own: plot.sizes(BINS, **own),
     "work": lambda **own: plot.work(BALANCED, **own),
 }
 

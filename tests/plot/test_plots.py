@@ -33,10 +33,9 @@ def test_a_resumed_plan_is_drawn_where_it_goes_on() -> None:
     single = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=8, sub_epochs=3)
     lengths = [1 + i % 50 for i in range(1000)]
     balanced = single.replace(balance=ip.Balance(lengths))
-    bins = single.replace(order=ip.Packed(lengths, max_length=64), batch_size=2)
     of_samples = (plot.reading, plot.mixing)
     of_single: list[tuple[Any, Any]] = [(single, draw) for draw in of_samples]
-    for plan, draw in [*of_single, (balanced, plot.work), (bins, plot.padding)]:
+    for plan, draw in [*of_single, (balanced, plot.work)]:
         rest = plan.resume(plan.cursor(epoch=4, sub_epoch=2, step=1))
         title = heading(draw(rest))[0]
         assert "epoch 4" in title, title
@@ -61,13 +60,13 @@ def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
     """Every picture of every kind of plan is drawn, of the plan's own steps, and written."""
     start = plan.start.epoch, plan.start.sub_epoch
     figures = {name: getattr(plot, name)(plan, *start) for name in ("reading", "mixing")}
-    figures["schedule"] = plot.schedule(plan)
+    figures["sizes"] = plot.sizes(plan)
     num_steps = plan.steps(*start).stop - plan.steps(*start).start
     of = f"of {short(num_steps)} steps" if num_steps > 32 else f"{num_steps} step"
     if num_steps:
         assert of in figures["reading"].axes[0].get_xlabel()
         assert shares(figures["mixing"]).sum(axis=0) == pytest.approx(100)
-        assert segments(figures["schedule"].axes[0])[0][0][0] >= start[0]
+        assert segments(figures["sizes"].axes[0])[0][0][0] >= start[0]
     else:
         assert ["no steps here"] == notes(figures["reading"])
         assert ["no steps here"] * 2 == notes(figures["mixing"])
@@ -80,7 +79,7 @@ def test_orders_of_bins() -> None:
     """Bins are drawn where it makes sense, and refused where it does not."""
     plan = ip.Plan(Bins(50), world_size=2, batch_size=3)
     num_bins = plan.order.num_units(0)
-    sizes = [height for (_, height), _ in segments(plot.schedule(plan).axes[0])]
+    sizes = [height for (_, height), _ in segments(plot.sizes(plan).axes[0])]
     assert [num_bins / plan.steps(0).stop] * 2 == sizes
     said = "needs an order of single samples; got test-bins-v1; plot the reading"
     with pytest.raises(ip.IndexPlanError, match=said):
@@ -92,7 +91,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ip.save(PLAN, tmp_path / "a.plan", epochs=[2])
     (tmp_path / "b.json").write_text(PLAN.resume(PLAN.cursor(1, step=3)).to_json())
     for name in ("a.plan", "b.json"):
-        for kind in ("reading", "schedule", "mixing"):
+        for kind in ("reading", "sizes", "mixing"):
             out = str(tmp_path / f"{name}-{kind}.png")
             said = run(capsys, "plot", str(tmp_path / name), "-o", out, "--kind", kind)
             assert said.startswith(f"{out}: ")
@@ -121,14 +120,14 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("kind", "option", "kinds"),
     [
         (
-            "schedule",
+            "sizes",
             "--epoch",
-            "reading or mixing or padding or work",
+            "reading or mixing or work",
         ),
-        ("life", "--sub-epoch", "reading or mixing or padding or work"),
-        ("schedule", "--sub-epoch", "reading or mixing or padding or work"),
-        ("reading", "--epochs", "schedule"),
-        ("schedule", "--window", "mixing"),
+        ("life", "--sub-epoch", "reading or mixing or work"),
+        ("sizes", "--sub-epoch", "reading or mixing or work"),
+        ("reading", "--epochs", "sizes"),
+        ("sizes", "--window", "mixing"),
     ],
 )
 def test_options_of_other_kinds(
@@ -151,7 +150,7 @@ def test_epochs_of_the_command(
     drawn: list[Any] = []
     save = plot.save
     monkeypatch.setattr(plot, "save", lambda *args: (drawn.append(args[0]), save(*args)))
-    words = ["plot", str(tmp_path / "a.json"), "--kind", "schedule", "--epochs", "4", "-o"]
+    words = ["plot", str(tmp_path / "a.json"), "--kind", "sizes", "--epochs", "4", "-o"]
     run(capsys, *words, str(tmp_path / "a.png"))
     assert 5.0 == segments(drawn[0].axes[0])[-1][1][0]
 

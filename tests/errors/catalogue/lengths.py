@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import indexplan as ip
-from tests.errors.catalogue.made import Case, without_steps
+from tests.errors.catalogue.made import Case
 
 PLAN = ip.Plan(ip.Sequential(3), world_size=1, batch_size=3)
 
@@ -64,19 +64,11 @@ CASES: list[Case] = [
     ("a sum over a step that is too large", lambda: PLAN.step_total([2**62, 2**62, 5], 0, step=0)),
     ("lengths that have changed", changed),
     (
-        "a picture of padding of single samples",
-        lambda: ip.plot.padding(ip.Plan(ip.Shuffle(9), batch_size=2)),
-    ),
-    (
-        "a picture of padding without lengths",
-        lambda: ip.plot.padding(ip.Plan(ip.Grouped([0, 0, 1], 2), batch_size=2)),
+        "a picture of the padding of single samples",
+        lambda: ip.plot.sizes(ip.Plan(ip.Shuffle(9), batch_size=2), lengths=range(1, 10)),
     ),
     (
         "a picture of padding with lengths of others",
-        lambda: ip.plot.padding(ip.Plan(ip.Grouped([0, 0, 1], 2), batch_size=2), lengths=[1, 2]),
-    ),
-    (
-        "a picture of padding of no steps",
-        lambda: ip.plot.padding(without_steps(ip.LengthGrouped([5, 5, 5], 1))),
+        lambda: ip.plot.sizes(ip.Plan(ip.Grouped([0, 0, 1], 2), batch_size=2), lengths=[1, 2]),
     ),
 ]

@@ -151,7 +151,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "a bench of an order of one's own": lambda: bench(WHOLE),
     "a picture of the mixing of bins": lambda: ip.plot.reading(BINS),
     "a picture of no window": lambda: ip.plot.mixing(WHOLE, window=2),
-    "a picture of no epochs": lambda: ip.plot.schedule(WHOLE),
+    "a picture of no epochs": lambda: ip.plot.sizes(WHOLE),
     "a picture of another format": drawn_in_each_format,
     "a picture that exists": drawn_elsewhere,
     "a picture in no folder": drawn_in_a_folder,
