@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import integer
-from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Int64, Order
+from indexplan.orders.fields import NUM_SAMPLES, SEED, whole
 from indexplan.orders.registry import register
-from indexplan.seeds import BLOCKS, WINDOWS, check_seed
+from indexplan.seeds import BLOCKS, WINDOWS
+
+WINDOW = "pass how many blocks are mixed together"
 
 
 @register(one_to_one=True)
@@ -48,20 +49,12 @@ class BlockShuffle(Order):
     array([1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 0])
     """
 
-    num_samples: int
-    block_size: int
-    window: int = 1
-    seed: int = 0
+    num_samples: int = field(metadata=NUM_SAMPLES)
+    block_size: int = field(metadata=whole(1, 2**63, "pass the samples of a shard"))
+    window: int = field(default=1, metadata=whole(1, 2**63, WINDOW))
+    seed: int = field(default=0, metadata=SEED)
 
     algorithm = "block-shuffle-v1"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
-        size = integer("block_size", self.block_size, 1, 2**63, "pass the samples of a shard")
-        window = integer("window", self.window, 1, 2**63, "pass how many blocks are mixed together")
-        object.__setattr__(self, "block_size", size)
-        object.__setattr__(self, "window", window)
-        object.__setattr__(self, "seed", check_seed(self.seed))
 
     def _keys(self, epoch: int, num_rounds: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         blocks = self._key_words(BLOCKS, epoch, 2 * num_rounds)

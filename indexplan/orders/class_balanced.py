@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +12,13 @@ from indexplan import kernels
 from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64
-from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass
+from indexplan.orders.classes import CHUNK, LABELS, STREAM_STOP, ByClass
 from indexplan.orders.columns import FLOATS, Column, Numbers
+from indexplan.orders.fields import SEED
 from indexplan.orders.registry import register
 from indexplan.orders.shares import largest_remainder
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import expand
-from indexplan.seeds import check_seed
 
 CURE = "pass one number for each class, by rising label, or a dict of label to number"
 
@@ -69,10 +69,10 @@ class ClassBalanced(ByClass):
     array([1, 1, 1, 0, 0, 1, 2, 2])
     """
 
-    labels: Column
+    labels: Column = field(metadata=LABELS)
     epoch_size: int | None = None
     weights: Column | None = None
-    seed: int = 0
+    seed: int = field(default=0, metadata=SEED)
 
     if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
@@ -89,15 +89,13 @@ class ClassBalanced(ByClass):
     _size = _unit_size = 1
 
     def __post_init__(self) -> None:
-        self._take_labels()
+        super().__post_init__()
         size = self.num_samples if self.epoch_size is None else self.epoch_size
         cure = "leave it out for the number of samples"
-        size = integer("epoch_size", size, 1, STREAM_STOP + 1, cure)
-        object.__setattr__(self, "epoch_size", size)
-        object.__setattr__(self, "seed", check_seed(self.seed))
+        vars(self)["epoch_size"] = integer("epoch_size", size, 1, STREAM_STOP + 1, cure)
         if self.weights is not None:
             weights = Column.of(_listed(self.weights, self._table.labels), FLOATS, "weights")
-            object.__setattr__(self, "weights", weights)
+            vars(self)["weights"] = weights
             self._shares  # noqa: B018 (is checked when it is worked out)
 
     @once

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,12 +13,13 @@ from indexplan import kernels
 from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64
-from indexplan.orders.classes import CHUNK, STREAM_STOP, ByClass, Classes, classes_of
+from indexplan.orders.classes import CHUNK, LABELS, STREAM_STOP, ByClass, Classes, classes_of
 from indexplan.orders.columns import Column, Numbers
+from indexplan.orders.fields import SEED, one_of, whole
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, expand
-from indexplan.seeds import CLASS_NUMBERS, check_seed
+from indexplan.seeds import CLASS_NUMBERS
 
 SHORT = ("error", "repeat", "leave_out")
 
@@ -68,12 +69,12 @@ class ClassBatches(ByClass):
     [[3, 3], [5, 5], [2, 2]]
     """
 
-    labels: Column
-    classes: int
+    labels: Column = field(metadata=LABELS)
+    classes: int = field(metadata=whole(1, 2**31, "pass how many classes a batch holds"))
     per_class: int
     epoch_size: int | None = None
-    seed: int = 0
-    short: str = "error"
+    seed: int = field(default=0, metadata=SEED)
+    short: str = field(default="error", metadata=one_of(SHORT, 'leave it out for "error"'))
 
     if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
@@ -92,22 +93,14 @@ class ClassBatches(ByClass):
     _rising = True
 
     def __post_init__(self) -> None:
-        self._take_labels()
-        cure = "pass how many classes a batch holds"
-        classes = integer("classes", self.classes, 1, 2**31, cure)
+        super().__post_init__()
         cure = "pass how many samples of a class a batch holds"
-        per_class = integer("per_class", self.per_class, 1, -(-(2**31) // classes), cure)
-        reads = classes * per_class
+        per_class = integer("per_class", self.per_class, 1, -(-(2**31) // self.classes), cure)
+        reads = self.classes * per_class
         size = max(1, self.num_samples // reads) if self.epoch_size is None else self.epoch_size
         cure = "leave it out for as many batches as the samples fill"
         size = integer("epoch_size", size, 1, STREAM_STOP // reads + 1, cure)
-        if not isinstance(self.short, str) or self.short not in SHORT:
-            cure = 'leave it out for "error"'
-            raise wrong("short", f"one of {', '.join(SHORT)}", self.short, cure)
-        object.__setattr__(self, "classes", classes)
-        object.__setattr__(self, "per_class", per_class)
-        object.__setattr__(self, "epoch_size", size)
-        object.__setattr__(self, "seed", check_seed(self.seed))
+        vars(self).update(per_class=per_class, epoch_size=size)
         self._check_sizes()
 
     def _check_sizes(self) -> None:

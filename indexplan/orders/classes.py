@@ -16,6 +16,7 @@ from indexplan.errors import wrong
 from indexplan.once import once
 from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.columns import INTEGERS, Column
+from indexplan.orders.fields import kept
 from indexplan.orders.streams import first_by_reading
 from indexplan.seeds import CLASS_ROWS, MEMBERS, check_epoch
 
@@ -104,6 +105,17 @@ def _sorted(labels: NDArray[Any]) -> Classes:
     return Classes(values, starts, sizes, members)
 
 
+def _labels(values: Any) -> Column:
+    labels = Column.of(values, INTEGERS, "labels")
+    if not len(labels):
+        cure = "pass the class of each sample, an integer"
+        raise wrong("labels", "at least one integer", "none", cure)
+    return labels
+
+
+LABELS = kept(_labels)
+
+
 class ByClass(Order):
     """An order that reads the members of each class in rounds, a few at a time: a tuple.
 
@@ -126,14 +138,9 @@ class ByClass(Order):
         """What determines the draws: batches and balanced classes share their key words."""
         return (("classes", self.num_samples, self.seed),)
 
-    def _take_labels(self) -> None:
-        """Check the labels, and take `num_samples` from them."""
-        labels = Column.of(self.labels, INTEGERS, "labels")
-        if not len(labels):
-            cure = "pass the class of each sample, an integer"
-            raise wrong("labels", "at least one integer", "none", cure)
-        object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "num_samples", len(labels))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vars(self)["num_samples"] = len(self.labels)
 
     @once
     def _table(self) -> Classes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from math import isqrt
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import integer, wrong
+from indexplan.errors import wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, Column, Numbers
+from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
-from indexplan.orders.strata import lengths_of
+from indexplan.orders.strata import LENGTHS
 from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, expand, joined
-from indexplan.seeds import BINS, DOCUMENTS, check_seed
+from indexplan.seeds import BINS, DOCUMENTS
 
 TOKENS_STOP = 2**63
 AT_ONCE = 2**20  # pieces that are drawn at a time: 24 MB
@@ -87,12 +88,12 @@ class DocumentWindows(Order):
     [[0, 5], [0, 6], [5, 9], [0, 3], [0, 4]]
     """
 
-    lengths: Column
-    length: int
+    lengths: Column = field(metadata=LENGTHS)
+    length: int = field(metadata=whole(1, TOKENS_STOP, "pass the model's context length"))
     _: KW_ONLY
-    overlap: int = 1
-    block_size: int = 1024
-    seed: int = 0
+    overlap: int = field(default=1, metadata=whole(0, TOKENS_STOP, "leave it out for 1"))
+    block_size: int = field(default=1024, metadata=whole(1, 2**63, "leave it out for 1024"))
+    seed: int = field(default=0, metadata=SEED)
 
     if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
@@ -110,16 +111,8 @@ class DocumentWindows(Order):
     traits = Traits(deals_bins=True, reads="any", cuts_samples=True)
 
     def __post_init__(self) -> None:
-        lengths = lengths_of(self.lengths)
-        cure = "pass the model's context length"
-        checked = {
-            "length": integer("length", self.length, 1, TOKENS_STOP, cure),
-            "overlap": integer("overlap", self.overlap, 0, TOKENS_STOP, "leave it out for 1"),
-            "block_size": integer("block_size", self.block_size, 1, 2**63, "leave it out for 1024"),
-            "seed": check_seed(self.seed),
-        }
-        for name, value in {**checked, "lengths": lengths, "num_samples": len(lengths)}.items():
-            object.__setattr__(self, name, value)
+        super().__post_init__()
+        vars(self)["num_samples"] = len(self.lengths)
         if (most := self._num_tokens) >= TOKENS_STOP:
             raise wrong("the sum of lengths", "below 2**63", most, "count in larger units")
         if self.length + self.overlap > most:

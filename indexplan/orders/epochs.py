@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, wrong
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
+from indexplan.orders.fields import whole
 from indexplan.orders.groups import Place
 from indexplan.orders.layers import Layer, Run
 from indexplan.orders.registry import register
@@ -60,23 +61,20 @@ class Epochs(Layer):
     """
 
     order: Order
-    epoch_size: int
+    epoch_size: int = field(metadata=whole(1, PLACE_STOP, "pass how many units an epoch has"))
 
     algorithm = "epochs-v1"
     _keeps_numbers = True
 
     def __post_init__(self) -> None:
-        self._look_inside()
-        cure = "pass how many units an epoch has"
-        size = integer("epoch_size", self.epoch_size, 1, PLACE_STOP, cure)
-        object.__setattr__(self, "epoch_size", size)
+        super().__post_init__()
         if not self.order.constant_num_units:
             rule = "needs an order with the same number of units in every epoch"
             cure = "use that order without Epochs"
             raise IndexPlanError("Epochs", rule, self.order.algorithm, cure)
-        if size > (most := self._num_places):
+        if self.epoch_size > (most := self._num_places):
             rule = f"at most {most}, the units of all epochs of its order"
-            raise wrong("epoch_size", rule, size, "use a smaller one")
+            raise wrong("epoch_size", rule, self.epoch_size, "use a smaller one")
 
     @once
     def traits(self) -> Traits:

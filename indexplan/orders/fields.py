@@ -6,23 +6,76 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
+from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.columns import Column
+from indexplan.seeds import check_seed
 
+CHECK = "indexplan.check"  # in the metadata of a field
 MISSING = "missing"  # in place of the value of a field that one of two objects lacks
 DEEPEST = 8  # levels of orders inside orders
 PLAIN_VALUES = {int, float, str, bool, type(None), Column}
 LONGEST_VALUE = 80  # most characters of a value in a list of differences
 
+Check: TypeAlias = Callable[[str, Any], Any]  # from a field's name and value, what it keeps
+
+
+def kept(check: Callable[[Any], Any]) -> dict[str, Check]:
+    """Return the metadata of a field that keeps what a check makes of what it is given."""
+    return {CHECK: lambda _, value: check(value)}
+
+
+def whole(start: int, stop: int, cure: str, *, optional: bool = False) -> dict[str, Check]:
+    """Return the metadata of a field that keeps an integer in [start, stop), or None."""
+
+    def check(name: str, value: Any) -> int | None:
+        return None if optional and value is None else integer(name, value, start, stop, cure)
+
+    return {CHECK: check}
+
+
+def one_of(choices: Sequence[str], cure: str) -> dict[str, Check]:
+    """Return the metadata of a field that keeps one of some words."""
+
+    def check(name: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise wrong(name, f"one of {', '.join(choices)}", value, cure)
+        return value
+
+    return {CHECK: check}
+
+
+def flag(default: bool) -> dict[str, Check]:
+    """Return the metadata of a field that keeps a boolean."""
+
+    def check(name: str, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise wrong(name, "True or False", value, f"leave it out for {default}")
+        return value
+
+    return {CHECK: check}
+
+
+NUM_SAMPLES, SEED = kept(check_num_samples), kept(check_seed)
+
 
 class HasFields:
-    """The part of an order that handles its fields: in JSON, in a pickle, and in comparisons."""
+    """The part of an order that handles its fields: in JSON, in a pickle, and in comparisons.
+
+    A field whose metadata has a check, such as `SEED`, keeps what that makes of its value. What
+    concerns several fields is checked in a class's own `__post_init__`, after this one.
+    """
 
     algorithm: str
+
+    def __post_init__(self) -> None:
+        for each in (getattr(self, "__dataclass_fields__", None) or {}).values():
+            if (check := each.metadata.get(CHECK)) is not None:
+                vars(self)[each.name] = check(each.name, getattr(self, each.name))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the order as JSON types: its algorithm and its fields.

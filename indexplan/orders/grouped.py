@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64
 from indexplan.orders.columns import BLOCK, Column, Numbers
+from indexplan.orders.fields import SEED, kept
 from indexplan.orders.registry import register
 from indexplan.orders.strata import (
     MOST_STRATA,
@@ -22,9 +23,13 @@ from indexplan.orders.strata import (
     each_by_itself,
     integers_of,
 )
-from indexplan.seeds import check_seed
 
 CURE = "pass one number for all groups, or {group: number} with all of them"
+
+
+def _groups(values: Any) -> Column:
+    cure = "number the groups 0, 1, 2, ..., such as by np.unique(groups, return_inverse=True)[1]"
+    return integers_of("group", values, 0, MOST_STRATA - 1, cure)
 
 
 @register
@@ -61,10 +66,10 @@ class Grouped(Strata):
     ('3', '7')
     """
 
-    groups: Column
+    groups: Column = field(metadata=kept(_groups))
     batch_size: int | tuple[tuple[int, int], ...]
     _: KW_ONLY
-    seed: int = 0
+    seed: int = field(default=0, metadata=SEED)
 
     if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
@@ -79,15 +84,9 @@ class Grouped(Strata):
     algorithm = "grouped-v1"
 
     def __post_init__(self) -> None:
-        cure = (
-            "number the groups 0, 1, 2, ..., such as by np.unique(groups, return_inverse=True)[1]"
-        )
-        groups = integers_of("group", self.groups, 0, MOST_STRATA - 1, cure)
-        object.__setattr__(self, "groups", groups)
-        sizes = _sizes(self.batch_size, self._present.tolist(), groups)
-        object.__setattr__(self, "batch_size", sizes)
-        object.__setattr__(self, "seed", check_seed(self.seed))
-        object.__setattr__(self, "num_samples", len(groups))
+        super().__post_init__()
+        sizes = _sizes(self.batch_size, self._present.tolist(), self.groups)
+        vars(self)["batch_size"] = sizes
 
     @once
     def _present(self) -> Int64:

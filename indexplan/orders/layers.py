@@ -56,13 +56,14 @@ class Layer(Order):
     _keeps_numbers = False  # of samples, where the order inside gets more: a layer cannot know it
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._look_inside()
 
     def _look_inside(self) -> None:
         """Check the inner order, and take over its `num_samples`."""
         if not isinstance(self.order, Order):
             raise wrong("order", "an Order", self.order, "pass indexplan.Shuffle(len(dataset))")
-        object.__setattr__(self, "num_samples", self.order.num_samples)
+        vars(self)["num_samples"] = self.order.num_samples
         nest(self, [self.order])
 
     def inside(self, epoch: int, starts: Int64, stops: Int64) -> Iterable[Run]:

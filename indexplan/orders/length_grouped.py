@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
-from indexplan.errors import integer
 from indexplan.orders.columns import Column, Numbers
+from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
-from indexplan.orders.strata import MOST_STRATA, SIZE_STOP, Buckets, lengths_of
-from indexplan.seeds import check_seed
+from indexplan.orders.strata import (
+    LENGTHS,
+    NUM_BUCKETS,
+    SIZE_STOP,
+    Buckets,
+)
 
 
 @register
@@ -55,11 +59,11 @@ class LengthGrouped(Buckets):
     1
     """
 
-    lengths: Column
-    batch_size: int
+    lengths: Column = field(metadata=LENGTHS)
+    batch_size: int = field(metadata=whole(1, SIZE_STOP, "pass how many samples a bin has"))
     _: KW_ONLY
-    num_buckets: int = 64
-    seed: int = 0
+    num_buckets: int = field(default=64, metadata=NUM_BUCKETS)
+    seed: int = field(default=0, metadata=SEED)
 
     if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
@@ -73,17 +77,6 @@ class LengthGrouped(Buckets):
         ) -> None: ...
 
     algorithm = "length-grouped-v1"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "lengths", lengths_of(self.lengths))
-        cure = "pass how many samples a bin has"
-        size = integer("batch_size", self.batch_size, 1, SIZE_STOP, cure)
-        cure = "leave it out for 64"
-        buckets = integer("num_buckets", self.num_buckets, 1, MOST_STRATA + 1, cure)
-        object.__setattr__(self, "batch_size", size)
-        object.__setattr__(self, "num_buckets", buckets)
-        object.__setattr__(self, "seed", check_seed(self.seed))
-        object.__setattr__(self, "num_samples", len(self.lengths))
 
     def _size(self, longest: int) -> int:
         return self.batch_size

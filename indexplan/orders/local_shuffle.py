@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from indexplan import kernels
-from indexplan.errors import integer
-from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Int64, Order
+from indexplan.orders.fields import NUM_SAMPLES, SEED, whole
 from indexplan.orders.registry import register
-from indexplan.seeds import LOCAL, check_seed
+from indexplan.seeds import LOCAL
 
 
 @register(one_to_one=True)
@@ -50,17 +49,11 @@ class LocalShuffle(Order):
     array([ 2,  3,  0,  1,  5,  6,  4,  7, 10,  8, 11,  9])
     """
 
-    num_samples: int
-    window: int
-    seed: int = 0
+    num_samples: int = field(metadata=NUM_SAMPLES)
+    window: int = field(metadata=whole(1, 2**63, "pass how many are shuffled together"))
+    seed: int = field(default=0, metadata=SEED)
 
     algorithm = "local-shuffle-v1"
-
-    def __post_init__(self) -> None:
-        window = integer("window", self.window, 1, 2**63, "pass how many are shuffled together")
-        object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
-        object.__setattr__(self, "window", window)
-        object.__setattr__(self, "seed", check_seed(self.seed))
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         key = self._key_words(LOCAL, epoch, 2)

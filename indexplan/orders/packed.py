@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from operator import itemgetter, mul
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,19 +16,21 @@ from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.base import Int64
 from indexplan.orders.columns import BLOCK, Column, Numbers
+from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
 from indexplan.orders.strata import (
+    LENGTHS,
+    MAX_SAMPLES,
     MOST_SAMPLES,
     SIZE_STOP,
     ByLength,
     Template,
     UInt32,
     check_longest,
-    check_max_samples,
     exact_sum,
     lengths_of,
 )
-from indexplan.seeds import check_epoch, check_seed
+from indexplan.seeds import check_epoch
 
 # Percentages of all tokens, from the shortest samples, to set aside for filling the room that the
 # others leave. Each is tried. Among those with at most one bin in ENOUGH more than the best, the
@@ -86,12 +88,12 @@ class Packed(ByLength):
     [[0, 4], [6, 1], [2, 5, 3]]
     """
 
-    lengths: Column
-    max_length: int
+    lengths: Column = field(metadata=LENGTHS)
+    max_length: int = field(metadata=whole(1, 2**63, "pass how many tokens a bin may have"))
     _: KW_ONLY
-    max_samples: int | None = None
-    min_stratum: int = 1
-    seed: int = 0
+    max_samples: int | None = field(default=None, metadata=MAX_SAMPLES)
+    min_stratum: int = field(default=1, metadata=whole(1, MOST_SAMPLES + 1, "leave it out for 1"))
+    seed: int = field(default=0, metadata=SEED)
 
     if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
@@ -108,18 +110,9 @@ class Packed(ByLength):
     algorithm = "packed-v1"
 
     def __post_init__(self) -> None:
-        lengths = lengths_of(self.lengths)
-        object.__setattr__(self, "lengths", lengths)
-        cure = "pass how many tokens a bin may have"
-        most = integer("max_length", self.max_length, 1, 2**63, cure)
-        check_longest("max_length", most, lengths, f"use {CUT}")
-        _check_sum(exact_sum(lengths.array))
-        least = integer("min_stratum", self.min_stratum, 1, MOST_SAMPLES + 1, "leave it out for 1")
-        object.__setattr__(self, "max_length", most)
-        object.__setattr__(self, "max_samples", check_max_samples(self.max_samples))
-        object.__setattr__(self, "min_stratum", least)
-        object.__setattr__(self, "seed", check_seed(self.seed))
-        object.__setattr__(self, "num_samples", len(lengths))
+        super().__post_init__()
+        check_longest("max_length", self.max_length, self.lengths, f"use {CUT}")
+        _check_sum(exact_sum(self.lengths.array))
 
     def _made(self, rows: UInt32, keys: Int64, places: Int64) -> Template:
         runs = _closed(places, self.min_stratum)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +11,7 @@ from indexplan.errors import IndexPlanError, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order, check_told
 from indexplan.orders.extents import GapsExtent, OrderExtent
+from indexplan.orders.fields import whole
 from indexplan.orders.layers import Layer, Run
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
@@ -56,22 +57,21 @@ class Repeat(Layer):
     """
 
     order: Order
-    copies: int
+    copies: int = field(metadata=whole(1, 2**31, "pass how often a unit is read"))
     span: int | None = None
 
     algorithm = "repeat-v1"
     _keeps_numbers = True
 
     def __post_init__(self) -> None:
-        self._look_inside()
-        copies = integer("copies", self.copies, 1, 2**31, "pass how often a unit is read")
+        super().__post_init__()
+        copies = self.copies
         span = copies if self.span is None else self.span
         span = integer("span", span, 1, 2**63, "leave it out for copies that are neighbours")
         if span % copies:
             cure = f"use {-(-span // copies) * copies}"
             raise wrong("span", f"a multiple of copies, {copies}", span, cure)
-        object.__setattr__(self, "copies", copies)
-        object.__setattr__(self, "span", span)
+        vars(self)["span"] = span
         self.num_units(0)  # raises if there are too many
 
     @once

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Int64, Order
+from indexplan.orders.fields import NUM_SAMPLES
 from indexplan.orders.registry import register
 from indexplan.orders.units import expand
 
@@ -35,12 +35,9 @@ class Sequential(Order):
     array([1, 2, 3])
     """
 
-    num_samples: int
+    num_samples: int = field(metadata=NUM_SAMPLES)
 
     algorithm = "sequential-v1"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         out[:] = expand(starts, stops)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -13,8 +13,9 @@ from indexplan.errors import integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column, Numbers
+from indexplan.orders.fields import SEED, flag, whole
 from indexplan.orders.registry import register
-from indexplan.seeds import LANES, PIECES, SHARDS, check_seed
+from indexplan.seeds import LANES, PIECES, SHARDS
 
 GRIDS = ("epoch", "stream")
 # Number of epochs whose rows are kept: 16 bytes a shard, up to 48 if sticky, and twice that once
@@ -98,12 +99,12 @@ class ShardShuffle(Order):
 
     sizes: Column
     _: KW_ONLY
-    lanes: int = 64
+    lanes: int = field(default=64, metadata=whole(1, 2**32, "leave it out for 64"))
     stripe: int = None  # type: ignore[assignment]  # 64 * lanes is filled in
-    window: int = 2
-    sticky: bool = False
+    window: int = field(default=2, metadata=whole(1, 2**32, "leave it out for 2"))
+    sticky: bool = field(default=False, metadata=flag(False))
     grid: str = "epoch"
-    seed: int = 0
+    seed: int = field(default=0, metadata=SEED)
 
     algorithm = "shard-shuffle-v1"
 
@@ -122,29 +123,17 @@ class ShardShuffle(Order):
         ) -> None: ...
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         sizes, num_samples = sizes_of(self.sizes)
-        lanes = integer("lanes", self.lanes, 1, 2**32, "leave it out for 64")
         cure = f"leave it out for {PLACES} times the lanes"
-        stripe = PLACES * lanes if self.stripe is None else self.stripe
+        stripe = PLACES * self.lanes if self.stripe is None else self.stripe
         stripe = integer("stripe", stripe, 1, 2**63 - num_samples, cure)
-        if stripe % lanes:
-            raise wrong("stripe", f"a multiple of lanes, {lanes}", stripe, cure)
-        window = integer("window", self.window, 1, 2**32, "leave it out for 2")
-        if not isinstance(self.sticky, bool):
-            raise wrong("sticky", "True or False", self.sticky, "leave it out for False")
+        if stripe % self.lanes:
+            raise wrong("stripe", f"a multiple of lanes, {self.lanes}", stripe, cure)
         if not isinstance(self.grid, str) or self.grid not in GRIDS:
             cure = 'leave it out, or use "stream" in a plan with remainder="carry"'
             raise wrong("grid", "epoch or stream", self.grid, cure)
-        checked = {
-            "sizes": sizes,
-            "num_samples": num_samples,
-            "lanes": lanes,
-            "stripe": stripe,
-            "window": window,
-            "seed": check_seed(self.seed),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(sizes=sizes, num_samples=num_samples, stripe=stripe)
 
     @property
     def shard_sizes(self) -> Column:

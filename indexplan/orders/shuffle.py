@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Int64, Order
+from indexplan.orders.fields import NUM_SAMPLES, SEED
 from indexplan.orders.registry import register
-from indexplan.seeds import SHUFFLE, check_seed
+from indexplan.seeds import SHUFFLE
 
 UInt32 = NDArray[np.uint32]
 
@@ -56,14 +56,10 @@ class Shuffle(Order):
     array([           0, 999999999999])
     """
 
-    num_samples: int
-    seed: int = 0
+    num_samples: int = field(metadata=NUM_SAMPLES)
+    seed: int = field(default=0, metadata=SEED)
 
     algorithm = "shuffle-v1"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "num_samples", check_num_samples(self.num_samples))
-        object.__setattr__(self, "seed", check_seed(self.seed))
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         n = self.num_samples

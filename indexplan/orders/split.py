@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -17,11 +17,12 @@ from indexplan.once import once
 from indexplan.orders.arguments import NUM_SAMPLES_STOP, as_written, check_num_samples
 from indexplan.orders.base import Draws, Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
+from indexplan.orders.fields import NUM_SAMPLES, SEED
 from indexplan.orders.registry import register
 from indexplan.orders.shares import integers, largest_remainder
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import expand
-from indexplan.seeds import SPLITS, check_seed
+from indexplan.seeds import SPLITS
 
 MOST_PARTS = 2**16
 CURE = "make parts with indexplan.Split, or indexplan.folds"
@@ -68,31 +69,29 @@ class Part(Order):
     (8, 'at most once')
     """
 
-    num_samples: int
+    num_samples: int = field(metadata=NUM_SAMPLES)
     sizes: Sequence[int]
     parts: Sequence[int]
-    seed: int = 0
+    seed: int = field(default=0, metadata=SEED)
     groups: Column | None = None
 
     algorithm = "split-v1"
     traits = Traits(reads="at most once")
 
     def __post_init__(self) -> None:
-        num_samples = check_num_samples(self.num_samples)
+        super().__post_init__()
+        num_samples = self.num_samples
         sizes = tuple(_integers("sizes", self.sizes, 1, 2**63))
         parts = tuple(_integers("parts", self.parts, 0, len(sizes)))
         if list(parts) != sorted(set(parts)) or not parts:
             raise wrong("parts", "rising numbers, at least one", list(parts)[:8], CURE)
-        object.__setattr__(self, "num_samples", num_samples)
-        object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "parts", parts)
-        object.__setattr__(self, "seed", check_seed(self.seed))
+        vars(self).update(sizes=sizes, parts=parts)
         if self.groups is not None:
             groups = Column.of(self.groups, INTEGERS, "groups")
             if len(groups) != num_samples:
                 rule = f"{num_samples} numbers, one for each sample"
                 raise wrong("groups", rule, len(groups), "pass the group of each sample")
-            object.__setattr__(self, "groups", groups)
+            vars(self)["groups"] = groups
         elif sum(sizes) != num_samples:
             raise wrong("the sum of sizes", f"{num_samples}, num_samples", sum(sizes), CURE)
 

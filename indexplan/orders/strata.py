@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.canonical import canonical_json
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, wrong
 from indexplan.once import once
 from indexplan.orders.base import Draws, Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
+from indexplan.orders.fields import kept, whole
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units
 from indexplan.seeds import BINS, STRATA, check_epoch
@@ -80,6 +81,10 @@ class Strata(Order):
     seed: int
 
     traits = Traits(deals_bins=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vars(self)["num_samples"] = len(self._column)
 
     @property
     def _draws(self) -> Draws:
@@ -327,6 +332,12 @@ def lengths_of(values: Any) -> Column:
     return integers_of("length", values, 1, LONGEST, cure)
 
 
+LENGTHS = kept(lengths_of)
+_NO_MOST = "leave it out, or pass how many samples a bin may have"
+MAX_SAMPLES = whole(1, SIZE_STOP, _NO_MOST, optional=True)
+NUM_BUCKETS = whole(1, MOST_STRATA + 1, "leave it out for 64")
+
+
 def exact_sum(numbers: NDArray[Any]) -> int:
     """Return the exact sum of integers from 0 to 2**40, even if it is 2**63 or more."""
     parts = (numbers[start : start + BLOCK] for start in range(0, len(numbers), BLOCK))
@@ -343,9 +354,3 @@ def check_longest(what: str, most: int, lengths: Column, cure: str) -> None:
             longer = f"{len(above):,} samples are longer, the first of them sample {above[0]}"
         got = f"{most}, but {longer}"
         raise IndexPlanError(what, f"must be at least {longest}, the longest length", got, cure)
-
-
-def check_max_samples(value: Any) -> int | None:
-    """Return the most samples in a bin (None for any number), or raise `IndexPlanError`."""
-    cure = "leave it out, or pass how many samples a bin may have"
-    return None if value is None else integer("max_samples", value, 1, SIZE_STOP, cure)

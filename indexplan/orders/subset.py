@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +13,9 @@ from indexplan import kernels
 from indexplan.canonical import check_fields
 from indexplan.errors import counted, integer, wrong
 from indexplan.once import once
-from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import INTEGERS, Column, Numbers
-from indexplan.orders.fields import as_json, nest
+from indexplan.orders.fields import NUM_SAMPLES, HasFields, as_json, nest
 from indexplan.orders.layers import Layer
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
@@ -62,7 +61,7 @@ class Subset(Layer):
 
     order: Order
     indices: Column | range | Order
-    num_samples: int
+    num_samples: int = field(metadata=NUM_SAMPLES)
 
     if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
@@ -73,14 +72,15 @@ class Subset(Layer):
     algorithm = "subset-v1"
 
     def __post_init__(self) -> None:
-        num_samples = check_num_samples(self.num_samples)
-        self._look_inside()
-        object.__setattr__(self, "num_samples", num_samples)
+        HasFields.__post_init__(self)
+        num_samples = self.num_samples
+        self._look_inside()  # which takes the inner order's
+        vars(self)["num_samples"] = num_samples
         indices = _kept(self.indices, num_samples)
         if isinstance(indices, Order):
             nest(self, [indices])
             self._check_row(indices)
-            object.__setattr__(self, "indices", indices)
+            vars(self)["indices"] = indices
             return
         if not len(indices):
             raise wrong("indices", "at least one sample", "none", CURE)
@@ -93,7 +93,7 @@ class Subset(Layer):
         if not 0 <= low <= high < num_samples:
             rule = f"numbers of samples, from 0 to {num_samples - 1}"
             raise wrong("indices", rule, low if low < 0 else high, CURE)
-        object.__setattr__(self, "indices", indices)
+        vars(self)["indices"] = indices
 
     def _check_row(self, row: Order) -> None:
         """Check an order whose epoch 0 gives the kept samples."""

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 from indexplan.errors import integer
 from indexplan.orders.columns import Column, Numbers
+from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
 from indexplan.orders.strata import (
-    MOST_STRATA,
+    LENGTHS,
+    MAX_SAMPLES,
+    NUM_BUCKETS,
     SIZE_STOP,
     Buckets,
     check_longest,
-    check_max_samples,
-    lengths_of,
 )
-from indexplan.seeds import check_seed
+
+TOKENS = "pass how many tokens a bin may have, counted as the lengths are"
 
 
 @register
@@ -68,13 +70,13 @@ class TokenBudget(Buckets):
     [[3, 1, 5], [0, 6], [2, 4]]
     """
 
-    lengths: Column
-    max_tokens: int
+    lengths: Column = field(metadata=LENGTHS)
+    max_tokens: int = field(metadata=whole(1, 2**63, TOKENS))
     _: KW_ONLY
-    max_samples: int | None = None
+    max_samples: int | None = field(default=None, metadata=MAX_SAMPLES)
     multiple_of: int = 1
-    num_buckets: int = 64
-    seed: int = 0
+    num_buckets: int = field(default=64, metadata=NUM_BUCKETS)
+    seed: int = field(default=0, metadata=SEED)
 
     if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
@@ -92,23 +94,12 @@ class TokenBudget(Buckets):
     algorithm = "token-budget-v1"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lengths", lengths_of(self.lengths))
-        cure = "pass how many tokens a bin may have, counted as the lengths are"
-        tokens = integer("max_tokens", self.max_tokens, 1, 2**63, cure)
+        super().__post_init__()
         cure = "raise it, or cut or leave out longer samples"
-        check_longest("max_tokens", tokens, self.lengths, cure)
-        most = check_max_samples(self.max_samples)
-        stop = SIZE_STOP if most is None else most + 1
+        check_longest("max_tokens", self.max_tokens, self.lengths, cure)
+        stop = SIZE_STOP if self.max_samples is None else self.max_samples + 1
         cure = "leave it out for any number, or raise max_samples"
-        multiple = integer("multiple_of", self.multiple_of, 1, stop, cure)
-        cure = "leave it out for 64"
-        buckets = integer("num_buckets", self.num_buckets, 1, MOST_STRATA + 1, cure)
-        object.__setattr__(self, "max_tokens", tokens)
-        object.__setattr__(self, "max_samples", most)
-        object.__setattr__(self, "multiple_of", multiple)
-        object.__setattr__(self, "num_buckets", buckets)
-        object.__setattr__(self, "seed", check_seed(self.seed))
-        object.__setattr__(self, "num_samples", len(self.lengths))
+        vars(self)["multiple_of"] = integer("multiple_of", self.multiple_of, 1, stop, cure)
 
     def _size(self, longest: int) -> int:
         size = self.max_tokens // longest

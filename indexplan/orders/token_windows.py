@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan import kernels
-from indexplan.errors import Cure, integer, wrong
+from indexplan.errors import Cure, wrong
 from indexplan.orders.arguments import check_indices
 from indexplan.orders.base import Int64, Order
+from indexplan.orders.fields import SEED, flag, whole
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
-from indexplan.seeds import BINS, PHASES, check_epoch, check_seed
+from indexplan.seeds import BINS, PHASES, check_epoch
 
 LENGTH = Cure("pass len(tokens)", "pass how many tokens there are")
 
@@ -69,28 +70,19 @@ class TokenWindows(Order):
     (range(589, 998989), range(205, 998605))
     """
 
-    num_tokens: int
-    length: int
+    num_tokens: int = field(metadata=whole(1, 2**63, LENGTH))
+    length: int = field(metadata=whole(1, 2**63, "pass the model's context length"))
     _: KW_ONLY
-    overlap: int = 1
-    shift: bool = True
-    seed: int = 0
+    overlap: int = field(default=1, metadata=whole(0, 2**63, "leave it out for 1"))
+    shift: bool = field(default=True, metadata=flag(True))
+    seed: int = field(default=0, metadata=SEED)
 
     algorithm = "token-windows-v1"
     traits = Traits(reads="at most once")
 
     def __post_init__(self) -> None:
-        checked = {
-            "num_tokens": integer("num_tokens", self.num_tokens, 1, 2**63, LENGTH),
-            "length": integer("length", self.length, 1, 2**63, "pass the model's context length"),
-            "overlap": integer("overlap", self.overlap, 0, 2**63, "leave it out for 1"),
-            "seed": check_seed(self.seed),
-        }
-        if not isinstance(self.shift, bool):
-            raise wrong("shift", "True or False", self.shift, "leave it out for True")
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "num_samples", self.num_tokens)
+        super().__post_init__()
+        vars(self)["num_samples"] = self.num_tokens
         if self.length + self.overlap > self.num_tokens:
             rule = f"at most {self.num_tokens}, num_tokens"
             got = self.length + self.overlap

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isqrt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, wrong
 from indexplan.once import once
 from indexplan.orders.arguments import check_saved, keeps_planned
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, check_identity
+from indexplan.orders.fields import SEED, whole
 from indexplan.orders.past import rows_of, since_epoch
 from indexplan.orders.registry import register
 from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import expand
-from indexplan.seeds import WEIGHTED, WEIGHTED_ROW, check_epoch, check_seed
+from indexplan.seeds import WEIGHTED, WEIGHTED_ROW, check_epoch
 
 if TYPE_CHECKING:
     from indexplan.kernels.weighted_tables import Table
@@ -31,6 +32,8 @@ GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / the golden ratio
 CHECKED = "num_positive"  # what a column of weights knows once it was checked
 KEPT = 2  # tables that an order keeps: of the weights in force, and of those before
 MOST_ENTRIES = 2**16
+READS = "pass how many samples an epoch reads"
+MOST = "pass how often an epoch may read a sample, or leave it out"
 CURE = "pass a number for each sample, 0 for those that are never read"
 
 Entries: TypeAlias = "tuple[tuple[int, Column], ...]"
@@ -82,9 +85,9 @@ class Weighted(Order):
     """
 
     weights: Column | Entries
-    epoch_size: int | None = None
-    seed: int = 0
-    max_repeats: int | None = None
+    epoch_size: int | None = field(default=None, metadata=whole(1, SIZE_STOP, READS, optional=True))
+    seed: int = field(default=0, metadata=SEED)
+    max_repeats: int | None = field(default=None, metadata=whole(1, SIZE_STOP, MOST, optional=True))
 
     if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
@@ -100,26 +103,17 @@ class Weighted(Order):
     _plain = ("weights",)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         entries = _entries(self.weights)
         n = len(entries[0][1])
-        size, most = self.epoch_size, self.max_repeats
-        if size is None:
-            size = n
-        cure = "pass how many samples an epoch reads"
-        size = integer("epoch_size", size, 1, SIZE_STOP, cure)
-        if most is not None:
-            cure = "pass how often an epoch may read a sample, or leave it out"
-            most = integer("max_repeats", most, 1, SIZE_STOP, cure)
+        size, most = n if self.epoch_size is None else self.epoch_size, self.max_repeats
         for _, column in entries:
             num_positive = _check_weights(column, n)
             if most is not None and num_positive * most < size:
                 rule = f"at most {num_positive * most}, max_repeats for each weight that is not 0"
                 raise wrong("epoch_size", rule, size, "lower it, or raise max_repeats")
-        object.__setattr__(self, "weights", entries if len(entries) > 1 else entries[0][1])
-        object.__setattr__(self, "epoch_size", size)
-        object.__setattr__(self, "seed", check_seed(self.seed))
-        object.__setattr__(self, "max_repeats", most)
-        object.__setattr__(self, "num_samples", n)
+        weights = entries if len(entries) > 1 else entries[0][1]
+        vars(self).update(weights=weights, epoch_size=size, num_samples=n)
 
     @once
     def traits(self) -> Traits:

@@ -25,7 +25,7 @@ from tests.errors.provoking import Outcome, commanded, provoked, typed, written
 
 ROOT = Path(__file__).parents[2]
 OTHERS = {"AttributeError", "IndexError", "StopIteration", "ArgumentError"}  # Python's, argparse's
-HELPERS = {"whole", "explained", "_explained"}  # raise an error in the words of their caller
+HELPERS = {"explained", "_explained"}  # raise an error in the words of their caller
 AGAIN = "run `python -m tests.errors.provoking`, and read its diff"
 
 
