@@ -39,8 +39,8 @@ def add(verbs: Any) -> None:
     words = "the folder to write, or its URL: a new one, or an export of the same plan"
     export.add_argument("out", metavar="OUT", help=words)
     words = (
-        "npy: an array for each rank, with its indices in the order that it reads them; parquet or "
-        "arrow: a table for each epoch, with a row for each sample"
+        "npy: an array for each rank, with its indices in the order that it reads them; parquet: "
+        "a table for each epoch, with a row for each sample"
     )
     export.add_argument("--format", choices=FORMATS, default="npy", help=f"{words} (npy)")
     words = "export this epoch only (all epochs in the plan directory; epoch 0 of a .json file)"

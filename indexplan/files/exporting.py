@@ -28,7 +28,7 @@ from indexplan.stores.open import store_of
 from indexplan.stores.store import Store
 
 EXPORT = "export.json"
-Format = Literal["npy", "parquet", "arrow"]
+Format = Literal["npy", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 STEPS = 2**12  # steps whose sizes are drawn together: with batches of 256, two slabs of indices
 
@@ -192,7 +192,7 @@ def export(
         in an object store, such as s3://bucket/arrays.
     epochs : iterable of int, default range(1)
         The epochs to write, 0 <= epoch < 2**32.
-    format : {"npy", "parquet", "arrow"}, default "npy"
+    format : {"npy", "parquet"}, default "npy"
         "npy": two files for each rank, its indices and where its steps start. The others, which
         need pyarrow: a file for each epoch, with a row for each slot of each batch, in columns
         `epoch`, `sub_epoch`, `step`, `rank`, `micro_batch`, `slot` and `index` (int64), and
@@ -240,8 +240,8 @@ def export(
     if format == "npy":
         files = [*_columns(plan), *(f for share in _shares(plan, numbers) for f in share.files())]
     else:
-        check_pyarrow(format)
-        files = [*_columns(plan), *_tables(plan, numbers, format)]
+        check_pyarrow()
+        files = [*_columns(plan), *_tables(plan, numbers)]
     total = sum(file.size for file in files)
     done = num_written = told = 0
     root = store_of(out, "out")
@@ -287,18 +287,16 @@ def _shares(plan: Plan, epochs: list[int]) -> Iterator[_Share]:
                 yield _Share(plan, epoch, sub_epoch, rank)
 
 
-def _tables(plan: Plan, epochs: list[int], kind: str) -> Iterator[_File]:
+def _tables(plan: Plan, epochs: list[int]) -> Iterator[_File]:
     """Yield the files of rows: one for each epoch."""
     for epoch in epochs:
-        # a row of Parquet, compressed, takes 4 to 8 bytes; of Arrow, 56 and a bit
-        size = (8 if kind == "parquet" else 57) * sum(
-            share.num_units for share in _shares(plan, [epoch])
-        )
+        # a row, compressed, takes 4 to 8 bytes
+        size = 8 * sum(share.num_units for share in _shares(plan, [epoch]))
         yield _File(
-            f"epoch-{epoch:05d}.{kind}",
+            f"epoch-{epoch:05d}.parquet",
             size,
-            partial(blocks_of, plan, epoch, kind),
-            partial(same_rows, plan=plan, epoch=epoch, kind=kind),
+            partial(blocks_of, plan, epoch),
+            partial(same_rows, plan=plan, epoch=epoch),
         )
 
 

@@ -1,10 +1,10 @@
-"""Tables of an export: what every rank reads in an epoch, for Parquet and Arrow files."""
+"""Tables of an export: what every rank reads in an epoch, for Parquet files."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
@@ -159,26 +159,19 @@ class _Sink(io.RawIOBase):
         yield from (memoryview(block) for block in blocks)
 
 
-def blocks_of(plan: Plan, epoch: int, kind: str) -> Iterator[memoryview]:
+def blocks_of(plan: Plan, epoch: int) -> Iterator[memoryview]:
     """Yield the bytes of a file with an epoch's rows, row group by row group."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    sink, schema = _Sink(), _schema(plan)
-    if kind == "parquet":
-        writer = pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True)
-        write = partial(writer.write_batch, row_group_size=2**31 - 1)  # one row group each
-    else:
-        writer = pa.ipc.new_file(sink, schema)
-        write = writer.write_batch
-    with writer:
+    sink, options = _Sink(), {"compression": "zstd", "write_page_checksum": True}
+    with pq.ParquetWriter(sink, _schema(plan), **options) as writer:
         for rows in rows_of(plan, epoch):
-            write(rows)
+            writer.write_batch(rows, row_group_size=2**31 - 1)  # one row group each
             yield from sink.fetch()
     yield from sink.fetch()
 
 
-def same_rows(store: Store, name: str, plan: Plan, epoch: int, kind: str) -> bool:
+def same_rows(store: Store, name: str, plan: Plan, epoch: int) -> bool:
     """Return whether a file holds the rows of an epoch, in the same groups.
 
     Its bytes may differ, as another version of pyarrow may have written them.
@@ -195,22 +188,16 @@ def same_rows(store: Store, name: str, plan: Plan, epoch: int, kind: str) -> boo
         stream = store.open(name)
     with stream:
         try:
-            if kind == "parquet":
-                parquet = pq.ParquetFile(stream, page_checksum_verification=True)
-                groups, schema = parquet.num_row_groups, parquet.schema_arrow
-                there = map(parquet.read_row_group, range(groups))
-            else:
-                arrow = pa.ipc.open_file(stream)
-                groups, schema = arrow.num_record_batches, arrow.schema
-                there = map(pa.Table.from_batches, ([arrow.get_batch(i)] for i in range(groups)))
+            found = pq.ParquetFile(stream, page_checksum_verification=True)
+            there = map(found.read_row_group, range(found.num_row_groups))
             expected = (pa.Table.from_batches([rows]) for rows in rows_of(plan, epoch))
             same = all(a == b for a, b in zip_longest(there, expected))
-            return same and schema.equals(_schema(plan), check_metadata=True)
+            return same and found.schema_arrow.equals(_schema(plan), check_metadata=True)
         except (pa.ArrowException, OSError):  # damaged
             return False
 
 
-def check_pyarrow(kind: str) -> None:
+def check_pyarrow() -> None:
     """Raise `IndexPlanError` unless pyarrow is there."""
     try:
         import pyarrow as pa
@@ -220,7 +207,7 @@ def check_pyarrow(kind: str) -> None:
     except ImportError as error:
         raise IndexPlanError(
             "pyarrow",
-            f"must be installed for the format {kind!r}",
+            "must be installed for the format 'parquet'",
             error,
             install("shards"),
         ) from error

@@ -56,7 +56,7 @@ CASES: list[Case] = [
     ("an export of no plan", lambda: export(STORED.order)),
     ("an export of bins", lambda: export(ip.Plan(Bins(10), world_size=1, batch_size=2))),
     ("an export in no format", lambda: export(format="csv")),
-    ("a table without pyarrow", lambda: without("pyarrow", lambda: export(format="arrow"))),
+    ("a table without pyarrow", lambda: without("pyarrow", lambda: export(format="parquet"))),
     (
         "a table with other rows",
         lambda: (
