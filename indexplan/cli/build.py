@@ -35,10 +35,6 @@ def add(verbs: Any) -> None:
             "indexplan build photos.plan --dataset photos --pattern '*.jpg' --batch-size 4",
         ),
     )
-    build.one_of = (
-        ("--num-samples", "--dataset", "--shards", "--order"),
-        ("--batch-size", "--global-batch-size"),
-    )
     add_plan(build)
     words = "how many samples the dataset has, such as 1e9; not needed if --order says it"
     build.add_argument("--num-samples", type=number, metavar="N", help=words)

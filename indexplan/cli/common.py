@@ -14,7 +14,6 @@ import indexplan as ip
 from indexplan.answers import Answer, printable_lines
 from indexplan.cli.mistaken import in_place_of_a_plan
 from indexplan.cli.parsing import Parser
-from indexplan.cli.terminal import for_terminal
 from indexplan.errors import (
     IndexPlanError,
     PlanFileError,
@@ -44,7 +43,6 @@ def add_verb(
         name, help=words, description=words[0].upper() + words[1:] + "."
     )
     command.epilog = "\n  ".join(["examples:", *examples])
-    command.example = examples[0]
     command.set_defaults(run=run)
     command.add_argument("--json", action="store_true", help="print JSON, for programs")
     words = "import this module first, for orders that you have registered"
@@ -121,21 +119,14 @@ def number(text: str) -> int:
         value = Decimal("nan")
     if value.is_finite() and value == value.to_integral_value() and abs(value.adjusted()) < 50:
         return int(value)
-    # the parser says which option it is of, and what to do
-    raise wrong("a number", "an integer, such as 1000000 or 1e6", text, "")
+    rule = f"must be an integer, such as 1000000 or 1e6; got {text!r}"
+    raise argparse.ArgumentTypeError(rule)  # the parser says which option it is of
 
 
 def add_most_epochs(command: Any, when: str = "") -> None:
     """Add the option that names sources which are read often."""
     words = f"{when}name the sources of which more epochs are read than this"
-    command.add_argument("--most-epochs", type=_epochs, metavar="N", help=words)
-
-
-def _epochs(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:  # the parser says which option it is of, and what to do
-        raise wrong("a number", "a number of epochs, such as 4 or 1.5", text, "") from None
+    command.add_argument("--most-epochs", type=float, metavar="N", help=words)
 
 
 def shards_named(options: Any) -> ip.Shards | ip.Column | None:
@@ -153,8 +144,6 @@ def emit(options: Any, answer: Answer) -> None:
     """Print an answer, for programs or for people, with terminals' control characters escaped."""
     text = json.dumps(answer.to_dict(), indent=2) if options.json else str(answer)
     text = printable_lines(text)
-    if not options.json:
-        text = for_terminal(text, sys.stdout)
     known = sys.stdout.encoding or "utf-8"  # which may have no more than ASCII
     print(text.encode(known, "backslashreplace").decode(known))  # noqa: T201 (the output)
 

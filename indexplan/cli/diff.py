@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 import indexplan as ip
@@ -53,7 +54,7 @@ def one_or_two(text: str) -> tuple[int, int]:
     """Read a number for both sides, or one for each."""
     numbers = [number(each) for each in text.split(",")]
     if len(numbers) > 2:
-        raise wrong("numbers", "one, or two with a comma between", text, "")
+        raise argparse.ArgumentTypeError(f"must be one or two numbers; got {text!r}")
     return numbers[0], numbers[-1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from typing import Any
 
@@ -119,9 +120,8 @@ def _number(options: Any, meant: str) -> int:
     text = _what(options, meant)
     try:
         return number(text)
-    except IndexPlanError as error:
-        cure = "see `indexplan ledger --help`"
-        raise IndexPlanError(meant, error.rule, error.got, cure) from error
+    except argparse.ArgumentTypeError as error:
+        raise IndexPlanError(meant, str(error), None, "see `indexplan ledger --help`") from error
 
 
 def _nothing(options: Any) -> ip.Ledger:

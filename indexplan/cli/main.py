@@ -16,7 +16,6 @@ from typing import Any
 from indexplan.cli import (
     bench,
     build,
-    completion,
     diff,
     explain,
     export,
@@ -28,24 +27,18 @@ from indexplan.cli import (
     replay,
     shards,
     show,
-    show_help,
     traffic,
     verify,
     warm_up,
 )
 from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
-from indexplan.cli.parsing import Parser, new_parser, options_in
-from indexplan.cli.terminal import for_terminal
-from indexplan.cli.words import in_words_of
-from indexplan.errors import IndexPlanError, PlanFileError
+from indexplan.cli.parsing import Parser, new_parser
+from indexplan.errors import Cure, IndexPlanError, PlanFileError
 
-GROUPS = {
-    "plan a run": (build, finish, orders, bench),
-    "look at a plan or a run": (show, locate, explain, diff, plot, ledger, replay),
-    "check and export files": (verify, export),
-    "look at data in shards": (shards, traffic),
-    "set up a machine and a shell": (warm_up,),  # and what has to know all verbs
-}
+VERBS = (
+    *(build, finish, show, locate, explain, diff, verify, export, plot),
+    *(ledger, replay, shards, traffic, orders, bench, warm_up),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return WRONG_COMMAND
     as_json = "--json" in words  # errors in the other words are reported as JSON, too
-    known = None
+    known: Parser | None = None
     try:
-        options = options_in(words, parser, verbs)
+        options = parser.parse_args(words)
         known = verbs.choices[options.verb]
         for name in options.modules:
             _import(name)
@@ -77,16 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parser_of_verbs() -> tuple[Parser, Any]:
     """Return the parser of all commands, and its verbs, whose `choices` are their parsers."""
     parser = new_parser()
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=Parser)
-    parser.groups = groups = {}
-    for title, members in GROUPS.items():
-        before = len(verbs.choices)
-        for each in members:
-            each.add(verbs)
-        groups[title] = (*verbs.choices,)[before:]
-    completion.add(verbs, parser)
-    show_help.add(verbs, parser)
-    groups[title] += ("completion", "help")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for verb in VERBS:
+        verb.add(verbs)
     return parser, verbs
 
 
@@ -100,6 +86,18 @@ def _import(name: str) -> None:
         raise IndexPlanError(
             "--import", "must name a module that Python can import", got, cure
         ) from error
+
+
+def in_words_of(parser: Parser | None, error: IndexPlanError) -> IndexPlanError:
+    """Return an error as a verb says it: --world-size, not plan.replace."""
+    option = f"--{error.what.replace('_', '-')}"
+    known = parser is not None and option in parser._option_string_actions  # noqa: SLF001
+    return type(error)(
+        option if known else error.what,
+        error.rule,
+        "none" if error.got == "None" else error.got,
+        error.cure.command if isinstance(error.cure, Cure) else error.cure,
+    )
 
 
 def _complain(error: IndexPlanError, as_json: bool) -> int:
@@ -118,5 +116,5 @@ def _complain(error: IndexPlanError, as_json: bool) -> int:
         }
         print(json.dumps({"error": found}, indent=2))  # noqa: T201 (the output)
         sys.stdout.flush()
-    sys.stderr.write(for_terminal(f"indexplan: {error}", sys.stderr) + "\n")
+    sys.stderr.write(f"indexplan: {error}\n")
     return code

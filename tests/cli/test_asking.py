@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,14 @@ import pytest
 import indexplan as ip
 from indexplan.cli import asking, main
 from tests.cli.test_cli import fails
-from tests.cli.test_terminal import Terminal
+
+
+class Terminal(io.StringIO):
+    """A stream that says that somebody looks at it."""
+
+    def isatty(self) -> bool:
+        return True
+
 
 HUGE = ["--num-samples=1e12", "--world-size=1024", "--batch-size=256"]
 SMALL = ["--num-samples=1000", "--world-size=2", "--batch-size=5"]

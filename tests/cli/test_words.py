@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan.cli.main import main, parser_of_verbs
-from indexplan.cli.parsing import options_in
-from indexplan.cli.words import in_words_of
+from indexplan.cli.main import in_words_of, main, parser_of_verbs
+from indexplan.cli.parsing import Parser
 from indexplan.errors import Cure, in_file
 from tests.errors.provoking import typed, written
 
@@ -83,9 +82,9 @@ def foreign(message: str, options: list[str]) -> list[str]:
 def commands() -> Iterator[list[str]]:
     """Every option of every verb, with values that are wrong for most."""
     parser, verbs = parser_of_verbs()
-    for verb in sorted(set(verbs.choices) - {"orders", "warm-up", "completion", "help"}):
+    for verb in sorted(set(verbs.choices) - {"orders", "warm-up"}):
         right = RIGHT.get(verb, ["a.plan"])
-        options_in([verb, *right], parser, verbs)  # has all that the verb needs
+        parser.parse_args([verb, *right])  # has all that the verb needs
         for action in verbs.choices[verb]._actions:
             option = next((each for each in action.option_strings if each.startswith("--")), None)
             if option is None or option in SHARED or isinstance(action, argparse._StoreTrueAction):
@@ -132,7 +131,7 @@ def test_a_cure_for_both() -> None:
 
 def test_fields_that_are_options() -> None:
     """An error about what is an option names the option, and no other is touched."""
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     parser.add_argument("--sub-epoch")
     for what, expected in (("sub_epoch", "--sub-epoch"), ("epoch", "epoch")):
         said = in_words_of(parser, ip.IndexPlanError(what, "must be sub_epoch", "None", "go"))

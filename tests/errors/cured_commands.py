@@ -48,10 +48,8 @@ def restored(path: str, plan: str) -> Callable[[], Any]:
 CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     # words
     "--quiet": ("--help",),
-    "frobnicate": ("locate --help", "--help"),
-    "show a.plan --colour red": ("show --help",),
-    "completion bsh": ("completion bash", "completion --help"),
-    "help buld": ("help build", "help --help"),
+    "frobnicate": ("--help",),
+    "show a.plan --colour red": ("--help", "show --help"),
     "orders BlokShuffle": ("orders BlockShuffle", "orders"),
     "warm-up now": ("warm-up --help",),
     "warm-up --json=1": ("warm-up --json",),

@@ -11,14 +11,15 @@ import termios
 KNOWN = ("COLUMNS", "NO_COLOR")  # variables that would say something else of the terminal
 
 
-def seen_at_a_terminal(*arguments: str, columns: int = 80, stdout: bool = False) -> str:
-    """What the command writes to stderr, or to stdout too, where that is a terminal."""
+def seen_at_a_terminal(*arguments: str) -> str:
+    """What the command writes to stderr where that is a terminal, of 80 columns."""
     leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     command = [sys.executable, "-m", "indexplan", *arguments]
     where = {name: value for name, value in os.environ.items() if name not in KNOWN}
-    out = follower if stdout else subprocess.DEVNULL
-    child = subprocess.Popen(command, stdout=out, stderr=follower, env={**where, "TERM": "xterm"})
+    child = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=follower, env={**where, "TERM": "xterm"}
+    )
     os.close(follower)
     said = b""
     while True:

@@ -28,7 +28,6 @@ COMMANDS: list[Command] = [
     ("--quiet", nothing),
     ("frobnicate", nothing),
     ("show a.plan --colour red", nothing),
-    ("completion bsh", nothing),
     # build
     ("build", nothing),
     ("build a.plan --batch-size 2", nothing),
@@ -41,9 +40,8 @@ COMMANDS: list[Command] = [
     ("show a.plan --shards sizes.npy", lambda: (np.save("sizes.npy", [3, 1]), saved())),
     ("build a.plan", nothing),
     ("build a.plan --num-samples 9 --batch-size 2 --order 'Repeat(Shuffle(), 2)'", saved),
-    # orders and help
+    # orders
     ("orders BlokShuffle", nothing),
-    ("help buld", nothing),
     # shards
     ("shards data --output sizes.txt", nothing),
     ("shards a.npy --output nowhere/sizes.json", lambda: np.save("a.npy", [1, 2])),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from indexplan.cli import completion
 from indexplan.cli.common import open_either
 from indexplan.cli.engines import engine
-from indexplan.cli.main import parser_of_verbs
 from tests.errors.catalogue.made import (
     OPEN,
     Case,
@@ -29,7 +27,6 @@ def on_dask() -> None:
         pass
 
 
-BASH = SimpleNamespace(shell="bash", json=False)  # noqa: S604 (no process is run)
 BENCH = "bench --num-samples 9 --batch-size 2"
 
 COMMANDS: list[Command] = [
@@ -59,7 +56,6 @@ COMMANDS: list[Command] = [
 ]
 
 CASES: list[Case] = [
-    ("no shtab", lambda: without("shtab", lambda: completion.run(*parser_of_verbs(), BASH))),
     ("no Dask", lambda: without("dask", on_dask)),
     (
         "a spec that is locked",
