@@ -139,7 +139,7 @@ class PlanIterator:
             feed = self._loader.feed
             if feed.recorder is not None:
                 feed.read_by(self._together())
-            self._loader.move(self._loader.plan)  # the rest of a pass that an error has ended
+            self._loader.feed.move(self._loader.plan)  # the rest of a pass that an error has ended
             self._batches = _endless(self._loader)
         try:
             batch = next(self._batches)

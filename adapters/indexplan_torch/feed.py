@@ -428,8 +428,10 @@ class Feed:
         step = (current.step - 1) // self.given.again
         return Received(plan, rank, self._place(current.number), step)
 
-    def move(self, plan: Plan) -> None:
+    def move(self, plan: Plan, *, jump: bool = False) -> None:
         """From the next step on, read another plan, which continues where the loop stands.
+
+        With `jump`, a plan that starts past that place continues where it starts.
 
         Raises
         ------
@@ -442,12 +444,15 @@ class Feed:
         given = self.given.moved(plan)
         rest = plan.resume(Cursor.from_dict(state["cursor"]))
         running(rest, *discover(given.rank, given.world_size))
-        dealt = self._dealt(rest, state["dealt"]) if "dealt" in state else 0
-        if plan != self.given.plan:
+        here, there = ((each.epoch, each.position) for each in (rest.start, plan.start))
+        ahead = jump and there > here
+        rest = plan if ahead else rest
+        dealt = self._dealt(rest, state["dealt"]) if "dealt" in state and not ahead else 0
+        if ahead or plan != self.given.plan:
             self._compared = False
             if self.recorder is not None:
                 self.record()
-                self.recorder.change()
+                self.recorder.change(plan.start if ahead else None)
         self.given, self.start = given, Start.of(rest, standing[0], dealt)
         self.turn.load(self.start.number)
         self.current = None
@@ -469,6 +474,8 @@ class Feed:
             self.recorder.check_at(self.cursor())
             if self.recorder.hash is not None:
                 state["ledger"] = self.recorder.hash
+            if self.recorder.skips_to is not None:
+                state["skips"] = True
         return state
 
     def state_at(self, number: int, step: int | None) -> State:
@@ -522,7 +529,8 @@ class Feed:
         if self.recorder is not None:
             if not self.recorder.followed:  # else what was read since is void
                 self.record()
-            self.recorder.load(state.get("ledger"))
+            skips = state.get("skips", False) is True
+            self.recorder.load(state.get("ledger"), plan.start if skips else None)
         elif not self.leaves_ledger and state.get("ledger") is not None:
             from indexplan_torch.recording import refuse_unkept
 

@@ -354,7 +354,8 @@ class PlanLoader(DataLoader[Any]):
         ----------
         plan : Plan
             Of the same order, or of one that continues it (as `Order.continues` says), and with as
-            many sub_epochs. Its start is not looked at.
+            many sub_epochs. If it was resumed past the place where the loop stands, the run skips
+            what lies between; an earlier start is not looked at.
 
         Raises
         ------
@@ -383,7 +384,7 @@ class PlanLoader(DataLoader[Any]):
             cure = "pass one of the same order, such as plan.replace(batch_size=...)"
             raise wrong("plan", "an indexplan.Plan", plan, cure)
         check_length(self.dataset, plan.order, again=True)
-        self.feed.move(plan)
+        self.feed.move(plan, jump=True)
         self.plan = plan
 
     @property

@@ -261,7 +261,7 @@ class PlanDataLoader(TextDataLoaderBase):
         if feed.recorder is not None and process_group_runs():  # some may read the same
             feed.read_by(tuple(range(torch.distributed.get_world_size())))
         if feed.current is not None and feed.current.number == self._number:
-            self._loader.move(self._loader.plan)  # a loop that was left goes on
+            self._loader.feed.move(self._loader.plan)  # a loop that was left goes on
         for batch in self._loader:
             self._received = feed.received("a batch", "read the loader")
             yield batch

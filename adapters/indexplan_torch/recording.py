@@ -23,6 +23,7 @@ from torch.utils.data import get_worker_info
 from indexplan import IndexPlanError, Ledger, PlanFileError
 from indexplan.errors import path_text, wrong
 from indexplan.ledger import Tail, check_begins
+from indexplan.ledger.tail import place_of
 from indexplan_torch.agreeing import leave
 from indexplan_torch.ranks import process_group_runs
 from indexplan_torch.versions import private
@@ -56,6 +57,7 @@ class Recorder:
         self._plan: Plan | None = None  # as the run continues it
         self._loaded: str | None = None  # the hash in the state that was loaded last
         self._unmarked = False  # whether that has none
+        self._to: tuple[int, ...] | None = None  # where the run goes on, if it skips steps
         self._begins = True  # at the next pass, because the run starts or a state was loaded
         self.followed = False  # whether another loader of this process has continued the run
         self._pid = 0  # of the process that has begun
@@ -79,17 +81,30 @@ class Recorder:
             return self._loaded
         return self._tail.hash
 
-    def load(self, saved: Any) -> None:
-        """Continue, at the next pass, from a saved state, which kept this hash (or None)."""
+    @property
+    def skips_to(self) -> tuple[int, ...] | None:
+        """Where the run goes on, if it has skipped steps and read none since."""
+        if self._begins or self._tail is None:
+            return self._to
+        return self._tail.ahead
+
+    def load(self, saved: Any, to: Cursor | None = None) -> None:
+        """Continue, at the next pass, from a saved state, which kept this hash (or None).
+
+        `to` is where the run goes on, if it skips what lies before it.
+        """
         if saved is not None and not (isinstance(saved, str) and len(saved) == 64):
             cure = "pass what state_dict returned"
             raise wrong("a state's ledger", "the hash of a line", saved, cure)
         self._loaded, self._unmarked, self._begins = saved, saved is None, True
+        self._to = None if to is None else place_of(to)
 
-    def change(self) -> None:
-        """Continue where the run stands, with another plan at the next pass."""
+    def change(self, to: Cursor | None = None) -> None:
+        """Continue where the run stands, or skip up to a cursor, with another plan."""
+        place = self.skips_to if to is None else place_of(to)
         if not self._begins:
             self.load(self.hash)
+        self._to = place
 
     def begin(
         self, plan: Plan, rank: int, together: tuple[int, ...], *, all_begin: bool = True
@@ -134,7 +149,9 @@ class Recorder:
     def _begun(self, plan: Plan, rank: int, together: tuple[int, ...], *, all_begin: bool) -> Tail:
         """Return where the ledger ends when the run continues with a plan."""
         if not together:
-            return self._written(plan) if rank == 0 else self._open().tail_at(plan)
+            if rank == 0:
+                return self._written(plan)
+            return self._open().tail_at(plan, skip=self._skips(plan))
         store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
         group, me = zlib.crc32(repr(together).encode()), torch.distributed.get_rank()
         key = f"indexplan/ledger/{group:08x}"
@@ -161,6 +178,10 @@ class Recorder:
                     leave(store, key, together)
         return tail
 
+    def _skips(self, plan: Plan) -> bool:
+        """Return whether the run was told to skip what lies before the start of a plan."""
+        return self._to == place_of(plan.start)
+
     def _open(self) -> Ledger:
         return Ledger(self.path, data=self._data) if self._given is None else self._given
 
@@ -174,7 +195,7 @@ class Recorder:
         ledger = self._open()
         if self._unmarked:
             check_begins(plan, ledger.tail, self.path)
-        ledger.begin(plan, self._loaded)
+        ledger.begin(plan, self._loaded, skip=self._skips(plan))
         keep(self.path, self)
         if isinstance(keeper, Recorder):
             keeper.followed = True

@@ -28,8 +28,8 @@ class LedgerAccount(Answer):
     num_finished : int
         Units before the place at which the ledger began, where the run was older.
     num_skipped, num_excluded : int
-        Units that the run leaves out, by `Plan.skip` and by `Without`; of bins, those that were
-        left empty.
+        Units between a place where the run stood and a later one where it went on, and units that
+        it leaves out by `Without`; of bins, those that were left empty.
     num_left_out : int
         Samples that have left bins which stay.
     num_padded : int
@@ -87,10 +87,15 @@ def account_of(history: History, epoch: int | None) -> LedgerAccount:
     The epoch is one that the run has begun, or begins with its next step.
     """
     groups: dict[int, list[list[Segment]]] = {} if epoch is None else {epoch: []}
+    jumps = _jumps(history)
     for stretch in history.live_stretches:
         if epoch in (None, stretch.epoch):
             groups.setdefault(stretch.epoch, []).append(stretch.segments)
-    counts = [_of_epoch(history, each, found) for each, found in groups.items()]
+    for each in jumps if epoch is None else ():
+        groups.setdefault(each, [])  # perhaps it was skipped as a whole
+    counts = [
+        _of_epoch(history, each, found, jumps.get(each, [])) for each, found in groups.items()
+    ]
     for gone in history.void:
         for stretch in history.stretches(gone):
             if epoch in (None, stretch.epoch):
@@ -102,7 +107,9 @@ def account_of(history: History, epoch: int | None) -> LedgerAccount:
     return LedgerAccount(**{name: sum(getattr(count, name) for count in counts) for name in names})
 
 
-def _of_epoch(history: History, epoch: int, groups: list[list[Segment]]) -> LedgerAccount:
+def _of_epoch(
+    history: History, epoch: int, groups: list[list[Segment]], jumps: list[tuple[int, int | None]]
+) -> LedgerAccount:
     named = history.plans[groups[-1][-1].plan if groups else history.newest]
     order, sub_epochs = named.plan.order, named.layout.partition.sub_epochs
     num_units = order.num_units(epoch)
@@ -114,17 +121,30 @@ def _of_epoch(history: History, epoch: int, groups: list[list[Segment]]) -> Ledg
     read = sum(count[0] for count in counts)
     extent = extent_of(order)
     skipped, excluded = extent.missing(epoch, sub_epochs, 0, sub_epochs)
+    jumped = sum((num_units if stop is None else stop) - start for start, stop in jumps)
     return LedgerAccount(
         num_units=num_units + skipped + excluded,
         num_read=read,
-        num_dropped=reached - read - finished,
+        num_dropped=reached - read - finished - jumped,
         num_finished=finished,
         num_left=num_units - reached,
-        num_skipped=skipped,
+        num_skipped=skipped + jumped,
         num_excluded=excluded,
         num_left_out=extent.num_taken_out(epoch),
         num_padded=sum(count[1] for count in counts),
     )
+
+
+def _jumps(history: History) -> dict[int, list[tuple[int, int | None]]]:
+    """Return the positions [start, stop) of each epoch that a run has skipped; None is its end."""
+    found: dict[int, list[tuple[int, int | None]]] = {}
+    for at, segment in history.jumps():
+        to = segment.start
+        for epoch in range(at.epoch, to.epoch + (to.position > 0)):
+            start = at.position if epoch == at.epoch else 0
+            stop = to.position if epoch == to.epoch else None
+            found.setdefault(epoch, []).append((start, stop))
+    return found
 
 
 def _num_steps(history: History, segments: list[Segment], epoch: int | None) -> int:

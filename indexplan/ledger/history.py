@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, PlanFileError, in_file, inside, integer, wrong
 from indexplan.ledger.lines import CURE, Line, PlanLine, RunLine
-from indexplan.ledger.tail import Tail
+from indexplan.ledger.tail import Tail, check_jump
 from indexplan.ledger.walking import Part, Walk, walk
 from indexplan.once import once
 from indexplan.orders.base import Order
@@ -174,9 +174,12 @@ class History:
             raise wrong("plan", "the number of an earlier line of a plan", line.plan, CURE)
         if line.step != self.step:
             raise wrong("step", f"{self.step}, after the line before", line.step, CURE)
-        if self.place is not None and line.start != self.place:
-            rule = f"{list(self.place)}, where the line before stops"
+        at = self.place
+        if at is not None and line.start != at and line.start[::3] <= at[::3]:
+            rule = f"{list(at)}, where the line before stops, or past it"
             raise wrong("from", rule, list(line.start), CURE)
+        if at is not None:
+            check_jump(at, line.start)
         sub_epochs = self.plans[line.plan].line.plan["sub_epochs"]
         for name, place in (("from", line.start), ("to", line.stop)):
             integer(f"the sub-epoch of {name}", place.sub_epoch, 0, sub_epochs, CURE)
@@ -197,6 +200,14 @@ class History:
             self.live.append(kept)
             gone.append(void)
         self.void.append(gone[::-1])
+
+    def jumps(self) -> Iterator[tuple[Resume, Segment]]:
+        """Yield each segment that counts before which the run skipped steps, and from where on."""
+        at = self.begun
+        for segment in self.live:
+            if at is not None and segment.start != at:
+                yield at, segment
+            at = segment.stop
 
     def cut(self, segment: Segment, step: int) -> tuple[Segment, Segment]:
         """Return the part of a segment before a step of the run, and the part from it on."""
@@ -353,10 +364,10 @@ def same_until(one: list[Segment], other: list[Segment]) -> int:
 
 
 def _joined(segments: list[Segment]) -> list[Segment]:
-    """Return segments with neighbours of one plan joined."""
+    """Return segments with neighbours of one plan joined, where no step was skipped."""
     found: list[Segment] = []
     for each in segments:
-        if found and found[-1].plan == each.plan:
+        if found and (found[-1].plan, found[-1].stop) == (each.plan, each.start):
             last = found.pop()
             found.append(last._replace(steps=last.steps + each.steps, stop=each.stop))
         else:

@@ -165,10 +165,11 @@ class Ledger(Answer):
         return self._history
 
     def _place(self) -> Resume:
-        if self.tail.place is None:  # a line that names a plan does not say where the run starts
+        place = self.tail.ahead or self.tail.place
+        if place is None:  # a line that names a plan does not say where the run starts
             cure = "start with the plan and the checkpoint that the run started with"
             raise IndexPlanError(f"{self.path}", "must hold a step", "none", cure)
-        return self.tail.place
+        return place
 
     # --- what a run writes
 
@@ -198,9 +199,9 @@ class Ledger(Answer):
         """
         self._check(plan, cursor)
         data, again = self._data_of(plan, self._history, self.tail)
-        lines, _ = self.tail.record(plan, cursor, checked_note(note), data, again=again)
+        lines, after = self.tail.record(plan, cursor, checked_note(note), data, again=again)
         self._file.keep_columns(plan)  # of a known plan, too, as they may be lost since
-        self._append(lines)
+        self._append(lines, after.ahead)
 
     def record_worlds(
         self,
@@ -262,7 +263,13 @@ class Ledger(Answer):
             if segment.end > same:
                 self.record(named, cursor)
 
-    def begin(self, plan: Plan, hash: str | None = None) -> None:  # noqa: A002 (as in a state)
+    def begin(
+        self,
+        plan: Plan,
+        hash: str | None = None,  # noqa: A002 (as in a state)
+        *,
+        skip: bool = False,
+    ) -> None:
         """Continue with a plan from where it starts: steps past that place become void.
 
         Parameters
@@ -272,6 +279,9 @@ class Ledger(Answer):
             which the run stood.
         hash : str, optional
             That of a checkpoint's state, to return to as `return_to` does.
+        skip : bool, default False
+            Whether the plan may start past the place where the run stands: the run then leaves out
+            what lies between, and `account` counts it as skipped.
 
         Raises
         ------
@@ -283,8 +293,15 @@ class Ledger(Answer):
         """
         check_plan("plan", plan)
         place = Resume(*place_of(plan.start))
-        back = self._back_to(plan, place) if hash is None else self._back_to_line(hash)
-        history, tail = self._history, self.tail
+        stood = False  # whether the run did so at the start of the plan, perhaps after a jump
+        if hash is not None:
+            back = self._back_to_line(hash)
+        else:
+            step = self._step_at(place)
+            stood = step is not None
+            back = [DiscardLine(step)] if step is not None and step < self.step else []
+        stood = stood or place == self.tail.ahead
+        history, tail = self._history, replace(self.tail, ahead=None)
         if back:
             lines = [*self._file.lines, *back]
             history = history_of(lines, self._file.columns(), self._file.where)
@@ -292,26 +309,17 @@ class Ledger(Answer):
         data, again = self._data_of(plan, history, tail)
         more, tail = tail.name(plan, data, again=again)
         if not tail.stands(plan):
-            raise self._never_stood(place)
+            ahead = tail.place is not None and place[::3] > tail.place[::3]
+            if not (ahead and (skip or stood)):
+                raise self._never_stood(place)
         self._file.keep_columns(plan)
-        self._append([*back, *more])
+        self._append([*back, *more], tail.skipping(plan).ahead)
 
-    def _back_to(self, plan: Plan, place: Resume) -> list[Line]:
-        """Return the line that makes void what was read past a place."""
-        if self.tail.place in (None, place):
-            return []
-        step = self._step_at(place)
-        if step is not None:
-            return [DiscardLine(step)]
-        if not self.tail.stands(plan):
-            raise self._never_stood(place)
-        return []
-
-    def tail_at(self, plan: Plan) -> Tail:
+    def tail_at(self, plan: Plan, *, skip: bool = False) -> Tail:
         """Return the end that the ledger had when the run last began with a plan where it starts.
 
         For ranks that write nothing and have nobody to tell them: where the first of them has begun
-        and perhaps read on.
+        and perhaps read on. `skip` is that of `begin`.
 
         Raises
         ------
@@ -326,13 +334,18 @@ class Ledger(Answer):
             stood.append(history.place or self._history.begun)  # before the first step, if any
         named = [at for at, each in history.plans.items() if each.fingerprint == fingerprint]
         last = range(len(stood) - 1, min(named, default=len(stood)) - 1, -1)
-        found = next((at for at in last if Tail(place=stood[at]).stands(plan)), 0)
+        found = next((at for at in last if self._may_begin(plan, stood[at], skip=skip)), 0)
         if not found:
             cure = "begin with rank 0, which writes it, or initialize torch.distributed"
             rule = f"begun by rank 0 at {tuple(place)}, before other ranks begin"
             raise wrong(f"{self.path}", rule, f"a ledger of {self.step} steps", cure)
         tail = self._history_until(found).tail(self._file.hashes[found - 1], found)
-        return tail.name(plan)[1]
+        return tail.name(plan)[1].skipping(plan)
+
+    def _may_begin(self, plan: Plan, at: Resume | None, *, skip: bool) -> bool:
+        return Tail(place=at).stands(plan) or (
+            skip and at is not None and at[::3] < place_of(plan.start)[::3]
+        )
 
     def discard(self, step: int) -> None:
         """Make all steps from one on void, like a run that returns to a checkpoint.
@@ -424,19 +437,21 @@ class Ledger(Answer):
         if not isinstance(cursor, Cursor):
             raise wrong("cursor", "a Cursor", cursor, "pass plan.cursor(...) or loader.cursor")
 
-    def _append(self, lines: list[Line]) -> None:
-        if not lines:
-            return
-        first = len(self._file.lines) + 1
-        self._file.append(lines)
-        for number, line in enumerate(lines, first):
-            self._history.add(line, number)
-        self.tail = self._history.tail(self._file.hash, len(self._file.lines))
+    def _append(self, lines: list[Line], ahead: Resume | None = None) -> None:
+        if lines:
+            first = len(self._file.lines) + 1
+            self._file.append(lines)
+            for number, line in enumerate(lines, first):
+                self._history.add(line, number)
+        tail = self._history.tail(self._file.hash, len(self._file.lines))
+        self.tail = replace(tail, ahead=ahead)
 
     def _step_at(self, place: Resume) -> int | None:
         """Return the run's step before which it stood at a place; None if it read none there."""
         for segment in reversed(self._history.live):
-            if segment.start[::3] == place[::3]:  # a plan may have skipped what follows there
+            if segment.stop[::3] == place[::3]:  # the run may have skipped what follows there
+                return int(segment.end)
+            if segment.start[::3] == place[::3]:
                 return int(segment.step)
             if segment.start[::3] < place[::3] < segment.stop[::3]:
                 step = self._history.walk(segment).step_at(place)

@@ -15,9 +15,10 @@ def stretches_shown(history: History) -> list[str]:
     segments += [(each, "") for each in history.live]
     segments.sort(key=lambda pair: (pair[0].line, pair[0].step))
     first = max(0, len(segments) - SHOWN)
+    jumped = {segment.line for _, segment in history.jumps()}
     plan, rows = segments[first - 1][0].plan if first else 0, []
     for segment, void in segments[first:]:
-        words = [void] if void else []
+        words = [void] if void else ["skip"] * (segment.line in jumped)
         if plan and plan != segment.plan:
             words += why(*(history.plans[each].line.plan for each in (plan, segment.plan)))
         plan = segment.plan

@@ -8,11 +8,12 @@ from typing import Any
 
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.ledger.lines import FIRST, Line, PlanLine, RunLine, sha256_of, text_of
-from indexplan.ledger.walking import lines_to, next_step
+from indexplan.ledger.walking import LINE_PARTS, lines_to, next_step
 from indexplan.partition.steps import Resume
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.plan import Plan, layout_of
 
+PLACES = ("place", "begun", "ahead")
 OTHER = "give this run a ledger of its own, or pass the plan that continues the one in the ledger"
 
 
@@ -39,6 +40,8 @@ class Tail:
         Its line; 0 before the run has begun.
     begun : Resume or None
         Where the first step of all starts, void or not; None before the run has begun.
+    ahead : Resume or None
+        Where the next step starts if the run skips some before it; no line says so yet.
     """
 
     hash: str = FIRST
@@ -49,6 +52,7 @@ class Tail:
     named: Mapping[str, Any] | None = None
     line: int = 0
     begun: Resume | None = None
+    ahead: Resume | None = None
 
     def name(
         self, plan: Plan, data: dict[str, Any] | None = None, *, again: bool = False
@@ -81,7 +85,14 @@ class Tail:
 
     def stands(self, plan: Plan) -> bool:
         """Return whether the run stands where a plan starts: no step of the plan lies between."""
-        return self._same_step(plan, self.place)
+        return self._same_step(plan, self.ahead or self.place)
+
+    def skipping(self, plan: Plan) -> Tail:
+        """Return the tail of a run that skips the steps up to where a plan starts."""
+        place = Resume(*place_of(plan.start))
+        if self.place is not None:
+            check_jump(self.place, place)
+        return self if self.stands(plan) else replace(self, ahead=place)
 
     def begins(self, plan: Plan) -> bool:
         """Return whether the ledger is empty, or its first step starts where a plan does."""
@@ -121,10 +132,10 @@ class Tail:
         """
         lines, after = self.name(plan, data, again=again)
         begin = Resume(*place_of(plan.start))
-        start = self.place or begin
+        start = self.ahead or self.place or begin
         if begin[::3] > start[::3] and not self.stands(plan):
             rule = f"resumed where the ledger stands, at {tuple(start)}, or before"
-            cure = "record what was read up to there first, or call ledger.begin(plan)"
+            cure = "record what was read up to there first, or call ledger.begin(plan, skip=True)"
             raise wrong("plan", rule, f"a start at {tuple(begin)}", cure)
         stop = cursor.checked(plan.order, plan.sub_epochs)
         named, fingerprint = _named(plan)
@@ -137,7 +148,7 @@ class Tail:
         if not read:
             return lines, after
         begun = self.begun or read[0].start
-        after = replace(after.past(read), step=step, place=start, begun=begun)
+        after = replace(after.past(read), step=step, place=start, begun=begun, ahead=None)
         return [*lines, *read], replace(after, named=named, line=number)
 
     def past(self, lines: Sequence[Line]) -> Tail:
@@ -153,13 +164,20 @@ class Tail:
         return {**vars(self), **places}
 
     def _places(self) -> dict[str, Resume | None]:
-        return {"place": self.place, "begun": self.begun}
+        return {name: getattr(self, name) for name in PLACES}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Tail:
         """Return the tail that `to_dict` described."""
-        places = {name: data[name] and Resume(*data[name]) for name in ("place", "begun")}
+        places = {name: data[name] and Resume(*data[name]) for name in PLACES}
         return cls(**{**data, **places})
+
+
+def check_jump(place: Resume, to: Resume) -> None:
+    """Raise `IndexPlanError` if a run skips more epochs at once than a line may have."""
+    if to.epoch - place.epoch > LINE_PARTS:
+        rule = f"at most {LINE_PARTS} epochs past epoch {place.epoch}, where the run stands"
+        raise wrong("a jump", rule, f"one to epoch {to.epoch}", "skip fewer epochs at a time")
 
 
 def place_of(cursor: Cursor) -> tuple[int, int, int, int]:

@@ -101,12 +101,12 @@ def _plan(ledger: _Ledger, number: int, line: PlanLine) -> Found:
 def _run(ledger: _Ledger, number: int, line: RunLine) -> Found:
     """Look at a line of steps: where they start and stop, and whether their plan continues."""
     history = ledger.history
-    before = history.plans.get(history.last)
+    before, at = history.plans.get(history.last), history.place or line.start
     history.add(line, number)
     named = history.plans[line.plan]
     if before is not None and before is not named and history.step > line.steps:
         order, old = named.plan.order, before.line.plan
-        continues = order.continues(old["order"], line.start.epoch, line.start.position)
+        continues = order.continues(old["order"], at.epoch, at.position)
         if not (continues and named.plan.sub_epochs == old["sub_epochs"]):
             yield PLANS, "its plan does not continue the one before"  # which has read steps
     if missing := ledger.missing[line.plan]:

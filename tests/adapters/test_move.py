@@ -118,3 +118,67 @@ def test_a_step_between_its_repeats_needs_as_many_units() -> None:
     loader.move(plan.replace(remainder="drop"))
     got += [next(batches) for _ in range(3)]
     assert [[3, 4, 5]] * 3 + [[9, 10, 11]] == got
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@settings(max_examples=4, deadline=None)
+@given(before=st.integers(0, STEPS), more=st.integers(1, 2 * STEPS), passes=st.integers(0, 2))
+def test_a_plan_that_starts_later_skips_what_lies_between(
+    num_workers: int, before: int, more: int, passes: int
+) -> None:
+    """From the next step on, the loop reads what the resumed plan reads; an earlier start, all."""
+    plan = ip.Plan(ip.Shuffle(103, seed=3), world_size=2, batch_size=5, sub_epochs=3)
+    every = [(number, step) for number in range(6) for step in plan.steps(*divmod(number, 3))]
+    to = every[every.index((passes, 0)) + min(before + more, len(every) - 1)]
+    loader = loader_of(plan, num_workers=num_workers)
+    for _ in range(passes):
+        list(loader)
+    batches = iter(loader)
+    got = [next(batches) for _ in range(before)]
+    wanted = of_plan(plan, passes)[:before]
+    loader.move(plan.resume(plan.cursor(*divmod(passes, 3), step=0)))
+    later = plan.resume(plan.cursor(*divmod(to[0], 3), step=to[1]))
+    loader.move(later)
+    assert later.start == loader.cursor
+    if 0 < before < STEPS:
+        got += list(batches)
+    while loader.cursor.epoch < 2:
+        got += list(loader)
+    for number in range(to[0], 6):
+        wanted += of_plan(later, number, start=later.steps(*divmod(number, 3)).start)
+    assert wanted == got
+
+
+@given(jump=st.integers(1, 40), at=st.integers(1, 20), again=st.booleans(), late=st.booleans())
+@settings(max_examples=10, deadline=None)
+def test_a_ledger_shows_where_a_run_has_jumped(
+    jump: int, at: int, again: bool, late: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Steps are those of the loop, what was skipped is counted; states are taken at any step."""
+    path = tmp_path_factory.mktemp("jumps") / "run.ledger"
+    plan = ip.Plan(ip.Shuffle(103, seed=3), world_size=1, batch_size=5)
+    loader = loader_of(plan, ledger=path, rank=0, world_size=1)
+    steps, batches = [], iter(loader)
+    for _ in range(at):
+        steps.append(next(batches))
+    saved = loader.state_dict()
+    if late:  # the steps up to the end of the epoch become void
+        list(batches)
+        loader.load_state_dict(saved)
+    place = saved["cursor"]["position"]
+    to = plan.cursor_at(place + 5 * jump)
+    loader.move(plan.resume(to))
+    if again:  # in another process, before a step was read
+        state = loader.state_dict()
+        del batches
+        loader = loader_of(plan, ledger=path, rank=0, world_size=1)
+        loader.load_state_dict(state)
+    while loader.cursor.epoch < 3:
+        steps += list(loader)
+    ledger = ip.Ledger(path)
+    assert ledger.verify(loader.state_dict()["ledger"]).ok
+    assert steps == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
+    counts = Counter(index for batch in steps for index in batch)
+    assert [counts[index] for index in range(103)] == ledger.seen().count(range(103)).tolist()
+    account = ledger.account()
+    assert (5 * jump, 309 - 5 * jump) == (account.num_skipped, account.num_read)

@@ -171,6 +171,8 @@ class Forger:
             changed = plan
         if order is not None and self.drawn.random() < 0.3 and changed.remainder != "carry":
             changed = self.another_order(changed, ledger)
+        if self.drawn.random() < 0.2 and ledger.step:  # skip some steps
+            place = place_after(changed, place, self.drawn.choice([1, 2, 9]))
         ledger._file.keep_columns(changed)
         more = self.drawn.randint(1, 9)
         line = {"kind": "plan", "plan": changed.to_dict(), "data": None}
@@ -184,19 +186,12 @@ class Forger:
     def another_order(self, plan: ip.Plan, ledger: ip.Ledger) -> ip.Plan:
         """Leave out a sample from here on, or give a mixture other weights."""
         order, here = plan.order, ledger.cursor
-        then: Any = self.drawn.choice(["drop", "later"])
         while isinstance(order, ip.Layer):
             order = order.order
         try:
             if isinstance(order, ip.Mixture) and self.drawn.random() < 0.5:
                 weights = {name: self.drawn.randint(1, 3) for name in order.names}
                 return plan.replace(order=plan.order.with_phase(here, weights, planned="drop"))  # type: ignore[attr-defined]
-            if self.drawn.random() < 0.5:
-                left = plan.resume(here)
-                steps = left.steps(here.epoch, here.sub_epoch)
-                low, high = sorted(self.drawn.choices(range(steps.start, steps.stop + 1), k=2))
-                ends = [left.cursor(here.epoch, here.sub_epoch, step=at) for at in (low, high)]
-                return plan.skip(ends[0], ends[1], then=then).replace(world_size=plan.world_size)
             out = ip.Without(plan.order, [self.drawn.randrange(plan.order.num_samples)], since=here)
             return plan.replace(order=out)
         except ip.IndexPlanError:  # it is out already, or here no order begins

@@ -40,6 +40,7 @@ class Checkpoint:
     cursor: ip.Cursor
     plan: ip.Plan
     steps: list[Step]
+    num_skipped: int = 0
 
 
 class Run:
@@ -59,7 +60,7 @@ class Run:
         self.ledger = ip.Ledger(self.path)
         self.steps: list[Step] = []
         self.void: list[Step] = []
-        self.inner = order
+        self.inner, self.num_skipped = order, 0
         self.cursor, self.remainders = self.plan.start, {self.plan.remainder}
         self.saved = [Checkpoint(self.ledger.hash, self.cursor, self.plan, [])]
 
@@ -104,7 +105,8 @@ class Run:
             else:
                 epoch, part = (epoch, part + 1) if part + 1 < plan.sub_epochs else (epoch + 1, 0)
         self.ledger.record(plan, self.cursor, {"steps": len(self.steps)})
-        self.saved.append(Checkpoint(self.ledger.hash, self.cursor, self.plan, self.steps.copy()))
+        stands = self.ledger.hash, self.cursor, self.plan, self.steps.copy(), self.num_skipped
+        self.saved.append(Checkpoint(*stands))
 
     def resume(self) -> None:
         """Start another process, perhaps with other ranks and batches."""
@@ -134,6 +136,7 @@ class Run:
             same += 1
         self.void += self.steps[same:]
         self.steps, self.plan, self.cursor = found.steps.copy(), found.plan, found.cursor
+        self.num_skipped = found.num_skipped
 
     def _starts_alike(self) -> bool:
         """Return whether the first steps of all were read in the order of the first plan."""
@@ -148,17 +151,20 @@ class Run:
         self._change(lambda: self.plan.replace(order=ip.Without(order, some, since=self.cursor)))
 
     def skip(self) -> None:
-        """Leave the next steps out, or put them off."""
-        plan = self.plan.resume(self.cursor)
-
-        def skipped() -> ip.Plan:
-            steps = plan.steps(self.cursor.epoch, self.cursor.sub_epoch)
-            until = steps.start + self.drawn.randrange(1, 4)
-            stop = plan.cursor(self.cursor.epoch, self.cursor.sub_epoch, step=until)
-            then: Any = self.drawn.choice(["drop", "later"])
-            return self.plan.skip(self.cursor, stop, then)
-
-        self._change(skipped)
+        """Leave the next steps out, and read on after them."""
+        plan, ahead = self.plan.resume(self.cursor), list[ip.Cursor]()
+        epoch, part = self.cursor.epoch, self.cursor.sub_epoch
+        while epoch < EPOCHS:
+            ahead += [plan.cursor(epoch, part, step=step) for step in plan.steps(epoch, part)]
+            epoch, part = (epoch, part + 1) if part + 1 < plan.sub_epochs else (epoch + 1, 0)
+        if ahead:
+            to = self.drawn.choice(ahead[: self.drawn.choice([2, 5, len(ahead)])])
+            self.ledger.begin(self.plan.resume(to), skip=True)
+            if to != ahead[0]:  # up to which units may be dropped, and no step is skipped
+                before = [units_before(plan.order, cursor) for cursor in (self.cursor, to)]
+                self.num_skipped += before[1] - before[0]
+            self.cursor = to
+            self.read()
 
     def join(self) -> None:
         """Let sources join, or change the weights alone."""
@@ -192,6 +198,11 @@ def mixture_in(order: Any) -> ip.Mixture | None:
     while order is not None and not isinstance(order, ip.Mixture):
         order = getattr(order, "order", None)
     return order
+
+
+def units_before(order: ip.Order, cursor: ip.Cursor) -> int:
+    """Return how many units all epochs have before a place."""
+    return sum(map(order.num_units, range(cursor.epoch))) + cursor.position
 
 
 def step_of(plan: ip.Plan, epoch: int, part: int, step: int) -> Step:
@@ -279,6 +290,7 @@ def _check_account(run: Run, ledger: ip.Ledger) -> None:
     assert sum(step.num_padded for step in run.steps) == account.num_padded
     assert sum(step.num_units for step in run.void) == account.num_void
     assert (len(run.steps), len(run.void)) == (account.num_steps, account.num_void_steps)
+    assert run.num_skipped == account.num_skipped
     total = 0
     for epoch in range(run.cursor.epoch + 1 if ledger.tail.place else 0):
         one = ledger.account(epoch)

@@ -466,3 +466,30 @@ def test_the_account_of_an_epoch_without_a_step_that_counts(plan: ip.Plan, tmp_p
     ledger.discard(13)
     ledger.discard(0)
     assert replace(left, num_void=1000, num_void_steps=25) == ledger.account(0)
+
+
+@pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
+def test_a_run_that_skips_steps(remainder: Any, tmp_path: Path) -> None:
+    """It says so, and reads on as the plan does that was resumed there; to any rank that asks."""
+    plan = ip.Plan(ip.Shuffle(1003), world_size=4, batch_size=10, remainder=remainder)
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    ledger.record(plan, plan.cursor(0, step=12))
+    back, to = ledger.at(10).cursor, plan.cursor(0, step=20)
+    ledger.begin(plan.resume(back))
+    later = plan.resume(to)
+    with pytest.raises(ip.IndexPlanError, match="stood after one of its steps"):
+        ledger.begin(later)
+    ledger.begin(later, skip=True)
+    tail = ip.Ledger(ledger.path).tail_at(later, skip=True)
+    assert (tail, to, 10) == (ledger.tail, ledger.cursor, ledger.step)
+    ledger.record(later, plan.cursor(1, step=0))
+    assert tail.record(later, plan.cursor(1, step=0), {})[1].hash == ledger.hash
+    assert later.batch(0, step=20, rank=3).tolist() == ledger.batch(10, 3).tolist()
+    account = ledger.account(0)
+    assert (to.position - back.position, 0) == (account.num_skipped, account.num_left)
+    assert "skip" in str(ledger).splitlines()[-1]
+    first = ledger.step
+    ledger.begin(later)  # where the run has stood after it skipped: these steps are void
+    assert (10, to) == (ledger.step, ledger.cursor)
+    ledger.record(later, plan.cursor(1, step=0))
+    assert (first, True) == (ledger.step, ledger.verify().ok)

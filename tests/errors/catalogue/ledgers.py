@@ -204,6 +204,11 @@ def past_it() -> None:
     made.record(later, later.cursor(2, step=0))
 
 
+def jump(epoch: int) -> None:
+    """Skip all steps up to an epoch."""
+    ledger().begin(PLAN.resume(PLAN.cursor(epoch, step=0)), skip=True)
+
+
 def begun_elsewhere(epoch: int, step: int) -> None:
     """Begin with a plan where the run never stood."""
     ledger().begin(
@@ -286,6 +291,7 @@ CASES: list[Case] = [
     ),
     ("a start that is no step's", lambda: begun_elsewhere(0, 3)),
     ("a plan that starts past its end", past_it),
+    ("a jump over too many epochs", lambda: jump(20_000)),
     ("a return to no step", lambda: ledger().discard(9)),
     ("a checkpoint of another run", lambda: ledger().return_to("0" * 64)),
     # what is asked

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import indexplan as ip
-from tests.errors.catalogue.ledgers import CASES, OTHER, PLAN, begun, ledger, mixture, of_data
+from tests.errors.catalogue.ledgers import CASES, OTHER, PLAN, begun, jump, ledger, mixture, of_data
 from tests.errors.catalogue.made import OPEN, written
 
 
@@ -161,8 +161,8 @@ def up_to_there() -> None:
     made = ledger()
     made.record(PLAN, PLAN.cursor(1, step=2))
     made.record(later, later.cursor(2, step=0))
-    made.discard(5)
-    made.begin(later)
+    made.discard(4)
+    made.begin(later, skip=True)
     made.record(later, later.cursor(2, step=0))
 
 
@@ -222,6 +222,7 @@ CURED: dict[str, Callable[[], Any]] = {
     ),
     "a start that is no step's": from_its_place,
     "a plan that starts past its end": up_to_there,
+    "a jump over too many epochs": lambda: jump(10_000),
     "a return to no step": lambda: ledger().discard(2),
     "a checkpoint of another run": to_its_own_hash,
     "a plan of an empty ledger": lambda: ledger().plan,
