@@ -33,9 +33,9 @@ OF_A_PLAN = """
     from_json global_batch_size indices locate locate_all order phase remainder replace resume skip
     start step_size step_total steps sub_epochs to_dict to_json units world_size
 """
-OF_A_BATCH = "bins inner_counts micro_batches num_valid offsets samples spans"
+OF_A_BATCH = "bins copies inner_counts micro_batches num_valid offsets samples spans"
 OF_TORCH = """
-    Bins OnDevice Piece PlanBatchSampler PlanLoader PlanSampler Seeded
+    About Bins OnDevice Piece PlanBatchSampler PlanLoader PlanSampler Seeded
     ShardedDataset join open_parquet seed_rank varlen
 """
 OF_GRAIN = "PlanIterDataset PlanSampler"

@@ -15,7 +15,7 @@ except ModuleNotFoundError as error:
         name="torch",
     ) from error
 
-from indexplan_torch.items import Piece
+from indexplan_torch.items import About, Piece
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.samplers import PlanBatchSampler, PlanSampler
 from indexplan_torch.seeding import Seeded, seed_rank
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from indexplan_torch.sharded import ShardedDataset
 
 __all__ = [
+    "About",
     "Bins",
     "OnDevice",
     "Piece",

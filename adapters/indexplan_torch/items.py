@@ -5,15 +5,61 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice, repeat
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from indexplan import IndexPlanError, Phase, Plan
 from indexplan.errors import shown, wrong
 from indexplan.types import Batch
 from indexplan_torch.arguments import flag
 
-Item = Callable[[Any, Phase], Any]
+
+class About(NamedTuple):
+    """What a plan knows of one read of a sample: the second argument of a loader's `item`.
+
+    `about["resolution"]` is a parameter of the step's phase.
+
+    Parameters
+    ----------
+    epoch, sub_epoch, step, rank, slot : int
+        Where the plan reads it, as `Plan.locate` returns it. Samples of one bin share a slot. A
+        padded read has a slot of its own.
+    copy : int
+        Which copy it is under `Repeat`, counted from 0; for other orders 0.
+    phase : Phase
+        The phase of the plan's schedule that applies at the step.
+
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> from indexplan_torch import PlanLoader
+    >>> plan = ip.Plan(ip.Repeat(ip.Sequential(3), copies=2), batch_size=6)
+    >>> loader = PlanLoader(
+    ...     ["a", "b", "c"],
+    ...     plan,
+    ...     item=lambda index, about: (index, about.epoch, about.copy),
+    ...     collate_fn=list,
+    ... )
+    """
+
+    epoch: int
+    sub_epoch: int
+    step: int
+    rank: int
+    slot: int
+    copy: int
+    phase: Phase
+
+    def __getitem__(self, name: Any) -> Any:
+        """Return a parameter of the phase; raise `IndexPlanError` if it has none of this name."""
+        return self.phase[name]
+
+
+Item = Callable[[Any, About], Any]
 
 
 class Piece(NamedTuple):
@@ -88,37 +134,49 @@ class Form:
 
     def requests(self, plan: Plan, epoch: int, sub_epoch: int, rank: int) -> Iterator[Any]:
         """Yield what to request from the dataset, batch by batch, in the remaining steps."""
-        batches = _batches(plan, epoch, sub_epoch, rank, self)
-        if self.as_array:
-            yield from batches
-        elif self.item is None:
-            for batch in batches:
-                yield self.items(batch)
-        else:
-            form = self
-            if plan.order.deals_bins and self.keep_bins:
-                form = replace(self, item=_no_list(self.item))
-            for step, batch in enumerate(batches, plan.steps(epoch, sub_epoch).start):
-                yield form.items(batch, plan.phase(epoch, sub_epoch, step=step))
+        if self.item is not None:
+            yield from self._of_items(plan, epoch, sub_epoch, rank, self.item)
+            return
+        for batch in _batches(plan, epoch, sub_epoch, rank, self):
+            yield batch if self.as_array else _listed(batch)
 
-    def items(self, batch: Any, phase: Phase | None = None) -> list[Any]:
-        """Return a batch, or a list of inner batches or of bins, as lists of items."""
-        if isinstance(batch, list):
-            return [self.items(part, phase) for part in batch]
-        row = batch.tolist() if batch.ndim == 1 else pieces(batch)
-        if self.item is None or phase is None:
-            return row
-        return [self.item(index, phase) for index in row]
+    def _of_items(
+        self, plan: Plan, epoch: int, sub_epoch: int, rank: int, item: Item
+    ) -> Iterator[Any]:
+        """Yield batches of items, each made of an index and what the plan knows of its read."""
+        bins = plan.order.deals_bins and self.keep_bins
+        item = _no_list(item) if bins else item
+        batches = plan.batches(epoch, sub_epoch, rank=rank, units=True)
+        for step, batch in enumerate(batches, plan.steps(epoch, sub_epoch).start):
+            phase = plan.phase(epoch, sub_epoch, step=step)
+            slots = np.repeat(np.arange(len(batch)), np.diff(batch.offsets))
+            rows = (
+                batch.samples.tolist()
+                if batch.spans is None
+                else pieces(np.column_stack([batch.samples, batch.spans]))
+            )
+            same = map(repeat, (epoch, sub_epoch, step, rank))
+            each = zip(*same, slots.tolist(), batch.copies[slots].tolist(), repeat(phase))
+            items = map(
+                item, rows, map(partial(tuple.__new__, About), each)
+            )  # 3 times as fast as a loop
+            yield _cut(_shaped(batch, self, bins=bins), items)
 
 
 def _batches(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
     """Yield a rank's batches: each an array, or one for each inner batch or for each bin."""
-    if plan.order.deals_bins and form.keep_bins:
-        batches = plan.batches(epoch, sub_epoch, rank=rank, units=True)
-        return (_nested(each, bins=True) if form.nested else each.bins for each in batches)
-    if not form.nested:
+    bins = plan.order.deals_bins and form.keep_bins
+    if not bins and not form.nested:
         return plan.batches(epoch, sub_epoch, rank=rank)
-    return (_nested(each) for each in plan.batches(epoch, sub_epoch, rank=rank, units=True))
+    batches = plan.batches(epoch, sub_epoch, rank=rank, units=True)
+    return (_shaped(each, form, bins=bins) for each in batches)
+
+
+def _shaped(batch: Batch, form: Form, *, bins: bool) -> Any:
+    """Return a batch as one array, or as one for each inner batch or for each bin."""
+    if form.nested:
+        return _nested(batch, bins=bins)
+    return batch.bins if bins else batch.samples
 
 
 def _nested(batch: Batch, *, bins: bool = False) -> list[Any]:
@@ -129,6 +187,20 @@ def _nested(batch: Batch, *, bins: bool = False) -> list[Any]:
     ]
 
 
+def _listed(batch: Any) -> list[Any]:
+    """Return an array, or a list of inner batches or of bins, as lists of indices or pieces."""
+    if isinstance(batch, list):
+        return [_listed(part) for part in batch]
+    return batch.tolist() if batch.ndim == 1 else pieces(batch)
+
+
+def _cut(batch: Any, items: Iterator[Any]) -> list[Any]:
+    """Return the next items, in lists that are as long and as nested as a batch of arrays."""
+    if isinstance(batch, list):
+        return [_cut(part, items) for part in batch]
+    return list(islice(items, len(batch)))
+
+
 def num_phases(plan: Plan) -> int:
     """Return how many phases a plan's schedule has."""
     size = plan.global_batch_size if plan.batch_size is None else plan.batch_size
@@ -136,15 +208,15 @@ def num_phases(plan: Plan) -> int:
 
 
 def _check_item(item: Any) -> None:
-    """Refuse an item whose signature shows that it can't be called with (index, phase)."""
+    """Refuse an item whose signature shows that it can't be called with (index, about)."""
     if item is None:
         return
     if not callable(item):
         raise wrong(
             "item",
-            "a function of (index, phase)",
+            "a function of (index, about)",
             item,
-            'pass one such as lambda index, phase: (index, phase["resolution"])',
+            "pass one such as lambda index, about: (index, about.epoch)",
         )
     try:
         signature = inspect.signature(item)
@@ -155,17 +227,17 @@ def _check_item(item: Any) -> None:
     except TypeError:
         raise IndexPlanError(
             "item",
-            "must take two arguments, (index, phase)",
+            "must take two arguments, (index, about)",
             f"one of {signature}",
-            'pass one such as lambda index, phase: (index, phase["resolution"])',
+            "pass one such as lambda index, about: (index, about.epoch)",
         ) from None
 
 
 def _no_list(item: Item) -> Item:
     """Wrap an item so that it refuses to return lists, which datasets would take for bins."""
 
-    def checked(index: int, phase: Phase) -> Any:
-        found = item(index, phase)
+    def checked(index: int, about: About) -> Any:
+        found = item(index, about)
         if isinstance(found, list):
             raise IndexPlanError(
                 "item",
@@ -178,7 +250,7 @@ def _no_list(item: Item) -> Item:
     return checked
 
 
-def _lost(index: int, _: Phase) -> Any:
+def _lost(index: int, _: About) -> Any:
     """Replace, in a spawned process, an item that could not be pickled."""
     raise IndexPlanError(
         "item",

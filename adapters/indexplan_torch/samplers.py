@@ -172,9 +172,10 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
     nested : bool, default False
         Yield each batch as a list of inner batches, for a dataset that takes lists of indices.
     item : callable, optional
-        The dataset gets item(index, phase) instead of the index. This is how a phase's parameters
-        reach workers, including persistent ones. If the plan's order cuts samples, index is a
-        `Piece`, and the dataset must cut the sample itself.
+        The dataset gets item(index, about) instead of the index. This is how what the plan knows
+        of each read (`About`: its epoch, copy and so on, and the phase's parameters) reaches
+        workers, including persistent ones. If the plan's order cuts samples, index is a `Piece`,
+        and the dataset must cut the sample itself.
     as_array : bool, default False
         Yield int64 arrays, for datasets with `__getitems__` that take them.
     keep_bins : bool, default True

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, interpolate
 from torch.utils.data import Dataset
 
 import indexplan as ip
-from indexplan_torch import PlanLoader
+from indexplan_torch import About, PlanLoader
 from indexplan_torch.lightning import RefreshStepCounts
 
 PHASES = [
@@ -96,8 +96,8 @@ def main() -> None:
     """Train for four epochs, validating after each."""
     lightning.seed_everything(0)
 
-    def item(index: int, phase: ip.Phase) -> tuple[int, int]:
-        return index, phase["resolution"]
+    def item(index: int, about: About) -> tuple[int, int]:
+        return index, about["resolution"]
 
     train = PlanLoader(Digits(0, 300), PLAN, item=item, num_workers=2, persistent_workers=True)
     validation = PlanLoader(Digits(300, 401), VALIDATION, item=item)

@@ -275,6 +275,15 @@ class Order(HasFields, HasGroups, abc.ABC):
         return costs_of(units, lengths, cost, bins=self.traits.deals_bins)
 
     @property
+    def _num_copies(self) -> int:
+        """How many copies of a unit a `Repeat` inside reads at most: `_copies` are below it."""
+        return 1
+
+    def _copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        """Return which copy of a `Repeat` each unit of valid runs is; 0 where there is none."""
+        return np.zeros(int((stops - starts).sum()), np.int64)
+
+    @property
     def _gaps(self) -> object | None:
         """How long epochs are, if positions are counted where units are left out: `gaps_of`."""
         return None

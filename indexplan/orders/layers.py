@@ -152,6 +152,21 @@ class Layer(Order):
         return np.cumsum(np.concatenate([np.zeros(1, np.int64), *map(np.diff, parts)]))
 
     @property
+    def _num_copies(self) -> int:
+        kind = type(self)
+        own = (kind.fill, kind.deal) != (Layer.fill, Layer.deal)
+        if own and kind.inside is Layer.inside:
+            return 1  # nobody knows which units are read
+        return self.order._num_copies  # noqa: SLF001 (of an order too)
+
+    def _copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        if self._num_copies == 1:
+            return super()._copies(epoch, starts, stops)
+        runs = self.inside(epoch, starts, stops)
+        parts = [self.order._copies(*run) for run in runs]  # noqa: SLF001 (of an order too)
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    @property
     def _moves(self) -> bool:
         """Whether units may be read at positions that differ from those inside."""
         kind = type(self)

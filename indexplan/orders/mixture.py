@@ -546,6 +546,19 @@ class Mixture(Order):
         offsets[np.argsort(units.sources, kind="stable") + 1] = np.concatenate([offsets[:0], *each])
         return np.cumsum(offsets)
 
+    @once
+    def _num_copies(self) -> int:
+        return max(source._num_copies for source in self._whose)  # noqa: SLF001 (of an order too)
+
+    def _copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        if self._num_copies == 1:
+            return super()._copies(epoch, starts, stops)
+        units = self._sorted(epoch, starts, stops)
+        parts = [source._copies(*run) for source, _, *run in units.rows(self._whose)]  # noqa: SLF001
+        copies = np.empty(len(units.sources), np.int64)
+        copies[np.argsort(units.sources, kind="stable")] = np.concatenate([copies[:0], *parts])
+        return copies
+
     def _read_of(self, epoch: int, indices: Int64) -> Iterator[tuple[int, Int64, int, int, Int64]]:
         """Yield, for each source of these samples, which belong to it, and its units in an epoch.
 

@@ -100,11 +100,25 @@ class Repeat(Layer):
 
     def inside(self, epoch: int, starts: Int64, stops: Int64) -> list[Run]:
         """Return the inner position of each position of some runs."""
+        _, units = self._turns(epoch, starts, stops)
+        return [(epoch, units, units + 1)]
+
+    def _turns(self, epoch: int, starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
+        """Return for each position the turn of its block that it is in, and the unit inside."""
         block, at = np.divmod(expand(starts, stops), self._width * self.copies)
         begin = block * self._width
         held = np.minimum(self._width, self.order.num_units(epoch) - begin)
-        begin += at % held
-        return [(epoch, begin, begin + 1)]
+        turns, at = np.divmod(at, held)
+        return turns, begin + at
+
+    @property
+    def _num_copies(self) -> int:
+        return self.copies * self.order._num_copies  # noqa: SLF001 (of an order too)
+
+    def _copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        turns, units = self._turns(epoch, starts, stops)
+        inside = self.order._copies(epoch, units, units + 1)  # noqa: SLF001 (of an order too)
+        return turns * self.order._num_copies + inside  # noqa: SLF001
 
     def reach(self, epoch: int, position: int) -> tuple[int, int]:
         """Return the inner epoch and position where the last span that has begun ends."""

@@ -33,6 +33,9 @@ class Batch:
         not cut samples.
     num_valid : int
         The number of units that are not padding. Padding comes last.
+    copies : numpy.ndarray
+        int64, shape (units,): which copy of its unit a `Repeat` reads, counted from 0; for other
+        orders 0.
     inner_counts : tuple of int
         The number of inner batches at each level: (5,) for a batch size of (5, 3). () if it is not
         nested.
@@ -50,6 +53,7 @@ class Batch:
     offsets: Int64
     spans: Int64 | None
     num_valid: int
+    copies: Int64
     inner_counts: tuple[int, ...] = ()
 
     def __len__(self) -> int:
@@ -101,6 +105,7 @@ class Batch:
             offsets=self.offsets[low : high + 1] - start,
             spans=None if self.spans is None else self.spans[start:stop],
             num_valid=min(max(self.num_valid - low, 0), high - low),
+            copies=self.copies[low:high],
             inner_counts=inner_counts,
         )
 
@@ -121,23 +126,26 @@ def draw_units(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -
     """Yield the batches of the steps [start, stop), drawing many at a time."""
     step = start
     for drawn, ends in stretches(layout, steps, rank, start, stop):
-        samples, offsets, spans = walked(layout.order, drawn)
+        samples, offsets, spans, copies = walked(layout.order, drawn)
         begin = 0
         for end in ends.tolist():
             low, high = int(offsets[begin]), int(offsets[end])
             part = None if spans is None else spans[low:high]
             cut = offsets[begin : end + 1] - low
-            yield _batch(layout, steps, rank, step, samples[low:high], cut, part)
+            parts = samples[low:high], cut, part, copies[begin:end]
+            yield _batch(layout, steps, rank, step, *parts)
             begin, step = end, step + 1
 
 
-def walked(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None]:
-    """Return the samples of some runs, where each unit starts among them, and their parts."""
+def walked(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None, Int64]:
+    """Return the samples of some runs, where each unit starts, their parts, and units' copies."""
+    parts = [order._copies(*run) for run in where]  # noqa: SLF001 (valid runs)
+    copies = np.concatenate([np.empty(0, np.int64), *parts])
     if not order.deals_bins:
         samples = take(order, where)
-        return samples, np.arange(len(samples) + 1), None
+        return samples, np.arange(len(samples) + 1), None, copies
     units = deal_units(order, where)  # one walk for all three
-    return units.samples, units.offsets, units.spans
+    return units.samples, units.offsets, units.spans, copies
 
 
 def _batch(
@@ -148,6 +156,7 @@ def _batch(
     samples: Int64,
     offsets: Int64,
     spans: Int64 | None,
+    copies: Int64,
 ) -> Batch:
-    counts = layout.phase(steps, step).inner_counts
-    return Batch(samples, offsets, spans, layout.num_valid(steps, step, rank), counts)
+    counts, num_valid = layout.phase(steps, step).inner_counts, layout.num_valid(steps, step, rank)
+    return Batch(samples, offsets, spans, num_valid, copies, counts)

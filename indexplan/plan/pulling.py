@@ -158,8 +158,8 @@ class Stream:
         with self._changing:
             where, stop = self._share(self._next, count)
             if units:
-                samples, offsets, spans = walked(self._plan.order, where)
-                drawn: Any = Batch(samples, offsets, spans, num_valid=len(offsets) - 1)
+                samples, offsets, spans, copies = walked(self._plan.order, where)
+                drawn: Any = Batch(samples, offsets, spans, len(offsets) - 1, copies)
             else:
                 drawn = take(self._plan.order, where)
             self._next = stop

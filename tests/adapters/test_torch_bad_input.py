@@ -119,7 +119,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         "a parameter must be one of the phase's, ['size']; got 'resolution'; give each phase of "
         "the plan the same parameters",
         lambda: first(
-            PlanLoader(range(10), SIZED, item=lambda index, phase: (index, phase["resolution"]))
+            PlanLoader(range(10), SIZED, item=lambda index, about: (index, about["resolution"]))
         ),
     ),
     # epochs

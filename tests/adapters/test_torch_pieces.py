@@ -119,7 +119,7 @@ def test_every_form() -> None:
     assert expected == drawn()
     arrays = [[[Piece(*row) for row in unit.tolist()] for unit in b] for b in drawn(as_array=True)]
     assert expected == arrays
-    item = lambda piece, phase: (piece.stop, phase.num_units)  # noqa: E731
+    item = lambda piece, about: (piece.stop, about.phase.num_units)  # noqa: E731
     assert [[[(p.stop, 3) for p in unit] for unit in batch] for batch in expected] == drawn(
         item=item
     )

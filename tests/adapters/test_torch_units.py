@@ -61,7 +61,7 @@ def test_nested_batches_two_ways() -> None:
 @pytest.mark.parametrize("options", [{}, {"num_workers": 2, "persistent_workers": True}])
 def test_items_bring_the_phase_to_the_dataset(options: dict[str, Any]) -> None:
     """A sample is asked for with its step's parameters, by workers that outlive phases too."""
-    loader = loader_of(PHASES, item=lambda index, phase: (index, phase["resolution"]), **options)
+    loader = loader_of(PHASES, item=lambda index, about: (index, about["resolution"]), **options)
     seen = []
     for epoch in range(4):
         loader.set_epoch(epoch)
@@ -78,7 +78,7 @@ def test_items_bring_the_phase_to_the_dataset(options: dict[str, Any]) -> None:
 def test_items_in_nested_batches() -> None:
     """Inner batches hold items as well."""
     plan = PHASES.replace(batch_size=[ip.Phase(at=0, size=(2, 3), parameters={"resolution": 8})])
-    loader = loader_of(plan, nested=True, item=lambda index, phase: (index, phase["resolution"]))
+    loader = loader_of(plan, nested=True, item=lambda index, about: (index, about["resolution"]))
     expected = [
         [
             [(index, 8) for index in inner.tolist()]

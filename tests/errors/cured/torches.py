@@ -100,16 +100,17 @@ def reloaded(state: Any, **options: Any) -> None:
     loader(**options).load_state_dict(state)
 
 
-def by_an_item(index: int, phase: Any) -> Any:
-    """Return what a dataset takes for an index in a phase."""
-    return (index, phase["resolution"])
+def by_an_item(index: int, about: Any) -> Any:
+    """Return what a dataset takes for an index in an epoch."""
+    return (index, about.epoch)
 
 
 def with_an_item() -> None:
     """Pass an item of two arguments, as the cure writes it."""
-    plan = OPEN.replace(batch_size=[ip.Phase(at=0, size=2, parameters={"resolution": 7})])
-    for item in (by_an_item, lambda index, phase: (index, phase["resolution"])):
-        assert first(PlanBatchSampler(plan, item=item)) == [(0, 7), (1, 7)]
+    for item in (by_an_item, lambda index, about: (index, about.epoch)):
+        sampler = PlanBatchSampler(OPEN, item=item)
+        sampler.set_epoch(7)
+        assert first(sampler)[:2] == [(0, 7), (1, 7)]
 
 
 def next_pass(**options: Any) -> None:

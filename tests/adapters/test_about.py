@@ -1,0 +1,251 @@
+"""What `item` is told of each read: all of it against plain lists, and in workers of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan_torch import About, PlanLoader, ShardedDataset, open_parquet
+from indexplan_torch.items import Form, pieces
+from tests.adapters.small import Identity, as_they_are
+from tests.support.bins import Bins
+from tests.support.strategies import balanced_plans, fresh_plans, plans, sub_epochs_of
+
+Pairs = list[tuple[int, int]]  # the first sample of each unit, and which copy the unit is
+
+
+def read_in(order: ip.Order, epoch: int) -> Pairs:
+    """Return what an epoch reads, in plain lists."""
+    if isinstance(order, ip.Repeat):
+        inside, most = read_in(order.order, epoch), copies_in(order.order)
+        width = (order.span or order.copies) // order.copies
+        return [
+            (sample, turn * most + copy)
+            for at in range(0, len(inside), width)
+            for turn in range(order.copies)
+            for sample, copy in inside[at : at + width]
+        ]
+    if isinstance(order, ip.Epochs):
+        first = epoch * order.epoch_size
+        return [*islice(read(order.order), first, first + order.epoch_size)]
+    if isinstance(order, ip.Without):
+        gone = order.samples.array.tolist()
+        return [each for each in read_in(order.order, epoch) if each[0] not in gone]
+    if isinstance(order, ip.Subset):
+        kept = order.indices.array
+        return [(int(kept[sample]), copy) for sample, copy in read_in(order.order, epoch)]
+    if isinstance(order, ip.Mixture):
+        reads = [read(source) for _, source in order.sources]
+        size, first = order.sources[0][1].num_samples, epoch * order.epoch_size
+        whose = [
+            int(sample >= size)
+            for each in range(epoch + 1)
+            for sample in order.take(each, 0, order.epoch_size)
+        ]
+        pairs = [(next(reads[which]), which) for which in whose]
+        return [(sample + which * size, copy) for (sample, copy), which in pairs[first:]]
+    units = ip.Plan(order, world_size=1, batch_size=1).batches(epoch, rank=0)
+    return [(int(unit[0]), 0) for unit in units]
+
+
+def read(order: ip.Order) -> Iterator[tuple[int, int]]:
+    """Read one epoch after another."""
+    return chain.from_iterable(read_in(order, epoch) for epoch in count())
+
+
+def copies_in(order: Any) -> int:
+    """Return how many copies of a unit an order reads at most."""
+    inside = [order.order] if isinstance(order, ip.Layer) else []
+    if isinstance(order, ip.Mixture):
+        inside = [source for _, source in order.sources]
+    most = max(map(copies_in, inside), default=1)
+    return int(order.copies) * most if isinstance(order, ip.Repeat) else most
+
+
+@st.composite
+def repeats(draw: st.DrawFn, inside: Any = None) -> ip.Order:
+    """Draw a Repeat of samples, of bins, or of another one."""
+    n = draw(st.integers(2, 12))
+    if inside is None:
+        inside = draw(st.sampled_from([ip.Sequential(n), ip.Shuffle(n, 1), Bins(n)]))
+    copies = draw(st.integers(1, 4))
+    span = draw(st.none() | st.integers(1, 5).map(lambda width: width * copies))
+    return ip.Repeat(inside, copies, span)
+
+
+@st.composite
+def around(draw: st.DrawFn) -> ip.Order:
+    """Draw an order around a Repeat, or without one."""
+    order = draw(repeats())
+    n, bins = order.num_samples, order.deals_bins
+    kinds = ["itself", "repeated", "epochs"] + ["without", "subset", "mixture"] * (not bins)
+    kind = draw(st.sampled_from(kinds))
+    if kind == "repeated":
+        return draw(repeats(order))
+    if kind == "epochs":
+        return ip.Epochs(order, draw(st.integers(1, 2 * order.num_units(0))))
+    if kind == "without":
+        return ip.Without(order, [draw(st.integers(0, n - 1))])
+    if kind == "subset":
+        return ip.Subset(order, [5 * each + 1 for each in range(n)], num_samples=5 * n)
+    if kind == "mixture":
+        sources = {"a": order, "b": draw(st.sampled_from([ip.Shuffle(9, 2), repeat_of_nine()]))}
+        return ip.Mixture(sources, {"a": draw(st.integers(1, 3)), "b": 2}, epoch_size=11)
+    return order
+
+
+def repeat_of_nine() -> ip.Order:
+    """Return another source of repeats."""
+    return ip.Repeat(ip.Shuffle(9, 3), 3, span=6)
+
+
+@given(st.data())
+def test_copies_are_those_of_plain_lists(data: st.DataObject) -> None:
+    """In every layer around and inside, on all ranks, however an epoch is cut into steps."""
+    plan = data.draw(fresh_plans(around(), "spread"))
+    for epoch in range(2):
+        found: Pairs = []
+        for sub_epoch in range(plan.sub_epochs):
+            for step in plan.steps(epoch, sub_epoch):
+                for rank in range(plan.world_size or 0):  # ranks share a step in their order
+                    batch = plan.units(epoch, sub_epoch, step=step, rank=rank)
+                    firsts = [int(unit[0]) for unit in batch.bins]
+                    found += zip(firsts, batch.copies.tolist(), strict=True)
+                    parts = [part.copies for part in batch.micro_batches]
+                    if not any(part.inner_counts for part in batch.micro_batches):
+                        assert batch.copies.tolist() == np.concatenate(parts).tolist()
+        assert read_in(plan.order, epoch) == found
+
+
+@given(st.data())
+def test_item_is_told_where_the_plan_reads(data: st.DataObject) -> None:
+    """Each field is that of `units`, and the place is one that `locate_all` names."""
+    order = around() | st.just(ip.DocumentWindows([5, 3, 9, 4], 10))
+    plan = data.draw(plans(order) | balanced_plans(around()))
+    form = Form(item=lambda index, about: (index, about), nested=data.draw(st.booleans()))
+    epoch, sub_epoch = data.draw(st.sampled_from(sub_epochs_of(plan, 2)))
+    rank = data.draw(st.integers(0, (plan.world_size or 1) - 1))
+    batches = form.requests(plan, epoch, sub_epoch, rank)
+    for step, batch in zip(plan.steps(epoch, sub_epoch), batches, strict=True):
+        units, phase = plan.units(epoch, sub_epoch, step=step, rank=rank), None
+        phase = plan.phase(epoch, sub_epoch, step=step)
+        wanted = []
+        for slot, unit in enumerate(units.bins):
+            rows = unit.tolist() if unit.ndim == 1 else pieces(unit)
+            copy = int(units.copies[slot])
+            where = (epoch, sub_epoch, step, rank, slot)
+            wanted += [(row, About(*where, copy, phase)) for row in rows]
+            if slot < units.num_valid and plan.remainder != "carry" and len(unit):
+                first = unit[0] if unit.ndim == 1 else unit[0][0]
+                places, _ = plan.locate_all([int(first)], epoch)
+                assert where in list(zip(*(part.tolist() for part in places), strict=True))
+        assert wanted == flat(batch)
+        for name, value in phase.parameters:
+            assert all(about[name] == value for _, about in wanted)
+
+
+def flat(batch: Any) -> list[Any]:
+    """Return the items of nested lists."""
+    if not isinstance(batch, list):
+        return [batch]
+    return [item for part in batch for item in flat(part)]
+
+
+# --- augmentation, the one line that pages recommend
+
+COPIES = ip.Plan(ip.Repeat(ip.Shuffle(30, seed=4), copies=2, span=12), batch_size=6)
+
+
+def about_all(index: int, about: About) -> Any:
+    """Hand all to the dataset."""
+    return index, about
+
+
+def augmented(index: int, epoch: int, copy: int) -> float:
+    """Return what is drawn for a copy of a sample."""
+    return float(np.random.default_rng([7, epoch, copy, index]).uniform())
+
+
+class Augmented(Identity):
+    """A dataset of numbers with noise, over another one."""
+
+    def __init__(self, dataset: Any) -> None:
+        super().__init__(30)
+        self.dataset = dataset
+
+    def __getitem__(self, asked: tuple[int, About]) -> Any:
+        index, about = asked
+        return self.dataset[index], augmented(index, about.epoch, about.copy)
+
+
+def epochs_of(loader: PlanLoader, *epochs: int) -> list[Any]:
+    """Read epochs."""
+    read = []
+    for epoch in epochs:
+        loader.set_epoch(epoch)
+        read += [list(map(tuple, batch)) for batch in loader]
+    return read
+
+
+@pytest.mark.parametrize(
+    ("context", "shards"),
+    [("fork", False), ("fork", True), ("spawn", True), ("forkserver", False)],
+)
+def test_persistent_workers_augment_by_epoch_and_copy(
+    context: str, shards: bool, tmp_path: Path
+) -> None:
+    """Three epochs in the same workers, and a resume on two ranks: as in one plain loop."""
+
+    def loader(num_workers: int, **options: Any) -> PlanLoader:
+        data: Any = range(30)
+        if shards:
+            made = ip.shard_sizes(str(tmp_path / "*.parquet"))
+            cache: Any = {"cache_dir": tmp_path / str(options["rank"]), "cache_bytes": 10**8}
+            data = ShardedDataset(made, open_parquet, ranks_per_node=1, **cache)
+        return PlanLoader(
+            Augmented(data),
+            COPIES,
+            item=about_all,
+            collate_fn=as_they_are,
+            num_workers=num_workers,
+            persistent_workers=num_workers > 0,
+            multiprocessing_context=context if num_workers else None,
+            **options,
+        )
+
+    if shards:
+        for name, first in (("a", 0), ("b", 12)):
+            pq.write_table(
+                pa.table({"id": range(first, 30 if first else 12)}), tmp_path / f"{name}.parquet"
+            )
+    plan = COPIES.replace(world_size=1)
+    wanted = []
+    for epoch in range(3):
+        copies = dict(enumerate(read_in(plan.order, epoch)))
+        pairs = iter(copies.values())
+        for batch in plan.batches(epoch, rank=0):
+            read = [*islice(pairs, len(batch))]
+            assert batch.tolist() == [index for index, _ in read]
+            wanted.append([({"id": i} if shards else i, augmented(i, epoch, c)) for i, c in read])
+    assert wanted == epochs_of(loader(2, rank=0, world_size=1), 0, 1, 2)
+    assert len({noise for batch in wanted for _, noise in batch}) == 3 * 60  # no two are alike
+
+    stopped = loader(0, rank=0, world_size=1)
+    for _ in islice(stopped, 3):
+        pass
+    rest = []
+    for rank in range(2):
+        resumed = loader(rank, rank=rank, world_size=2)  # one of them without workers
+        resumed.load_state_dict(stopped.state_dict())
+        rest += epochs_of(resumed, 0, 1)
+    assert sorted(sum(wanted[3:20], []), key=str) == sorted(sum(rest, []), key=str)
