@@ -65,10 +65,12 @@ CASES: list[Case] = [
     ("lengths that have changed", changed),
     (
         "a picture of the padding of single samples",
-        lambda: ip.plot.sizes(ip.Plan(ip.Shuffle(9), batch_size=2), lengths=range(1, 10)),
+        lambda: ip.plot.sizes(ip.Plan(ip.Shuffle(9), global_batch_size=2), lengths=range(1, 10)),
     ),
     (
         "a picture of padding with lengths of others",
-        lambda: ip.plot.sizes(ip.Plan(ip.Grouped([0, 0, 1], 2), batch_size=2), lengths=[1, 2]),
+        lambda: ip.plot.sizes(
+            ip.Plan(ip.Grouped([0, 0, 1], 2), global_batch_size=2), lengths=[1, 2]
+        ),
     ),
 ]
