@@ -1,8 +1,7 @@
-"""Who calls us: every look at callers' frames, with the reason for it, in one table.
+"""Look at callers' frames, for the few frameworks that have no other way to tell.
 
-A look is taken only where a framework has no other way to tell. What is missing from a framework
-that is imported, as after a renaming, is an error, and tests find each caller in the installed
-versions.
+The file of each framework says whom it looks for, and why. What is missing from a framework that is
+imported, as after a renaming, is an error, and tests find each caller in the installed versions.
 """
 
 from __future__ import annotations
@@ -67,70 +66,6 @@ class Seen:
     def __getitem__(self, name: str) -> Any:
         """Return a variable; None if it is not there."""
         return self.values.get(name)
-
-
-COUNTING_ITERATIONS = Caller(
-    package="lightning",
-    modules=("lightning.fabric.wrappers", "lightning_fabric.wrappers"),
-    functions=("_FabricDataLoader.__iter__",),
-    depth=5,
-    why="Fabric names a pass by how often it was asked for batches, through the function by which "
-    "Lightning's Trainer names its epoch",
-    otherwise="the number is an epoch",
-)
-IN_TRANSFORMERS = Caller(
-    package="transformers",
-    modules=("transformers.trainer",),
-    functions=(
-        "Trainer.set_initial_training_values",
-        "Trainer.evaluation_loop",
-        "Trainer.prediction_loop",
-        "Trainer._inner_training_loop",
-    ),
-    nearest=True,
-    depth=9,
-    why="Trainer keeps what it counts in local variables, and asks a loader for no state",
-    otherwise="another loop is reading",
-)
-READING_ROWS = Caller(
-    package="transformers",
-    modules=("transformers.trainer",),
-    depth=3,
-    why="a collate function is not told for whom it makes rows",
-    otherwise="rows are handed out, to a loop that may want them as they are",
-)
-RESUMING = Caller(
-    package="transformers",
-    reads=("resume_from_checkpoint",),
-    depth=WHOLE,
-    why="Trainer hands the checkpoint from function to function",
-    otherwise="an error where Trainer counts the steps of a training",
-)
-FETCHED_TOGETHER = Caller(
-    package="transformers",
-    modules=("transformers.trainer",),
-    reads=("batch_samples", "i", "train_dataloader", "epoch_dataloader"),
-    depth=WHOLE,
-    why="Trainer fetches the micro-batches of an update together, and keeps them in a local "
-    "variable",
-    otherwise="the loop holds the batch that it has received last",
-)
-IN_COMPOSER = Caller(
-    package="mosaicml",
-    modules=("composer.trainer.trainer",),
-    functions=(
-        "Trainer._eval_loop",
-        "Trainer._train_loop",
-        "Trainer._spin_dataloaders_to_cur_epoch",
-    ),
-    nearest=True,
-    depth=9,
-    why="Composer's Trainer resumes by drawing as many batches as it had trained on, and asks a "
-    "loader for no state",
-    otherwise="another loop is reading",
-)
-
-CALLERS = {name: each for name, each in vars().copy().items() if isinstance(each, Caller)}
 
 
 def look(caller: Caller) -> Seen | None:

@@ -10,9 +10,24 @@ from typing import Any
 
 from indexplan import IndexPlanError
 from indexplan.errors import counted
-from indexplan_torch.callers import Seen
+from indexplan_torch.callers import Caller, look
 from indexplan_torch.cuts import check_whole
 from indexplan_torch.versions import private
+
+IN_COMPOSER = Caller(
+    package="mosaicml",
+    modules=("composer.trainer.trainer",),
+    functions=(
+        "Trainer._eval_loop",
+        "Trainer._train_loop",
+        "Trainer._spin_dataloaders_to_cur_epoch",
+    ),
+    nearest=True,
+    depth=9,
+    why="Composer's Trainer resumes by drawing as many batches as it had trained on, and asks a "
+    "loader for no state",
+    otherwise="another loop is reading",
+)
 
 
 def feed_of(loader: Any) -> Any:
@@ -23,16 +38,17 @@ def feed_of(loader: Any) -> Any:
     return found if hasattr(found, "state_at") else None
 
 
-def refuse_counting(feed: Any, seen: Seen) -> None:
+def refuse_counting(feed: Any) -> None:
     """Refuse to resume a training without KeepState where that would read other data.
 
     Parameters
     ----------
     feed : Feed
-        Of the loader whose length is asked for, or whose pass is set.
-    seen : Seen
-        The function of Composer's Trainer that asks (`callers.IN_COMPOSER`).
+        Of the sampler whose pass is set.
     """
+    seen = look(IN_COMPOSER)
+    if seen is None:
+        return
     trainer = seen["self"]
     state: Any = getattr(trainer, "state", None)
     if feed is not feed_of(getattr(state, "train_dataloader", None)):

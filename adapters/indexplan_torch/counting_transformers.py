@@ -9,17 +9,51 @@ import math
 import sys
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from indexplan import IndexPlanError
 from indexplan.errors import counted
-from indexplan_torch import callers
-from indexplan_torch.callers import Seen
+from indexplan_torch.arguments import loaded
+from indexplan_torch.callers import WHOLE, Caller, look
 from indexplan_torch.cuts import check_whole
 from indexplan_torch.versions import lacking, private
 
 _STATE = "trainer_state.json"
 KEPT = "_plan_kept"  # an attribute of what KeepState has made of a trainer, and of its batches
 _EVALUATIONS = ("evaluation_loop", "prediction_loop")  # the latter only before version 5
+_DRIVEN: WeakSet[Any] = WeakSet()  # feeds whose length Trainer has asked for
+
+IN_TRANSFORMERS = Caller(
+    package="transformers",
+    modules=("transformers.trainer",),
+    functions=(
+        "Trainer.set_initial_training_values",
+        "Trainer.evaluation_loop",
+        "Trainer.prediction_loop",
+        "Trainer._inner_training_loop",
+    ),
+    nearest=True,
+    reads=("self", "dataloader"),
+    depth=9,
+    why="Trainer keeps what it counts in local variables, and asks a loader for no state",
+    otherwise="another loop is reading",
+)
+RESUMING = Caller(
+    package="transformers",
+    reads=("resume_from_checkpoint",),
+    depth=WHOLE,
+    why="Trainer hands the checkpoint from function to function",
+    otherwise="an error where Trainer counts the steps of a training",
+)
+FETCHED_TOGETHER = Caller(
+    package="transformers",
+    modules=("transformers.trainer",),
+    reads=("batch_samples", "i", "train_dataloader", "epoch_dataloader"),
+    depth=WHOLE,
+    why="Trainer fetches the micro-batches of an update together, and keeps them in a local "
+    "variable",
+    otherwise="the loop holds the batch that it has received last",
+)
 
 
 def saved_state(checkpoint: str | None) -> Any:
@@ -52,9 +86,7 @@ def counted_state(feed: Any, args: Any, saved: Any, checkpoint: str) -> dict[str
             f"{Path(checkpoint).name} after {passes:g} passes, which Trainer, counting "
             f"its steps, would take for {number + step / max(1, steps):g} on "
             f"{counted(args.world_size, 'rank')}",
-            "use "
-            "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in "
-            "the run that saves too",
+            "use indexplan_torch.transformers.use_plan(trainer, plan), in the run that saves too",
         )
     state: dict[str, Any] = feed.state_at(number, step)
     return state
@@ -69,23 +101,28 @@ def _of_other_world(args: Any, checkpoint: str) -> bool:
     return max(ranks) >= args.world_size or args.process_index not in ranks
 
 
-def refuse_counting(feed: Any, seen: Seen) -> None:
+def refuse_counting(feed: Any) -> None:
     """Refuse what would read other data: some resumes without KeepState, evaluations of a part.
+
+    Rows that `join` has made are refused too, where they go straight into a transformers model.
 
     Parameters
     ----------
     feed : Feed
         Of the loader whose length is asked for.
-    seen : Seen
-        The function of Trainer that asks (`callers.IN_TRANSFORMERS`).
     """
+    seen = look(IN_TRANSFORMERS)
+    if seen is None:
+        return
     trainer = seen["self"]
+    _DRIVEN.add(feed)
+    _refuse_rows(trainer, seen["dataloader"])
     counts = "set_initial_training_values"
     if seen.function in _EVALUATIONS:
         check_whole(feed, "transformers.Trainer")
     if seen.function != counts and hasattr(trainer, counts):
         return
-    resuming = callers.look(callers.RESUMING)
+    resuming = look(RESUMING)
     if resuming is None and seen.function == counts:
         raise lacking("transformers", f"a caller of Trainer.{counts} with resume_from_checkpoint")
     checkpoint = None if resuming is None else resuming["resume_from_checkpoint"]
@@ -95,17 +132,32 @@ def refuse_counting(feed: Any, seen: Seen) -> None:
         counted_state(feed, trainer.args, saved, str(checkpoint))
 
 
-def refuse_ahead(feed: Any, seen: Seen) -> None:
+def _refuse_rows(trainer: Any, loader: Any) -> None:
+    collate, join = getattr(loader, "collate_fn", None), loaded("bins", "join")
+    if collate is None or collate is not join:
+        return
+    models = sys.modules["transformers.modeling_utils"]
+    if any(isinstance(each, models.PreTrainedModel) for each in trainer.model.modules()):
+        raise IndexPlanError(
+            "collate_fn",
+            "must return rows with a batch axis under transformers.Trainer, which "
+            "passes them to the model",
+            "join",
+            "use join_causal of indexplan_torch.causal, or a function of your own",
+        )
+
+
+def refuse_ahead(feed: Any) -> None:
     """Refuse to say which micro-batch the loop holds while more of its update were fetched.
 
     Parameters
     ----------
     feed : Feed
         Of the loader that is asked.
-    seen : Seen
-        The function of Trainer that goes through an update's micro-batches
-        (`callers.FETCHED_TOGETHER`).
     """
+    seen = look(FETCHED_TOGETHER) if feed in _DRIVEN else None
+    if seen is None:
+        return
     group, place = seen["batch_samples"], seen["i"] or 0
     if getattr(group, KEPT, False) or place + 1 >= len(group):
         return
@@ -116,7 +168,7 @@ def refuse_ahead(feed: Any, seen: Seen) -> None:
             "must have KeepState where a loader is asked which of an update's "
             "micro-batches the loop holds, as Trainer fetches them together",
             f"none, and {len(group)} micro-batches",
-            "use trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))",
+            "use indexplan_torch.transformers.use_plan(trainer, plan)",
         )
 
 

@@ -19,7 +19,6 @@ from indexplan_torch.again import Dealt
 from indexplan_torch.arguments import count, flag
 from indexplan_torch.counting import (
     UNDER_TRAINER,
-    counts_iterations,
     refuse_counting,
     refuse_fetched_ahead,
 )
@@ -165,8 +164,10 @@ class Feed:
         IndexPlanError
             If the number is negative or not an integer.
         """
-        refuse_counting(self)
-        self.turn.name(count("epoch", number))
+        self._name(count("epoch", number), by_user=True)
+
+    def _name(self, number: int, *, by_user: bool) -> None:
+        self.turn.name(number, by_user=by_user)
         current = self.current
         if not self.turn.pinned and current is not None and current.finished:
             if not self.start.over(current.number):
@@ -177,13 +178,13 @@ class Feed:
     def set_epoch_from_trainer(self, number: int) -> None:
         """Set the next pass, by the number that a trainer gives it.
 
-        It never takes the loader back inside a fit, where passes may be shorter than the trainer's
-        epochs: a pass that the loop is in is continued. A number no larger than the last one begins
-        a new fit, and is taken as it is. The first one after a load is ignored if it is below the
-        state's pass.
+        A pass that a user has named stays. Else a number never takes the loader back inside a fit,
+        where passes may be shorter than the trainer's epochs: a pass that the loop is in is
+        continued. One no larger than the last begins a new fit, and is taken as it is.
 
-        Fabric's number only counts how often anybody iterated over its loader, so it is ignored.
-        Under Fabric, passes follow each other unless the user names one.
+        Fabric's number counts how often its loader was asked for batches, whatever was loaded since
+        it was made. So the first number after a load says nothing if it is below the state's pass,
+        or above the one that may follow it, and the next ones count from there.
 
         Raises
         ------
@@ -192,17 +193,24 @@ class Feed:
             would have to be continued.
         """
         number = count("epoch", number)
-        turn, current = self.turn, self.current
-        if counts_iterations() or (turn.named and number == turn.told):  # some give it twice
+        turn, start, current = self.turn, self.start, self.current
+        if turn.named and number == turn.told:  # some give it twice
             return
         last, turn.told = turn.told, number
+        if turn.named and turn.by_user:
+            return
         if last is None:
-            ignored = number < (self.start.saved_in or 0)
-        else:
-            ignored = last < number <= self.coming
-            if ignored and not (turn.named or turn.pinned or current is None or current.finished):
-                self.move(self.given.plan)
-        self.set_epoch(self.coming if ignored else number)
+            saved_in = start.number if start.saved_in is None else start.saved_in
+            follows = start.saved_in is None or number <= start.number + start.unread
+            if number < saved_in or not follows:
+                number = self.coming
+        elif last < number:
+            number = min(number, turn.number + number - last)  # if it counts on after a load
+            if number <= self.coming:
+                if not (turn.named or turn.pinned or current is None or current.finished):
+                    self.move(self.given.plan)
+                number = self.coming
+        self._name(number, by_user=False)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""

@@ -14,10 +14,7 @@ from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import shown, wrong
 from indexplan.keywords import PLACES, unknown
 from indexplan_torch.arguments import check_by_index, is_bins, loaded
-from indexplan_torch.counting import (
-    UNDER_TRAINER,
-    refuse_rows_without_a_batch,
-)
+from indexplan_torch.counting import UNDER_TRAINER
 from indexplan_torch.cuts import check_received
 from indexplan_torch.feed import Feed
 from indexplan_torch.items import Item
@@ -261,8 +258,6 @@ class PlanLoader(DataLoader[Any]):
             If the dataset has more or fewer samples than when the loader was made; if an earlier
             pass was left; or if the run can't continue in its ledger.
         """
-        if self.collate_fn is loaded("bins", "join"):
-            refuse_rows_without_a_batch()
         moved = True
         while moved:  # to another plan, which reads the rest of the pass
             moved = yield from self._pass()

@@ -15,6 +15,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import counted, shown, wrong
 from indexplan.keywords import named
+from indexplan_torch.counting import refuse_composers_counting
 from indexplan_torch.drawn import Drawn, DrawnUnits
 from indexplan_torch.feed import Feed
 from indexplan_torch.items import Form, Item, num_phases
@@ -56,6 +57,7 @@ class _FeedSampler(DistributedSampler[Any]):
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
+        refuse_composers_counting(self.feed)
         self.feed.set_epoch(epoch)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
@@ -356,7 +358,7 @@ class PlanSampler(PlanView):
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
-        self.feed.set_epoch(epoch)
+        _FeedSampler.set_epoch(self, epoch)  # of a user: a view's is of a trainer
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices, or bins, in the remaining steps, one by one."""

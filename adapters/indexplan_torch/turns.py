@@ -18,6 +18,10 @@ class Turn:
         Of the pass that is set.
     named : bool
         Whether it was named since the last pass began.
+    by_user : bool
+        Whether a user has named it, and not a trainer.
+    by_user : bool
+        Whether a user has named it, and not a trainer.
     pinned : bool
         Whether the same pass is read each time, whatever is named.
     told : int or None
@@ -26,14 +30,15 @@ class Turn:
 
     number: int
     named: bool = False
+    by_user: bool = False
     pinned: bool = False
     told: int | None = None
 
-    def name(self, number: int) -> None:
+    def name(self, number: int, *, by_user: bool) -> None:
         """Set a pass that a user or a trainer names."""
         if not self.pinned:
             self.number = number
-        self.named = True
+        self.named, self.by_user = True, by_user
 
     def load(self, number: int) -> None:
         """Set the pass that a state continues."""

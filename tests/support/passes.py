@@ -68,34 +68,45 @@ class Loop:
         self.stood: Reading | None = None  # in a pass when a state was saved, until it is read on
         self.read_before = range(0)  # passes of which nothing is left
         self.named = False  # whether a pass was named since the last began
+        self.by_user = False  # and not by a trainer
         self.told: int | None = None  # the last number of a trainer, since a state was loaded
-        self.stored = 0  # the pass that a loaded state was saved in
+        self.stored: int | None = None  # the pass that a loaded state was saved in
         self.limited = False  # whether passes are left on purpose
         self.warned = False
 
     # --- what is told to it
 
-    def name(self, number: int) -> None:
+    def name(self, number: int, *, by_user: bool = True) -> None:
         """A pass is named."""
-        self.set, self.named = number, True
+        self.set, self.named, self.by_user = number, True, by_user
         if self.now is not None and self.now.whole:
             if self.now.number not in self.read_before:
                 self.stood = None
             self.now = None
 
     def trainer_number(self, number: int) -> None:
-        """A trainer gives a number, which never takes the loop back inside a fit."""
+        """A trainer gives a number, which never takes the loop back inside a fit.
+
+        What a user has named stays. Fabric counts from 0 after a load, or on as if there were none.
+        """
         told, last = number, self.told
         if self.named and number == last:
             return
-        if last is not None and last < number <= self.next:  # passes are shorter than its epochs
-            if self.now is not None and not self.now.whole and not self.named:
-                self.move(self.given, self.state(self.now.number, self.now.step))
-            number = self.next
-        elif last is None and number < self.stored:  # it counts from 0 after a load
-            number = self.next
         self.told = told
-        self.name(number)
+        if self.named and self.by_user:
+            return
+        if last is None and self.stored is not None:
+            may_follow = self.start + (self.stood is not None)
+            if not self.stored <= number <= may_follow:
+                number = self.next
+        elif last is not None and last < number:
+            number = min(number, self.set + number - last)
+            if number <= self.next:  # passes are shorter than its epochs
+                if self.now is not None and not self.now.whole and not self.named:
+                    self.move(self.given, self.state(self.now.number, self.now.step))
+                number = self.next
+        self.told = told
+        self.name(number, by_user=False)
 
     def load(self, saved: Saved) -> None:
         """Go on where a loop stood, on these ranks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import GEN_CREATED, getgeneratorstate
 from itertools import islice
 from typing import Any
 
@@ -40,6 +41,12 @@ class InFabric(TrainerHistories):
     def named(self) -> Any:
         """What a user tells of passes."""
         return self.loader._dataloader
+
+    def begins(self, how: Any, got: list[Any] | None = None) -> bool:
+        """Begin a pass, which Fabric numbers when the first batch is asked for."""
+        if getgeneratorstate(self.batches) == GEN_CREATED:
+            self.a_trainer_named(self.loader._num_iter_calls)
+        return super().begins(how, got)
 
 
 class _InFabric(_FabricDataLoader):

@@ -18,8 +18,7 @@ DEALT_TWICE = (
 )
 ON_CPU = {"ACCELERATE_USE_CPU": "true"}  # as `accelerate launch --cpu` sets it
 UNDER_TRAINER = (
-    "; under transformers.Trainer, return the PlanLoader itself from get_train_dataloader, and use "
-    "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
+    "; under transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)"
 )
 NOT_OURS = (
     "a PlanLoader must be prepared by indexplan_torch.accelerate.prepare, as its batches are "

@@ -12,16 +12,23 @@ from typing import Any
 
 import pytest
 import torch
-from lightning.fabric import Fabric
 
 import indexplan as ip
-from indexplan_torch import PlanLoader, callers, join
-from indexplan_torch.callers import CALLERS, Caller
+from indexplan_torch import (
+    PlanBatchSampler,
+    PlanLoader,
+    callers,
+    counting_composer,
+    counting_transformers,
+)
+from indexplan_torch.callers import Caller
 from indexplan_torch.versions import TESTED
 
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
 
 PLAN = ip.Plan(ip.Sequential(12), batch_size=3)
+FILES = (counting_transformers, counting_composer)
+CALLERS = {n: each for file in FILES for n, each in vars(file).items() if isinstance(each, Caller)}
 # what they refuse is in composer_resume_checks.py and composer_checks.py, in their own environment
 IN_COMPOSER = {"IN_COMPOSER"}
 
@@ -31,16 +38,11 @@ def data() -> Any:
     return [{"x": float(index), "labels": float(index)} for index in range(12)]
 
 
-def counted() -> None:
-    """Read through Fabric's wrapper."""
-    next(iter(Fabric(accelerator="cpu").setup_dataloaders(PlanLoader(data(), PLAN))))
-
-
-def trained(loader: Any = None, model: Any = None, **asked: Any) -> Any:
+def trained(**asked: Any) -> Any:
     """Train with a loader, two micro-batches in an update; a step asks the loader something."""
     import transformers
 
-    loader = PlanLoader(data(), PLAN) if loader is None else loader
+    loader = PlanLoader(data(), PLAN)
 
     class Trainer(transformers.Trainer):
         def get_train_dataloader(self) -> Any:
@@ -53,19 +55,12 @@ def trained(loader: Any = None, model: Any = None, **asked: Any) -> Any:
     options: dict[str, Any] = {"use_cpu": True, "disable_tqdm": True, "report_to": []}
     options |= {"gradient_accumulation_steps": 2, "max_steps": 1, "save_strategy": "no"}
     arguments = transformers.TrainingArguments(output_dir="unused", **options)
-    Trainer(model=model or torch.nn.Linear(1, 1), args=arguments).train()
-
-
-def rows() -> None:
-    """Train a model on rows that a join has made."""
-    trained(PlanLoader([[1.0, 2.0]] * 12, PLAN, collate_fn=join))
+    Trainer(model=torch.nn.Linear(1, 1), args=arguments).train()
 
 
 PROVOKED: dict[str, list[Callable[[], Any]]] = {
-    "COUNTING_ITERATIONS": [counted],
     "IN_TRANSFORMERS": [trained],
     "RESUMING": [trained],
-    "READING_ROWS": [rows],
     "FETCHED_TOGETHER": [lambda: trained(step=lambda loader: loader.step_size)],
 }
 
@@ -98,7 +93,7 @@ def test_a_caller_is_found(
             found.append(seen.values.keys())
         return seen
 
-    monkeypatch.setattr(callers, "look", noting)
+    monkeypatch.setattr(counting_transformers, "look", noting)
     with contextlib.suppress(ip.IndexPlanError):  # what many of them are looked for
         provoke()
     old = {"epoch_dataloader"} if name == "FETCHED_TOGETHER" else set()  # of older versions
@@ -127,18 +122,28 @@ def test_nobody_is_found_who_is_not_calling() -> None:
 
 
 def test_a_plain_pass_looks_at_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen batches, lengths, states and cursors read no frame where no trainer is imported."""
-    for name in {name for caller in CALLERS.values() for name in caller.modules}:
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    """Passes, states and cursors of a PlanLoader read no frame, with the trainers imported.
+
+    Its length is asked for once, which Hugging Face Trainer does before it trains. Composer sets
+    the pass of a sampler, so that is another look where Composer is imported.
+    """
+    importlib.import_module("transformers.trainer")
+    monkeypatch.setitem(sys.modules, "composer.trainer.trainer", ModuleType("composer's"))
+    looks = []
 
     def getframe(_: int) -> Any:
-        raise AssertionError("a look")
+        looks.append(1)
 
-    seen = SimpleNamespace(modules=sys.modules, _getframe=getframe, maxsize=sys.maxsize)
+    seen = SimpleNamespace(modules=sys.modules, _getframe=getframe)
     monkeypatch.setattr(callers, "sys", seen)
     loader = PlanLoader(range(48), ip.Plan(ip.Sequential(48), batch_size=3))
-    loader.set_epoch(0)
-    for step, _ in enumerate(loader, 1):
-        assert step % 16 == loader.cursor.step == loader.state_dict()["cursor"]["step"]
-        assert (16, 3) == (len(loader), loader.step_size)
-    assert step == 16
+    for epoch in range(2):
+        loader.set_epoch(epoch)
+        for step, _ in enumerate(loader, 1):
+            assert step % 16 == loader.cursor.step == loader.state_dict()["cursor"]["step"]
+            assert 3 == loader.step_size
+    assert (16, 0) == (step, len(looks))
+    assert (16, 1) == (len(loader), len(looks))
+    monkeypatch.delitem(sys.modules, "composer.trainer.trainer")
+    PlanBatchSampler(PLAN).set_epoch(1)
+    assert 1 == len(looks)

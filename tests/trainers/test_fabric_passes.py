@@ -60,8 +60,47 @@ def test_fabric_reads_what_the_user_names(fabric: Fabric, kind: str) -> None:
         assert of_plan(HALVES, 0) == [read(loader)]
 
 
-def test_a_look_under_fabric_costs_no_pass(fabric: Fabric) -> None:
-    """Fabric counts a look as an epoch; the pass that was looked into is read all the same."""
+def test_a_look_under_fabric_counts(fabric: Fabric) -> None:
+    """Fabric counts a look as an epoch, and is told; one at the user's own loader costs none."""
     loader = fabric.setup_dataloaders(loader_of(PLAN))
     assert of_plan(PLAN, 0)[0][:1] == read(loader, 1)
+    with pytest.warns(UserWarning, match="^epoch 0, sub-epoch 0: left after 1 of 4 steps, and 9 "):
+        assert of_plan(PLAN, 1) == [read(loader)]
+    ours = loader_of(PLAN)
+    loader = fabric.setup_dataloaders(ours)
+    assert of_plan(PLAN, 0)[0][:1] == read(ours, 1)
     assert of_plan(PLAN, 0, 1) == [read(loader), read(loader)]
+
+
+def test_a_loop_that_is_left_under_fabric_is_refused(fabric: Fabric) -> None:
+    """The rest of its pass would never be read, as Fabric names the next one."""
+    loader = fabric.setup_dataloaders(loader_of(PLAN))
+    read(loader, 2)
+    with pytest.raises(ip.IndexPlanError, match=r"^a pass must be read whole before "):
+        read(loader)
+
+
+@pytest.mark.parametrize("step", [0, 2])
+@pytest.mark.parametrize("before", range(6))
+def test_a_loader_goes_back_under_fabric(fabric: Fabric, before: int, step: int) -> None:
+    """To a state of its own, whatever Fabric has counted since; or that is refused, with a cure."""
+    ours = loader_of(PLAN)
+    loader = fabric.setup_dataloaders(ours)
+    state = {**ours.state_dict(), "pass": 2}
+    state["cursor"] = PLAN.replace(world_size=1).cursor(2, step=step).to_dict()
+    for _ in range(before):
+        read(loader)
+    ours.load_state_dict(state)
+    if before == 3 and step:  # as when a trainer ended pass 2 early
+        with pytest.raises(ip.IndexPlanError, match=r"read that pass first, by set_epoch\(2\)"):
+            read(loader)
+        ours.load_state_dict(state)
+        ours.set_epoch(2)
+    assert [of_plan(PLAN, 2)[0][step:], *of_plan(PLAN, 3, 4)] == [read(loader) for _ in range(3)]
+
+
+def test_a_resumed_plan_under_fabric_begins_where_it_starts(fabric: Fabric) -> None:
+    """Whatever Fabric counts, from 0."""
+    cursor = PLAN.replace(world_size=1).cursor(2, step=1)
+    loader = fabric.setup_dataloaders(loader_of(PLAN.resume(cursor)))
+    assert [of_plan(PLAN, 2)[0][1:], *of_plan(PLAN, 3)] == [read(loader), read(loader)]

@@ -21,8 +21,7 @@ COLUMN = torch.arange(97).square()
 REFUSED = (
     "transformers.Trainer must have KeepState where a loader is asked which of an update's "
     "micro-batches the loop holds, as Trainer fetches them together; got none, and {size} "
-    "micro-batches; use "
-    "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
+    "micro-batches; use indexplan_torch.transformers.use_plan(trainer, plan)"
 )
 SAID = {
     "groups": lambda loader: loader.groups.tolist(),
@@ -127,7 +126,7 @@ def test_without_the_callback_it_is_right_or_refused(tmp_path: Path, by_sampler:
         expected = of_plan(step)
         if by_sampler:
             assert expected["batch"] == held["batch"]
-            assert all("KeepState(trainer)" in held[name] for name in SAID)
+            assert all("use_plan(trainer, plan)" in held[name] for name in SAID)
             continue
         if step % 3 < 2 and step < 19:
             left = {"batch": expected["batch"]}
@@ -148,7 +147,7 @@ def test_another_loader_is_answered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("prepare", [Accelerator.prepare, indexplan_torch.accelerate.prepare])
 def test_prepared_loaders_name_the_cure_of_trainers(tmp_path: Path, prepare: Any) -> None:
-    """Trainer prepares nothing itself: leave the loader as it is, with KeepState."""
+    """Trainer prepares nothing itself: leave the loader as it is, with use_plan."""
 
     class Prepared(Trainer):
         def get_train_dataloader(self) -> Any:
@@ -164,8 +163,5 @@ def test_prepared_loaders_name_the_cure_of_trainers(tmp_path: Path, prepare: Any
         checkpoint = f"{tmp_path}/checkpoint-5"
     with pytest.raises(ip.IndexPlanError) as refused:
         trainer.train(resume_from_checkpoint=checkpoint)
-    cure = (
-        "; under transformers.Trainer, return the PlanLoader itself from get_train_dataloader, and "
-        "use trainer.add_callback(indexplan_torch.transformers.KeepState(trainer))"
-    )
+    cure = "; under transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)"
     assert str(refused.value).endswith(cure)

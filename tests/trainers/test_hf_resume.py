@@ -47,8 +47,7 @@ WITHOUT = (
     "a resume under transformers.Trainer must load the loader's state where a pass has other "
     "steps than in the run that saved; got checkpoint-15 after 1.5 passes, which Trainer, "
     "counting its steps, would take for {taken}; use "
-    "trainer.add_callback(indexplan_torch.transformers.KeepState(trainer)), in the run that "
-    "saves too"
+    "indexplan_torch.transformers.use_plan(trainer, plan), in the run that saves too"
 )
 
 

@@ -40,11 +40,11 @@ def resumed_by_nobody() -> None:
     made.set_initial_training_values(made.args, loader())
 
 
-def renamed_in_fabric() -> None:
-    """Name a pass under a version of Fabric that calls its loader otherwise."""
-    name = "lightning.fabric.wrappers"
+def renamed_in_transformers() -> None:
+    """Count steps under a version of transformers that calls its methods otherwise."""
+    name = "transformers.trainer"
     with patch.dict(sys.modules, {name: ModuleType(name)}):
-        loader().sampler.set_epoch(1)
+        len(loader())
 
 
 def trainer(**options: Any) -> Any:
@@ -150,5 +150,5 @@ CASES: list[Case] = [
     ("rows for Trainer without a batch axis", rows_for_trainer),
     ("an evaluation of a part of the data under Trainer", evaluated_by_halves),
     ("another loader for Ray", on_ray),
-    ("a caller of another name", renamed_in_fabric),
+    ("a caller of another name", renamed_in_transformers),
 ]
