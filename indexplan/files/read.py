@@ -17,7 +17,7 @@ from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
 from indexplan.files.mapped import Chunks, manifest_status
 from indexplan.keywords import named
 from indexplan.once import once
-from indexplan.orders.base import Float64, Int64, Order
+from indexplan.orders.base import Float64, Int64, Order, Why
 from indexplan.orders.columns import Column
 from indexplan.orders.groups import Place
 from indexplan.orders.registry import order_from_dict
@@ -161,13 +161,9 @@ class Stored(Order):
             return found
         return source._with_past(saved, epoch, position)  # noqa: SLF001 (of an order too)
 
-    def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
+    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         source, _ = self.known
-        return None if source is None else source._parts_from(saved)  # noqa: SLF001
-
-    def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
-        source, _ = self.known
-        return () if source is None else source._refused(saved, epoch, position)  # noqa: SLF001
+        return () if source is None else source._apart(saved, epoch, position)  # noqa: SLF001
 
     def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
         return self.source._with_phase(where, weights, **options)  # noqa: SLF001 (of an order too)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ from indexplan.orders.fields import HasFields, field_names, nested
 from indexplan.orders.groups import HasGroups
 from indexplan.orders.traits import PLAIN, Traits, check_class
 from indexplan.orders.units import Units, costs_of, cut_pieces
-from indexplan.seeds import check_epoch, check_seed, key_words
+from indexplan.seeds import EPOCH_STOP, check_epoch, check_seed, key_words
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -28,6 +29,7 @@ MOST_READS = 2**27  # most reads that one call lists: 1 GiB of positions
 MOST_TOLD = 2**16  # most reads of a sample that are put into words
 
 Draws: TypeAlias = tuple[tuple[Any, ...], ...]  # of each: algorithm, size, seed
+Why: TypeAlias = tuple[str, ...]  # why a run cannot continue: rule, got and cure; or () if unknown
 
 
 class Order(HasFields, HasGroups, abc.ABC):
@@ -124,8 +126,10 @@ class Order(HasFields, HasGroups, abc.ABC):
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run that was saved under the order `saved` may continue with this one.
 
-        It may if both read the same units before the given position. By default, that holds only
-        for equal orders. An order whose later epochs may change, such as `Mixture`, overrides it.
+        It may if both read the same units before the given position. Equal orders do; a `Mixture`
+        whose weights changed later; `Weighted`, up to the epoch of other weights; `Without`, up to
+        where samples were excluded since; and layers around those. Your own order may override it,
+        if its later epochs can change: what continues at a place continues at all earlier ones.
 
         Parameters
         ----------
@@ -140,7 +144,32 @@ class Order(HasFields, HasGroups, abc.ABC):
             If `saved` is not a mapping, or a number is not an integer in that range.
         """
         check_saved(saved, epoch, position)
-        return self._form == saved
+        return self._form == saved or self._apart(saved, epoch, position) is None
+
+    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+        """Return why what was read before a place differs under a saved order that is not equal.
+
+        None if it does not differ.
+        """
+        return ()
+
+    def _agrees_until(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
+        """Return the last place from which it continues a different saved order; or None."""
+
+        def parted(epoch: int, position: int = 0) -> bool:
+            try:
+                return not self.continues(saved, epoch, position)
+            except IndexPlanError:  # one of the last epochs, which cannot be read to its end
+                return True
+
+        if parted(0) or not parted(EPOCH_STOP - 1):
+            return None
+        until = 1
+        while not parted(until):  # not at once between far epochs, as each may take a while to know
+            until = min(2 * until, EPOCH_STOP - 1)
+        epoch = bisect_left(range(until), True, lo=until // 2, key=parted) - 1
+        positions = range(self.num_units(epoch) + 1)
+        return epoch, bisect_left(positions, True, key=lambda at: parted(epoch, at)) - 1
 
     def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
         """Return this order for a run that was saved under another; None if it cannot continue.
@@ -297,19 +326,6 @@ class Order(HasFields, HasGroups, abc.ABC):
     def _same_reads(self) -> bool:
         """Whether all epochs read each sample equally often, except those that a layer names."""
         return self.traits.reads == "once"
-
-    def _refused(
-        self,
-        saved: Mapping[str, Any],
-        epoch: int,
-        position: int,
-    ) -> tuple[str, ...]:
-        """Return why `continues` returned False, if that is known: rule, got and cure."""
-        return ()
-
-    def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
-        """Return the last place from which it continues a different saved order; or None."""
-        return None
 
     def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
         """Return this order with other weights from an epoch and position on; for mixtures only."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import abc
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from indexplan.once import once
-from indexplan.orders.arguments import check_saved
-from indexplan.orders.base import Float64, Int64, Order
+from indexplan.orders.base import Float64, Int64, Order, Why
 from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.extents import GapsExtent
 from indexplan.orders.groups import Place
@@ -117,37 +115,19 @@ class Gaps(Layer):
             yield num, saved.get("order")
         yield 0, saved
 
-    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
-        """Return whether a run that was saved under the order `saved` may continue with this one.
+    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+        """Return which change began before a place, or why the inner order differs before it."""
+        whys = [self._apart_after(num, each, epoch, position) for num, each in self._before(saved)]
+        return None if None in whys else whys[0]
 
-        It may if nothing before that place has been left out since, and the inner order may
-        continue the inner order of the saved one.
-
-        Parameters
-        ----------
-        saved : mapping
-            The dict form of the order that the run was saved under.
-        epoch, position : int
-            The first epoch and position that are left to read, each from 0 to 2**63 - 1.
-
-        Raises
-        ------
-        IndexPlanError
-            If `saved` is not a mapping, or a number is not an integer in that range.
-        """
-        check_saved(saved, epoch, position)
-        if saved == self._form:
-            return True
-        place = epoch, position
-        return any(
-            isinstance(inside, Mapping)
-            and all(place <= start for start in self._since[num:])
-            and (
-                inside == self.order._form  # noqa: SLF001 (of an order too)
-                or self.order.continues(inside, *self.reach(epoch, position))
-            )
-            for num, inside in self._before(saved)
-        )
+    def _apart_after(self, num: int, inside: Any, epoch: int, position: int) -> Why | None:
+        """Return the same of a saved order that had the first `num` changes, around one inside."""
+        at = min(self._since[num:], default=(epoch, position))
+        if (epoch, position) > at:
+            rule = f"at or before epoch {at[0]}, position {at[1]}, since which units are left out"
+            cure = "use an earlier cursor, or one of this plan, or leave out only what follows it"
+            return rule, f"epoch {epoch}, position {position}", cure
+        return self._apart_inside(inside, epoch, position)
 
     def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
         if self.continues(saved, epoch, position):
@@ -157,23 +137,6 @@ class Gaps(Layer):
             for _, inside in self._before(saved)
         )
         return next((each for each in found if each is not None), None)
-
-    def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
-        for num, inside in self._before(saved) if saved != self._form else ():
-            if isinstance(inside, Mapping):
-                places = [*self._since[num:], self._last_up_to(self.order._parts_from(inside))]  # noqa: SLF001
-                at = min((place for place in places if place is not None), default=None)
-                if at is not None and self.continues(saved, *at):
-                    return at
-        return None
-
-    def _last_up_to(self, place: tuple[int, int] | None) -> tuple[int, int] | None:
-        """Return the last place up to which nothing past an inner place was read."""
-        if place is None:
-            return None
-        epoch, positions = place[0], range(self.num_units(place[0]) + 1)
-        reached = bisect_right(positions, place, key=lambda position: self.reach(epoch, position))
-        return epoch, reached - 1
 
     def with_phase(
         self,
@@ -215,15 +178,6 @@ class Gaps(Layer):
         changed = self.order._with_phase(inside, weights, **options)  # noqa: SLF001 (of an order)
         return self._around(changed)
 
-    def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
-        place, rising = (epoch, position), sorted(self._since)
-        num, inside = next(iter(self._before(saved)))
-        if num < len(rising) and place > (at := min(self._since[num:])):
-            rule = f"at or before epoch {at[0]}, position {at[1]}, since which units are left out"
-            cure = "use an earlier cursor, or one of this plan, or leave out only what follows it"
-            return rule, f"epoch {epoch}, position {position}", cure
-        return self._refused_inside(inside, epoch, position)
-
     @property
     def _same_reads(self) -> bool:
         return self.order._same_reads  # noqa: SLF001 (of an order too)
@@ -258,8 +212,8 @@ class Gaps(Layer):
 
     def reach(self, epoch: int, position: int) -> tuple[int, int]:
         """Return the inner place after the last unit that was read."""
-        sections = self._sections(epoch)
-        if sections is None or not position:
+        sections = self._sections(epoch) if position else None
+        if sections is None:
             return epoch, position
         return epoch, sections.inside(min(position, int(sections.bounds[-1])) - 1) + 1
 

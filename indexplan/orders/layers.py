@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from indexplan.errors import wrong
-from indexplan.orders.arguments import check_saved
-from indexplan.orders.base import Draws, Float64, Int64, Order
+from indexplan.orders.base import Draws, Float64, Int64, Order, Why
 from indexplan.orders.columns import Column
 from indexplan.orders.fields import field_names, nest
 from indexplan.orders.groups import Place
@@ -273,34 +272,31 @@ class Layer(Order):
                 units += num
         return total / units
 
-    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
-        """Return whether a run that was saved under the order `saved` may continue with this one.
+    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+        """Return why the inner order differs before the place where its reads ended.
 
-        It may if the layers are equal, and the inner order may continue where its reads ended. A
-        layer that reads units at other positions must return that place from `reach`.
-
-        Parameters
-        ----------
-        saved : mapping
-            The dict form of the order that the run was saved under.
-        epoch, position : int
-            The first epoch and position that are left to read, each from 0 to 2**63 - 1.
-
-        Raises
-        ------
-        IndexPlanError
-            If `saved` is not a mapping, or a number is not an integer in that range.
+        A layer that reads units at other positions must return that place from `reach`.
         """
-        check_saved(saved, epoch, position)
         mine, inside = self._form, saved.get("order")
-        if saved == mine or not isinstance(inside, Mapping):
-            return saved == mine
-        if self._moves and type(self).reach is Layer.reach:
-            return False  # it may have read units that lie behind the given position inside
-        same = {**saved, "order": None} == {**mine, "order": None}
-        if not same or not self.order.continues(inside, *self.reach(epoch, position)):
-            return False
-        return self._keeps_numbers or num_sources(inside) == num_sources(mine["order"])
+        if {**saved, "order": None} != {**mine, "order": None}:
+            return ()
+        why = self._apart_inside(inside, epoch, position)
+        # it may have read units that lie behind the given position inside
+        unknown = self._moves and type(self).reach is Layer.reach
+        if why is None and not self._keeps_numbers:
+            unknown = unknown or num_sources(inside) != num_sources(mine["order"])
+        return () if why is None and unknown else why
+
+    def _apart_inside(self, inside: Any, epoch: int, position: int) -> Why | None:
+        """Return why the inner order does not continue the saved one's inner order."""
+        if not isinstance(inside, Mapping):
+            return ()
+        if inside == self.order._form:  # noqa: SLF001 (of an order too)
+            return None
+        place = self.reach(epoch, position)
+        if self.order.continues(inside, *place):
+            return None
+        return self.order._apart(inside, *place) or ()  # noqa: SLF001 (of an order too)
 
     def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
         if self.continues(saved, epoch, position):
@@ -323,14 +319,3 @@ class Layer(Order):
         """Return this layer around another order."""
         fields = {name: getattr(self, name) for name in field_names(type(self))}
         return type(self)(**{**fields, "order": order})
-
-    def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
-        if {**saved, "order": None} != {**self._form, "order": None}:
-            return ()
-        return self._refused_inside(saved["order"], epoch, position)
-
-    def _refused_inside(self, inside: Any, epoch: int, position: int) -> tuple[str, ...]:
-        """Return why the inner order does not continue the saved one's inner order."""
-        if not isinstance(inside, Mapping):
-            return ()
-        return self.order._refused(inside, *self.reach(epoch, position))  # noqa: SLF001

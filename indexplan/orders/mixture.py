@@ -17,10 +17,9 @@ from indexplan.once import once
 from indexplan.orders.arguments import (
     NUM_SAMPLES_STOP,
     check_indices,
-    check_saved,
     keeps_planned,
 )
-from indexplan.orders.base import Draws, Float64, Int64, Order
+from indexplan.orders.base import Draws, Float64, Int64, Order, Why
 from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.fields import as_json, different_fields, nest
 from indexplan.orders.groups import Place
@@ -395,31 +394,12 @@ class Mixture(Order):
         begin = self._begin(epoch)
         return self._phases.shares(begin + start, begin + stop)
 
-    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
-        """Return whether a run that was saved under the order `saved` may continue with this one.
+    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+        """Return which sources, or which weights, differ before a place.
 
-        It may if its first sources are those of the saved order, if epoch size and seed are equal,
-        and if the weights are equal up to the given position. Sources that have joined since count
-        as having weight 0 up to there.
-
-        Parameters
-        ----------
-        saved : mapping
-            The dict form of the order that the run was saved under.
-        epoch, position : int
-            The first epoch and position that are left to read, each from 0 to 2**63 - 1.
-
-        Raises
-        ------
-        IndexPlanError
-            If `saved` is not a mapping, or a number is not an integer in that range.
+        Sources that have joined since count as having weight 0 up to there.
         """
-        check_saved(saved, epoch, position)
-        mine = self._form
-        return saved == mine or self._apart(Former.of(saved, mine), epoch, position) is None
-
-    def _apart(self, former: Former | None, epoch: int, position: int) -> tuple[str, ...] | None:
-        """Return why a run cannot continue: rule, got and cure; () if unknown, None if it can."""
+        former = Former.of(saved, self._form)
         place = epoch * self.epoch_size + position
         if former is None or place >= PLACE_STOP:
             return ()
@@ -462,17 +442,6 @@ class Mixture(Order):
                 sources[name] = source._with_past(inside, *where) or source  # noqa: SLF001
         changed = Mixture(sources, self.weights, epoch_size=self.epoch_size, seed=self.seed)
         return changed if changed.continues(saved, epoch, position) else None
-
-    def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
-        return self._apart(Former.of(saved, self._form), epoch, position) or ()
-
-    def _parts_from(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
-        former = Former.of(saved, self._form)
-        at = None if former is None else former.parts_at(self.weights)
-        if at is None:
-            return None
-        where = divmod(at, self.epoch_size)
-        return where if where[0] < EPOCH_STOP and self.continues(saved, *where) else None
 
     def num_units(self, epoch: int) -> int:
         """Return the epoch size."""

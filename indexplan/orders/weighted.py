@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from indexplan import kernels
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.once import once
-from indexplan.orders.arguments import check_saved, keeps_planned
-from indexplan.orders.base import Int64, Order
+from indexplan.orders.arguments import keeps_planned
+from indexplan.orders.base import Int64, Order, Why
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, check_identity
 from indexplan.orders.fields import SEED, whole
 from indexplan.orders.past import rows_of, since_epoch
@@ -168,31 +168,25 @@ class Weighted(Order):
             max_repeats=self.max_repeats,
         )
 
-    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
-        """Return whether a run that was saved under the order `saved` may continue with this one.
-
-        It may if the orders differ only in the weights of epochs that have not been started.
-
-        Parameters
-        ----------
-        saved : mapping
-            The dict form of the order that the run was saved under.
-        epoch, position : int
-            The first epoch and position that are left to read, each from 0 to 2**63 - 1.
-
-        Raises
-        ------
-        IndexPlanError
-            If `saved` is not a mapping, or a number is not an integer in that range.
-        """
-        check_saved(saved, epoch, position)
+    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+        """Return which weights differ in epochs that have been started."""
         mine = self._form
         rows, others = rows_of(mine["weights"]), rows_of(saved.get("weights"))
         if not others or {**saved, "weights": 0} != {**mine, "weights": 0}:
-            return False
+            return ()
         begun = epoch + (position > 0)
         before = [[row for row in each if row[0] < begun] for each in (rows, others)]
-        return before[0] == before[1] and others[0][1]["length"] == self.num_samples
+        if before[0] == before[1] and others[0][1]["length"] == self.num_samples:
+            return None
+        now, there = since_epoch(rows, epoch), since_epoch(others, epoch)
+        if there < 0:
+            return ()
+        own, other = rows[now][1]["sha256"], others[there][1]["sha256"]
+        if own == other:  # of another length
+            return ()
+        rule = f"of a run that reads epoch {epoch} by the plan's weights, with sha256 {own}"
+        cure = f"pass those weights, or let the new ones begin later: updated({begun}, weights)"
+        return rule, f"one with sha256 {other}", cure
 
     def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Weighted | None:
         if self.continues(saved, epoch, position):
@@ -217,20 +211,6 @@ class Weighted(Order):
             max_repeats=self.max_repeats,
         )
         return order if order.continues(saved, epoch, position) else None
-
-    def _refused(self, saved: Mapping[str, Any], epoch: int, position: int) -> tuple[str, ...]:
-        mine, rows = self._form, rows_of(saved.get("weights"))
-        there = since_epoch(rows, epoch)
-        if there < 0 or {**saved, "weights": 0} != {**mine, "weights": 0}:
-            return ()
-        now = since_epoch(rows_of(mine["weights"]), epoch)
-        own, other = (each["sha256"] for each in (self._entries[now][1].identity, rows[there][1]))
-        if own == other:  # of another length
-            return ()
-        next_one = epoch + (position > 0)
-        rule = f"of a run that reads epoch {epoch} by the plan's weights, with sha256 {own}"
-        cure = f"pass those weights, or let the new ones begin later: updated({next_one}, weights)"
-        return rule, f"one with sha256 {other}", cure
 
     @once
     def _entries(self) -> Entries:

@@ -147,7 +147,7 @@ class Cursor:
         if known is not order:
             found = order._with_past(self._form, self.epoch, self.position)  # noqa: SLF001
         if found is None:
-            if why := order._refused(self._form, self.epoch, self.position):  # noqa: SLF001
+            if why := order._apart(self._form, self.epoch, self.position):  # noqa: SLF001
                 raise IndexPlanError("a cursor", f"must be {why[0]}", *why[1:])
             raise IndexPlanError(
                 "a cursor",

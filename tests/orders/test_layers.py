@@ -289,3 +289,56 @@ def test_ranges_of_the_same_samples_are_equal() -> None:
     assert ip.Subset(ip.Shuffle(1), range(5, 4, -(2**63)), 9) == ip.Subset(
         ip.Shuffle(1), range(5, 6), 9
     )
+
+
+SHUFFLED = ip.Shuffle(40, seed=3)
+WEIGHTED = ip.Weighted([1, 2, 3], 9)
+MIXED = ip.Mixture({"a": ip.Shuffle(30), "b": ip.Shuffle(9, seed=1)}, {"a": 1, "b": 1}, seed=4)
+CHANGED: dict[str, tuple[ip.Order, ip.Order]] = {  # an order, and what it becomes during a run
+    "weights of samples": (WEIGHTED, WEIGHTED.updated(2, [3, 1, 1])),
+    "weights of sources": (MIXED, MIXED.with_phase(50, {"a": 3, "b": 1})),
+    "a source": (
+        MIXED,
+        MIXED.with_phase(50, {"a": 3, "b": 1, "c": 1}, sources={"c": ip.Shuffle(5, seed=2)}),
+    ),
+    "excluded samples": (
+        SHUFFLED,
+        ip.Without(SHUFFLED, [7], since=ip.Plan(SHUFFLED, global_batch_size=9).cursor(1, step=2)),
+    ),
+}
+AROUND: dict[str, Any] = {
+    "itself": lambda order: order,
+    "epochs": lambda order: ip.Epochs(order, 7),
+    "copies": lambda order: ip.Repeat(order, 2, 6),
+    "subset": lambda order: ip.Subset(order, range(2, 2 + order.num_samples), 90),
+    "mixture": lambda order: ip.Mixture({"x": order, "y": ip.Shuffle(6, seed=9)}, {"x": 2, "y": 1}),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("changed", CHANGED)
+def test_a_changed_order_agrees_up_to_its_last_place(changed: str, around: str) -> None:
+    """It continues there and not at the next, and `diff` says so; all before it reads the same."""
+    try:
+        before, after = map(AROUND[around], CHANGED[changed])
+    except ip.IndexPlanError:  # epochs of other lengths, which only some layers take
+        assert changed == "excluded samples"
+        return
+    saved = before.to_dict()
+    until = after._agrees_until(saved)
+    renumbered = changed == "a source" and around in ("subset", "mixture")
+    assert (until is None) == renumbered
+    if until is None:
+        assert not after.continues(saved, 0, 0)
+        return
+    epoch, position = until
+    assert after.continues(saved, epoch, position)
+    assert not after.continues(saved, epoch, position + 1)
+    assert not after.continues(saved, epoch + 1, 0)
+    for each in range(epoch + 1):
+        stop = position if each == epoch else before.num_units(each)
+        assert np.array_equal(before.take(each, 0, stop), after.take(each, 0, stop))
+    one, other = (ip.Plan(order, world_size=2, batch_size=1) for order in (before, after))
+    found = ip.diff(one, other)
+    words = f"can resume from the first's cursors up to epoch {epoch}, position {position},"
+    assert words in " ".join(str(found).split())
