@@ -12,6 +12,7 @@ from typing import Any
 
 from indexplan import IndexPlanError
 from indexplan_torch.counting import UNDER_TRAINER
+from indexplan_torch.dealing import refuse_dealing_out
 from indexplan_torch.feed import Feed, State
 from indexplan_torch.passes import Pass
 
@@ -117,9 +118,10 @@ def begin(feed: Feed) -> Pass:
     Raises
     ------
     IndexPlanError
-        If a PlanLoader has a state of its own to keep; or if nobody can tell whether the loop has
-        read a pass already.
+        If a PlanLoader has a state of its own to keep; if nobody can tell whether the loop has
+        read a pass already; or if Accelerate deals out what is handed out.
     """
+    refuse_dealing_out()
     if feed.alone:  # the other loader may skip what the state has skipped, and looks ahead
         raise IndexPlanError(
             "a PlanLoader",

@@ -16,6 +16,7 @@ from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import counted, shown, wrong
 from indexplan.keywords import named
 from indexplan_torch.counting import refuse_composers_counting
+from indexplan_torch.dealing import dealt_out, refuse_dealing_out
 from indexplan_torch.drawn import Drawn, DrawnUnits
 from indexplan_torch.feed import Feed
 from indexplan_torch.items import Form, Item, num_phases
@@ -118,12 +119,7 @@ class PlanView(_FeedSampler):
     @property
     def generator(self) -> None:
         """Raise: `accelerator.prepare` reads this before it splits batches among the ranks."""
-        raise IndexPlanError(
-            "a plan's sampler",
-            "must not be given to accelerator.prepare, which would deal its batches out again",
-            "one of this rank",
-            "use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
-        )
+        raise dealt_out()
 
     def __len__(self) -> int:
         """Return how many units the rank reads in the coming sub-epoch, including padding."""
@@ -136,6 +132,7 @@ class PlanView(_FeedSampler):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices one by one, or its bins if the plan's order has bins."""
+        refuse_dealing_out()
         if not self.feed.start.over(self.feed.number):
             for batch in self.feed.requests(self.feed.number, Form()):
                 yield from batch

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import warnings
 from itertools import islice
+from typing import Any
 
 import pytest
 from accelerate import Accelerator
 from accelerate.data_loader import prepare_data_loader
+from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import PlanLoader
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.accelerate import PreparedLoader, prepare
 
 PLAN = ip.Plan(ip.Shuffle(12, seed=1), batch_size=3)
@@ -61,3 +63,24 @@ def test_a_scripts_own_prepare_is_refused(num_workers: int) -> None:
         prepare_data_loader(one, num_processes=2, process_index=0)
     with pytest.raises(ip.IndexPlanError, match=r"^a PlanLoader must be prepared by indexplan_to"):
         Accelerator(cpu=True).prepare(one)
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize("kind", ["PlanLoader", "PlanBatchSampler", "PlanSampler", "view"])
+def test_a_seedable_sampler_deals_nothing_out(kind: str, num_workers: int, split: bool) -> None:
+    """With it Accelerate reads nothing of ours: rank 1 of 2 read 3 of its 6 batches in silence."""
+    plan, ranks = ip.Plan(ip.Shuffle(48, seed=1), batch_size=4), {"rank": 1, "world_size": 2}
+    options: dict[str, Any] = {"num_workers": num_workers}
+    loader = PlanLoader(range(48), plan, **ranks, **options)
+    if kind == "PlanBatchSampler":
+        loader = DataLoader(range(48), batch_sampler=PlanBatchSampler(plan, **ranks), **options)
+    elif kind == "PlanSampler":
+        sampler = PlanSampler(plan.replace(remainder="drop"), **ranks)
+        loader = DataLoader(range(48), sampler=sampler, batch_size=4, **options)
+    elif kind == "view":
+        loader = DataLoader(range(48), sampler=loader.sampler, batch_size=4, **options)
+    given: dict[str, Any] = {"num_processes": 2, "process_index": 1, "split_batches": split}
+    prepared = prepare_data_loader(loader, use_seedable_sampler=True, **given)
+    with pytest.raises(ip.IndexPlanError, match=r"^a plan's sampler must not be given to accelera"):
+        next(iter(prepared))
