@@ -2,8 +2,9 @@
 
 The kernels of this checkout and those of FORMER, which rounded weights to shares of a period and
 dealt them in blocks, take turns in one process. Printed are this checkout's time and the median of
-the ratios of all turns: to stream a million units, to draw a batch of 256 (512 after each other, as
-the same one again is drawn faster than any other), and to find where 1,000 units are read. Needs git and the project's history, and compiles the former kernels each time.
+the ratios of all turns: to stream a million units, to draw a batch of 256 (512 one after another,
+as the same one again is drawn faster than any other), and to find where 1,000 units are read. Needs
+git and the project's history, and compiles the former kernels each time.
 """
 
 from __future__ import annotations

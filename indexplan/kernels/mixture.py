@@ -56,8 +56,11 @@ if TYPE_CHECKING:
 
 AT_ONCE = 16_384  # slots that are dealt at a time, in the second-level cache
 PAIRS = 63  # of units, an even and an odd one, whose slots are computed at a time: see `_walk`
-EVEN, ODD, STARTS, LEFTS, MIDDLES, SECONDS, THIRDS = range(7)  # the lanes of pairs
-LANES = 7
+LANE = PAIRS + 1
+# Where the lanes of pairs begin in one array: at constants, so that LLVM knows that they are apart.
+# It takes `_walk` for safe if lanes that are read one further on come after those written by then.
+ODD, EVEN, STARTS, LEFTS, MIDDLES, SECONDS, THIRDS = range(0, 7 * LANE, LANE)
+LANES = 7 * LANE
 WIDE = 2**32  # windows of so many ticks or more take words of 64 bits
 
 
@@ -67,6 +70,14 @@ def _edge(c: int, v: int, nodes: Int64s, ratios: Float64s) -> tuple[U64, U64, U6
     slots, rest = any_part(c, nodes[v, REST], nodes[v, P], ratios[v, OF_UNITS])
     ticks, left = ticks_in(rest, U64(nodes[v, BITS]), nodes[v, P], ratios[v, OF_TICKS])
     return U64(c) * U64(nodes[v, SLOTS]) + U64(slots), ticks, left
+
+
+@inlined
+def _edge_after(slot: U64, ticks: U64, left: U64, v: int, nodes: Int64s) -> tuple[U64, U64]:
+    """Return where the window ends that begins there: the slot, and the ticks in it."""
+    f = U64(nodes[v, BITS])
+    ticks += U64(nodes[v, TICKS]) + U64(left + U64(nodes[v, LEFT]) >= U64(nodes[v, P]))
+    return slot + (ticks >> f), ticks & ((ONE << f) - ONE)
 
 
 @inlined
@@ -110,36 +121,35 @@ def _walk(
     node = nodes[v]
     p, f = U64(node[P]), U64(node[BITS])
     ticks, more = U64(node[TICKS]), U64(node[LEFT])
-    even, odd, starts, lefts = lanes[EVEN], lanes[ODD], lanes[STARTS], lanes[LEFTS]
-    middles, second, third = lanes[MIDDLES], lanes[SECONDS], lanes[THIRDS]
     over = U64(more + more >= p)
     both, more_of_both = ticks + ticks + over, more + more - p * over
-    for i in range(num + 1):
-        starts[i], lefts[i] = now, left
+    many = (num + 8) & -8  # whole vectors of eight; nobody reads what is computed too much
+    for i in range(many):
+        lanes[STARTS + i], lanes[LEFTS + i] = now, left
         left += more_of_both
         over = U64(left >= p)
         now, left = now + both + over, left - (p if left >= p else ZERO)
     tag, k0, k1 = U64(v) << U64(12) | at[0], at[1], at[2]
-    for i in range(num + 1):
+    for i in range(many):
         number = pair + U64(i)
-        even[i], second[i], third[i], _ = philox(number & LOW, number >> HALF, ZERO, tag, k0, k1)
-    for i in range(num + 1):
-        width = ticks + U64(lefts[i] + more >= p)
-        even[i] = begin + (starts[i] + ((even[i] & LOW) * (width & LOW) >> HALF) >> f)
-        middles[i] = starts[i] + width
+        w0, w1, w2, _ = philox(number & LOW, number >> HALF, ZERO, tag, k0, k1)
+        lanes[SECONDS + i], lanes[THIRDS + i] = w1, w2
+        start, width = lanes[STARTS + i], ticks + U64(lanes[LEFTS + i] + more >= p)
+        lanes[EVEN + i] = begin + (start + ((w0 & LOW) * (width & LOW) >> HALF) >> f)
+        lanes[MIDDLES + i] = start + width
     slot = ONE << f
-    for i in range(num):
-        start, stop = middles[i], starts[i + 1]
-        w1, w2 = second[i] & LOW, third[i] & LOW
+    for i in range(many):
+        start, stop = lanes[MIDDLES + i], lanes[STARTS + i + 1]
+        w1, w2 = lanes[SECONDS + i] & LOW, lanes[THIRDS + i] & LOW
         lowest, a = begin + (start >> f), start & (slot - ONE)  # a ticks: of the unit's before
         highest, e = begin + (stop - ONE >> f), stop & (slot - ONE)  # e ticks: its own
         inner = lowest + U64(a > ZERO)
         x = inner + (w2 * ((highest + U64(e == ZERO) - inner) & LOW) >> HALF)
         of_next = (LOW - w1) * ((ticks - slot + e) & LOW) < e << HALF
-        x = highest if (e > ZERO) & (even[i + 1] != highest) & of_next else x
+        x = highest if (e > ZERO) & (lanes[EVEN + i + 1] != highest) & of_next else x
         of_last = w1 * ((ticks - a) & LOW) < (slot - a) << HALF
-        odd[i] = lowest if (a > ZERO) & (even[i] != lowest) & of_last else x
-    return starts[num], lefts[num]
+        lanes[ODD + i] = lowest if (a > ZERO) & (lanes[EVEN + i] != lowest) & of_last else x
+    return lanes[STARTS + num], lanes[LEFTS + num]
 
 
 @inlined
@@ -155,10 +165,10 @@ def _wide_words(c: int, v: int, at: UInt64s) -> tuple[U64, U64, U64]:
 def _rare_even(c: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s) -> U64:
     """Return the slot of an even unit with a window of WIDE ticks or more."""
     f = U64(nodes[v, BITS])
-    slot, a, _ = _edge(c, v, nodes, ratios)
-    after, e, _ = _edge(c + 1, v, nodes, ratios)
+    slot, a, left = _edge(c, v, nodes, ratios)
+    width = U64(nodes[v, TICKS]) + U64(left + U64(nodes[v, LEFT]) >= U64(nodes[v, P]))
     w0, _, _ = _wide_words(c, v, at)
-    dealt: U64 = slot + (a + high_word(w0, (after - slot << f) + e - a) >> f)
+    dealt: U64 = slot + (a + high_word(w0, width) >> f)
     return dealt
 
 
@@ -167,8 +177,8 @@ def _rare(c: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s) -> U64:
     """Return the slot of a unit with a window of WIDE ticks or more, as `_walk` does."""
     if c & 1 == 0:
         return _rare_even(c, v, nodes, ratios, at)
-    lowest, a, _ = _edge(c, v, nodes, ratios)
-    highest, e, _ = _edge(c + 1, v, nodes, ratios)  # if e is 0, it is past the window
+    lowest, a, left = _edge(c, v, nodes, ratios)
+    highest, e = _edge_after(lowest, a, left, v, nodes)  # if e is 0, it is past the window
     _, w1, w2 = _wide_words(c, v, at)
     ticks, slot = U64(nodes[v, TICKS]), ONE << U64(nodes[v, BITS])
     if (
@@ -188,7 +198,7 @@ def _rare(c: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s) -> U64:
     return dealt
 
 
-@helper
+@inlined
 def _look(
     first: int, more: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s, lanes: UInt64s
 ) -> None:
@@ -198,13 +208,13 @@ def _look(
         _walk(U64(first >> 1), begin, now, left, more | first & 1, v, nodes, at, lanes)
 
 
-@helper
+@inlined
 def _seen(
     c: int, first: int, v: int, nodes: Int64s, ratios: Float64s, at: UInt64s, lanes: UInt64s
 ) -> U64:
     """Return the slot of a unit, after `_look` from `first` on."""
     if nodes[v, TICKS] < WIDE:
-        slot: U64 = lanes[c & 1, (c >> 1) - (first >> 1)]
+        slot: U64 = lanes[(ODD if c & 1 else EVEN) + (c >> 1) - (first >> 1)]
         return slot
     return _rare(c, v, nodes, ratios, at)
 
@@ -224,7 +234,7 @@ def count_before(
     out : int64 (k,)
         The counts are added to it.
     """
-    at, lanes = _coins(phase, key), np.empty((LANES, PAIRS + 1), U64)
+    at, lanes = _coins(phase, key), np.empty(LANES, U64)
     clocks = np.empty(len(nodes), np.int64)
     if top < 0:
         out[~top] += place
@@ -237,7 +247,7 @@ def count_before(
             if nodes[v, TICKS] < WIDE:
                 begin, now, left = _edge_before(n, minor, rest, v, nodes, ratios)
                 _walk(U64(minor >> 1), begin, now, left, minor & 1, v, nodes, at, lanes)
-                slot = lanes[minor & 1, 0]
+                slot = lanes[ODD if minor & 1 else EVEN]
             else:
                 slot = _rare(minor, v, nodes, ratios, at)
             minor += np.int64(slot < U64(n))
@@ -259,13 +269,16 @@ def _sorted(marked: UInt8s, places: UInt32s, spare: UInt32s) -> int:
         found += mine
         others += ONE - mine
         marked[i] = 0
+    marked[len(places)] = 0
     for i in range(found):
         places[others + i] = spare[i]
     num: int = np.int64(found)
     return num
 
 
-@helper
+# Inlined, as a call would count references to seven arrays: 20 ns a node, of which a batch of many
+# sources has hundreds.
+@inlined
 def _split(
     n: int,
     v: int,
@@ -280,7 +293,7 @@ def _split(
     """Sort the places of a run of a node's slots, from slot n on: the majority's first.
 
     Returns how many slots before n are the minority's, and how many of the run's. `marked` is all 0
-    before and after.
+    before and after, and has room for one mark more: of slots that are not of the run.
     """
     p, q, ratio = nodes[v, P], nodes[v, Q], ratios[v, OF_SLOTS]
     num, low, size = len(places), U64(n), U64(len(places))
@@ -291,19 +304,16 @@ def _split(
     before = first
     if nodes[v, TICKS] < WIDE:
         pair, stop = first >> 1, (last + 1) >> 1
-        even, odd = lanes[EVEN], lanes[ODD]
         begin, now, left = _edge_before(n, first, rest, v, nodes, ratios)
         while True:
             count = min(PAIRS, stop - pair)
             now, left = _walk(U64(pair), begin, now, left, count, v, nodes, at, lanes)
             if pair == first >> 1:
-                before += np.int64(lanes[first & 1, 0] < low)
-            for i in range(count + 1):
-                if even[i] - low < size:  # what lies before the run wraps around
-                    marked[even[i] - low] = 1
-            for i in range(count):
-                if odd[i] - low < size:
-                    marked[odd[i] - low] = 1
+                before += np.int64(lanes[ODD if first & 1 else EVEN] < low)
+            for i in range(count):  # what lies before the run wraps around
+                marked[min(lanes[EVEN + i] - low, size)] = 1
+                marked[min(lanes[ODD + i] - low, size)] = 1
+            marked[min(lanes[EVEN + count] - low, size)] = 1
             pair += count
             if pair >= stop:
                 break
@@ -373,9 +383,9 @@ def deal(
     sources, numbers : int32 and int64 (sum(stops - starts),)
         Get the sources, and the numbers of their units, counted from the start of the whole run.
     """
-    at, lanes = _coins(phase, key), np.empty((LANES, PAIRS + 1), U64)
+    at, lanes = _coins(phase, key), np.empty(LANES, U64)
     places, spare = np.empty(AT_ONCE, np.uint32), np.empty(AT_ONCE, np.uint32)
-    marked = np.zeros(AT_ONCE, np.uint8)
+    marked = np.zeros(AT_ONCE + 1, np.uint8)
     # What is left to do, breadth first: nodes or sources, the slot of its own at which the run
     # begins, and its part of `places`. The slots of a node lie together there.
     most = 2 * len(nodes) + 1
@@ -450,23 +460,25 @@ def find(
     out : int64 (num,)
         Gets their places, counted from the phase's start.
     """
-    at, lanes = _coins(phase, key), np.empty((LANES, PAIRS + 1), U64)
+    at, lanes = _coins(phase, key), np.empty(LANES, U64)
     for i in range(len(numbers)):
         n, up = numbers[i] - base, ups[len(nodes) + source]
         while up >= 0:
             v = up >> 1
-            if up & 1:
-                _look(n, 0, v, nodes, ratios, at, lanes)
-                n = np.int64(_seen(n, n, v, nodes, ratios, at, lanes))
-            else:  # count the minority's units that come before
+            c, more = n, 0
+            if not up & 1:  # count the minority's units that come before
                 of_majority = nodes[v, Q] - nodes[v, P]
                 # Those before unit c do, as their windows have ended. Of the others c may, and the
                 # next if `more`: else its window begins at slot n + c + 2 or later.
                 c, rest = any_part(n, nodes[v, P], of_majority, ratios[v, OF_MAJORITY])
                 more = np.int64(of_majority - rest < nodes[v, P])
-                _look(c, more, v, nodes, ratios, at, lanes)
+            _look(c, more, v, nodes, ratios, at, lanes)
+            slot = _seen(c, c, v, nodes, ratios, at, lanes)
+            if up & 1:
+                n = np.int64(slot)
+            else:
                 n += c
-                if _seen(c, c, v, nodes, ratios, at, lanes) <= U64(n):
+                if slot <= U64(n):
                     n += 1
                     if more and _seen(c + 1, c, v, nodes, ratios, at, lanes) <= U64(n):
                         n += 1
