@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 LONGEST = 300  # most characters of a value in a message
 LONGEST_MESSAGE = 1500  # most characters of a whole message, whose middle is cut out beyond

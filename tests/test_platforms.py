@@ -9,7 +9,7 @@ from tests.on_aarch64 import GOLDENS
 from tests.platforms import PLATFORMS
 
 TOP = Path(__file__).parents[1]
-PYPROJECT = (TOP / "pyproject.toml").read_text()  # Python 3.10 has no tomllib
+PYPROJECT = (TOP / "pyproject.toml").read_text()
 
 
 def test_the_oldest_are_the_floors() -> None:

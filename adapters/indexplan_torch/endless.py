@@ -19,7 +19,7 @@ from indexplan_torch.loader import Options, PlanLoader, check_options
 from indexplan_torch.ranks import given, process_group_runs
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing import Self, Unpack
 
 STATE_VERSION = 1
 

@@ -14,7 +14,7 @@ from indexplan_torch.loader import Options, PlanLoader, check_options
 from indexplan_torch.quorum import Live, World
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing import Unpack
 
 __all__ = ["Live", "LiveLoader", "LiveOptions"]
 

@@ -19,7 +19,7 @@ from indexplan_torch.loader import Options
 from indexplan_torch.megatron_ledgers import keeping, load_saved
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing import Unpack
 
     from indexplan_torch.megatron_samples import Samples
 

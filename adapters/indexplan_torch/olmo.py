@@ -19,8 +19,7 @@ from indexplan_torch.ranks import discover, process_group_runs
 if TYPE_CHECKING:
     import os
     from pathlib import Path
-
-    from typing_extensions import Unpack
+    from typing import Unpack
 
 __all__ = ["PlanDataLoader"]
 

@@ -23,7 +23,7 @@ from indexplan_torch.items import Form, Item, num_phases
 from indexplan_torch.ranks import refuse_num_replicas
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 
 class NoStateError(IndexPlanError, AttributeError):

@@ -12,9 +12,9 @@ import json
 import posixpath
 import re
 import sys
+import tomllib
 from pathlib import Path
 
-import tomllib
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page

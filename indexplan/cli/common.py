@@ -27,7 +27,7 @@ from indexplan.files.format import Manifest
 from indexplan.seeds import EPOCH_STOP
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 OK, WRONG_PLAN, WRONG_COMMAND = 0, 1, 2
 

@@ -95,7 +95,7 @@ def _check_scheduler(address: str) -> None:
 
     try:
         asyncio.run(asyncio.wait_for(ask(), limit))
-    except (asyncio.TimeoutError, OSError, ValueError) as error:
+    except (TimeoutError, OSError, ValueError) as error:
         reason = _first_line(error) if isinstance(error, ValueError) else f"no answer in {limit} s"
         cure = "start a scheduler there with `dask scheduler`, or check the address"
         got = f"{address!r} ({reason})"

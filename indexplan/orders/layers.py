@@ -17,7 +17,7 @@ from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, joined
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 AT_ONCE = 2**20  # samples that are renamed at a time
 Run: TypeAlias = tuple[int, Int64, Int64]  # epoch, starts, stops

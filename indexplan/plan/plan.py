@@ -34,7 +34,7 @@ from indexplan.plan.totals import step_total
 from indexplan.seeds import check_epoch
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing import Unpack
 
 
 @named

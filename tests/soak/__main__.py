@@ -13,7 +13,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.soak.history import Counts, Story, tell
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
         return tell_one(given.seed)
     if given.seconds is None and given.legs is None:
         parser.error("say how long: SECONDS, --legs, or both")
-    start, begun = time.perf_counter(), datetime.now(timezone.utc)
+    start, begun = time.perf_counter(), datetime.now(UTC)
     counts, told, shown = Counts(), 0, 0.0
     for news in soak(given.first, given.jobs, seconds=given.seconds, legs=given.legs):
         counts += news.counts
