@@ -1,9 +1,12 @@
-"""Attributes that an object computes once, without a lock that a fork could leave locked."""
+"""What an object computes once, or keeps a few of, without locks that a fork could leave locked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 if TYPE_CHECKING:
     # it behaves like a property; behind a descriptor pyright finds no attribute of a protocol
@@ -28,3 +31,30 @@ else:
             if instance is None:
                 return self
             return vars(instance).setdefault(self.name, self.method(instance))
+
+
+class Latest(dict[Key, Value]):
+    """The values that were made last, such as an epoch's: at most so many.
+
+    Two threads that need the same value may both make it.
+
+    Examples
+    --------
+    >>> kept = Latest(2)
+    >>> [kept.get_or_make(epoch, str) for epoch in (0, 1, 0, 2)], kept
+    (['0', '1', '0', '2'], {1: '1', 2: '2'})
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def get_or_make(self, key: Key, make: Callable[[Key], Value]) -> Value:
+        """Return the value of a key; make it where it is not kept, and forget the oldest."""
+        try:
+            return self[key]
+        except KeyError:
+            found = make(key)
+        for old in list(self)[: max(0, len(self) + 1 - self.most)]:
+            self.pop(old, None)  # another thread may have been here
+        self[key] = found
+        return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from math import isqrt
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.errors import wrong
-from indexplan.once import once
+from indexplan.once import Latest, once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, Column, Numbers
 from indexplan.orders.fields import SEED, whole
@@ -141,25 +140,22 @@ class DocumentWindows(Order):
         return totals
 
     @once
-    def _epochs(self) -> OrderedDict[int, tuple[NDArray[np.uint32], Blocks]]:
+    def _epochs(self) -> Latest[int, tuple[NDArray[np.uint32], Blocks]]:
         """The keys and the blocks of the last epochs that were read."""
-        return OrderedDict()
+        return Latest(KEPT_EPOCHS)
 
     def _stream(self, epoch: int) -> tuple[NDArray[np.uint32], Blocks]:
         """Return the key of an epoch's blocks, and where they are in its stream."""
-        found = self._epochs.get(epoch)
-        if found is None:
-            words = self._block_words(epoch)
-            num = len(self._totals)
-            order = np.empty(num, np.int64)
-            every = np.zeros(1, np.int64), np.full(1, num)
-            kernels.permutation.permute_runs(num, words[:-2], *every, order)
-            begins = np.append(0, np.cumsum(self._totals[order]))
-            found = self._epochs[epoch] = words[-2:], Blocks(order, begins)
-            # without a lock, as a fork could leave it locked
-            while len(self._epochs) > KEPT_EPOCHS:
-                self._epochs.popitem(last=False)
-        return found
+        return self._epochs.get_or_make(epoch, self._laid_out)
+
+    def _laid_out(self, epoch: int) -> tuple[NDArray[np.uint32], Blocks]:
+        words = self._block_words(epoch)
+        num = len(self._totals)
+        order = np.empty(num, np.int64)
+        every = np.zeros(1, np.int64), np.full(1, num)
+        kernels.permutation.permute_runs(num, words[:-2], *every, order)
+        begins = np.append(0, np.cumsum(self._totals[order]))
+        return words[-2:], Blocks(order, begins)
 
     def _block_words(self, epoch: int) -> NDArray[np.uint32]:
         """Return the key words that shuffle an epoch's blocks, and the key of those in blocks."""

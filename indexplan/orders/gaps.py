@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from indexplan.once import once
+from indexplan.once import Latest, once
 from indexplan.orders.base import Float64, Int64, Order, Why
 from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.extents import GapsExtent
@@ -184,19 +184,11 @@ class Gaps(Layer):
 
     def _sections(self, epoch: int) -> Sections | None:
         """Return what `_sections_of` does, and keep it for the latest epochs."""
-        kept: dict[int, Sections | None] = self._kept
-        try:
-            return kept[epoch]
-        except KeyError:
-            found = self._sections_of(epoch)
-            for other in list(kept)[: max(0, len(kept) + 1 - KEPT)]:
-                kept.pop(other, None)  # another thread may have been here
-            kept[epoch] = found
-            return found
+        return self._kept.get_or_make(epoch, self._sections_of)
 
     @once
-    def _kept(self) -> dict[int, Sections | None]:
-        return {}
+    def _kept(self) -> Latest[int, Sections | None]:
+        return Latest(KEPT)
 
     def num_units(self, epoch: int) -> int:
         """Return how many units are left in the epoch."""

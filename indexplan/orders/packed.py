@@ -13,7 +13,7 @@ import numpy as np
 from indexplan import kernels
 from indexplan.errors import integer, wrong
 from indexplan.keywords import named
-from indexplan.once import once
+from indexplan.once import Latest, once
 from indexplan.orders.base import Int64
 from indexplan.orders.columns import BLOCK, Column, Numbers
 from indexplan.orders.fields import SEED, whole
@@ -144,11 +144,7 @@ class Packed(ByLength):
         alike = self.min_stratum == 1 and lengths == self.lengths
         if not alike or self._most_cost(cost) >= 2**63:  # then the sums are checked one by one
             return super()._costs(epoch, starts, stops, lengths, cost)
-        of_patterns = self._pattern_costs.get(cost)
-        if of_patterns is None:
-            of_patterns = self._costs_of_patterns(cost)
-            self._pattern_costs.clear()
-            self._pattern_costs[cost] = of_patterns
+        of_patterns = self._pattern_costs.get_or_make(cost, self._costs_of_patterns)
         numbers, _ = self._dealt(epoch, starts, stops)
         return of_patterns[np.searchsorted(self._template.bins, numbers, "right") - 1]
 
@@ -157,9 +153,9 @@ class Packed(ByLength):
         return int(self._template.sizes.max()) * int(cost(np.array([self._longest]))[0])
 
     @once
-    def _pattern_costs(self) -> dict[Callable[[Int64], Int64], Int64]:
+    def _pattern_costs(self) -> Latest[Callable[[Int64], Int64], Int64]:
         """What a bin of each pattern costs, under the cost function that was used last."""
-        return {}
+        return Latest(1)
 
     def _costs_of_patterns(self, cost: Callable[[Int64], Int64]) -> Int64:
         """Return what a bin of each pattern costs, from the lengths in the pattern."""

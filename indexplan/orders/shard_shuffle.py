@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from indexplan import kernels
 from indexplan.errors import integer, wrong
-from indexplan.once import once
+from indexplan.once import Latest, once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column, Numbers
 from indexplan.orders.fields import SEED, flag, whole
@@ -22,8 +21,6 @@ GRIDS = ("epoch", "stream")
 # samples are located in the epoch.
 EPOCHS_AT_HAND = 3
 PLACES = 64  # places of each lane in a stripe, by default
-
-Kept = TypeVar("Kept")
 
 
 class Row(NamedTuple):
@@ -158,18 +155,18 @@ class ShardShuffle(Order):
         return np.array([n, shift, turn, lanes, window], np.int64)
 
     @once
-    def _rows(self) -> dict[int, Row]:
+    def _rows(self) -> Latest[int, Row]:
         """The rows of the epochs that were used last."""
-        return {}
+        return Latest(EPOCHS_AT_HAND)
 
     def _row(self, epoch: int) -> Row:
         """Return the row of an epoch."""
-        return _at_hand(self._rows, epoch, self._row_of)
+        return self._rows.get_or_make(epoch, self._row_of)
 
     @once
-    def _rows_by_sample(self) -> dict[int, BySample]:
+    def _rows_by_sample(self) -> Latest[int, BySample]:
         """The rows of the latest epochs that samples were located in, by sample."""
-        return {}
+        return Latest(EPOCHS_AT_HAND)
 
     def _row_by_sample(self, epoch: int) -> BySample:
         """Return the row of an epoch, by sample."""
@@ -207,24 +204,13 @@ class ShardShuffle(Order):
         )
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        firsts, deltas = _at_hand(self._rows_by_sample, epoch, self._row_by_sample)
+        firsts, deltas = self._rows_by_sample.get_or_make(epoch, self._row_by_sample)
         places = indices - deltas[np.searchsorted(firsts, indices, "right") - 1]
         out = np.empty(len(indices), np.int64)
         kernels.shard_shuffle.find_places(
             self._grid(epoch), self._key_words(LANES, epoch, 2), places, out
         )
         return np.arange(len(indices)), out
-
-
-def _at_hand(kept: dict[int, Kept], epoch: int, make: Callable[[int], Kept]) -> Kept:
-    """Return what is kept for an epoch, or make it and forget an earlier one."""
-    found = kept.get(epoch)
-    if found is None:
-        found = make(epoch)
-        for old in list(kept)[: 1 - EPOCHS_AT_HAND]:
-            kept.pop(old, None)
-        kept[epoch] = found
-    return found
 
 
 def sizes_of(values: Any) -> tuple[Column, int]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.errors import IndexPlanError, wrong
-from indexplan.once import once
+from indexplan.once import Latest, once
 from indexplan.orders.arguments import keeps_planned
 from indexplan.orders.base import Int64, Order, Why
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, check_identity
@@ -227,29 +227,26 @@ class Weighted(Order):
     _is_json = True
 
     @once
-    def _tables(self) -> dict[int, Table]:
+    def _tables(self) -> Latest[int, Table]:
         """The tables of the weights that were used last, by the epoch at which they take effect."""
-        return {}
+        return Latest(KEPT)
 
     def _table(self, epoch: int) -> Table:
         """Return the table of the weights that apply in an epoch."""
         since, weights = next(entry for entry in reversed(self._entries) if entry[0] <= epoch)
-        found = self._tables.get(since)
-        if found is None:
-            weights.array  # noqa: B018 (raises if missing, whether or not the process has its table)
-            size, most, words = self._size, self.max_repeats, self._row[0]
+        return self._tables.get_or_make(since, lambda _: self._table_of(weights))
 
-            def build() -> Table:
-                table = kernels.weighted_tables.built(weights.array, size, most, words)
-                weights.check_file()
-                return table
+    def _table_of(self, weights: Column) -> Table:
+        weights.array  # noqa: B018 (raises if missing, whether or not the process has its table)
+        size, most, words = self._size, self.max_repeats, self._row[0]
 
-            key = weights.identity["sha256"], size, most, self.seed
-            found = kernels.tables.table_of(key, build)
-            for each in list(self._tables)[: 1 - KEPT]:
-                self._tables.pop(each, None)  # another thread may have popped it
-            self._tables[since] = found
-        return found
+        def build() -> Table:
+            table = kernels.weighted_tables.built(weights.array, size, most, words)
+            weights.check_file()
+            return table
+
+        key = weights.identity["sha256"], size, most, self.seed
+        return kernels.tables.table_of(key, build)
 
     @once
     def _row(self) -> tuple[NDArray[np.uint32], int, int, int]:
