@@ -229,14 +229,7 @@ class Recorder:
         if self._idle or self._last == (where, step):
             return
         assert self._plan is not None  # noqa: S101 (a pass has begun)
-        self.record_to(self._plan.cursor(*where, step=step))
-        self._last = where, step
-
-    def record_to(self, cursor: Cursor) -> None:
-        """Write what the run has read up to a cursor of its plan; see `record`."""
-        if self._idle:
-            return
-        assert self._plan is not None  # noqa: S101 (a pass has begun)
+        cursor = self._plan.cursor(*where, step=step)
         if self.followed:
             if self._known().stands(self._plan_at(cursor)):
                 return
@@ -246,6 +239,7 @@ class Recorder:
         else:
             self._ledger.record(self._plan, cursor)
             self._tail = self._ledger.tail
+        self._last = where, step
 
     @property
     def _idle(self) -> bool:
