@@ -240,6 +240,8 @@ class Histories(RuleBasedStateMachine):
                 plan = plan.replace(order=order)
             plan = plan.replace(**{kind: size})
             plan.resume(plan.start if saved is None else saved.cursor)
+            for number in range(NUM_PASSES + 2):  # "drop" may leave nothing to read
+                plan.account(*divmod(number, plan.sub_epochs))
         except ip.IndexPlanError as error:
             note(f"no such plan: {error}")
             return
