@@ -6,7 +6,6 @@ import sys
 from typing import Any
 
 import numpy as np
-from torch.utils.data import IterableDataset
 
 from indexplan import IndexPlanError
 from indexplan.errors import as_integer, wrong
@@ -29,6 +28,8 @@ def flag(name: str, value: Any) -> bool:
 
 def check_by_index(dataset: Any) -> None:
     """Refuse a dataset that is not read by index."""
+    from torch.utils.data import IterableDataset  # a Run needs no torch
+
     by_index = hasattr(dataset, "__getitem__") or hasattr(dataset, "__getitems__")
     if isinstance(dataset, IterableDataset) or not by_index:
         kind = "without __getitem__" if not by_index else "an IterableDataset"

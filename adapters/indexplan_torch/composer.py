@@ -55,14 +55,14 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
             )
         self._loader = loader
         saved, self._saved = self._saved, None
-        if saved is None and int(state.timestamp.batch) and loader.feed.current is not None:
+        if saved is None and int(state.timestamp.batch) and loader.feed.reading is not None:
             saved = {"loader": loader.state_dict(), "random": None}  # `fit` once more
         if saved is not None:
             state.dataset_resumption["train"] = True
         if self._limited is None:  # by train_subset_num_batches
             self._limited = state.dataloader_len is None or state.dataloader_len < len(loader)
             if self._limited and state.dataloader_len is not None:
-                loader.feed.cuts.limit = int(state.dataloader_len)
+                loader.feed.limit = int(state.dataloader_len)
         if saved is not None:
             loader.load_state_dict(saved["loader"])
             self._begin(state)
@@ -91,7 +91,7 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
                 "use another PlanLoader(dataset, plan)",
             )
         check_whole(feed, "Composer")
-        feed.turn.pinned = True
+        feed.pinned = True
 
     def _begin(self, state: Any) -> None:
         assert self._loader is not None  # noqa: S101 (fit_start comes first)

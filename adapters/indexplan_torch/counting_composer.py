@@ -43,7 +43,7 @@ def refuse_counting(feed: Any) -> None:
 
     Parameters
     ----------
-    feed : Feed
+    feed : Run
         Of the sampler whose pass is set.
     """
     seen = look(IN_COMPOSER)

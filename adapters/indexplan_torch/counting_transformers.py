@@ -108,7 +108,7 @@ def refuse_counting(feed: Any) -> None:
 
     Parameters
     ----------
-    feed : Feed
+    feed : Run
         Of the loader whose length is asked for.
     """
     seen = look(IN_TRANSFORMERS)
@@ -152,7 +152,7 @@ def refuse_ahead(feed: Any) -> None:
 
     Parameters
     ----------
-    feed : Feed
+    feed : Run
         Of the loader that is asked.
     """
     seen = look(FETCHED_TOGETHER) if feed in _DRIVEN else None

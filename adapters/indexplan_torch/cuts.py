@@ -26,124 +26,106 @@ _REFRESHED = f"under Lightning {_WHOLE}, or {_INSIDE}"
 _MEANT = "pass partial=True if this is intended"
 
 
-class Cuts:
-    """What a feed knows of the passes that its loop has left.
+def check_left(run: Any, number: int) -> None:
+    """Refuse to continue with pass `number` if the one that the loop left would lose samples."""
+    left = run.left
+    if left is None or number <= left.number or not _received(run, left, before=True):
+        return
+    sub_epochs = run.plan.sub_epochs
+    if _limited(run, left):
+        num_read, num_lost = _samples(run, left)
+        _warn(
+            run,
+            f"{place_of(left.number, sub_epochs)}: the trainer's limit ends each pass after "
+            f"{left.step} of {left.stop} steps, so {num_lost:,} of its "
+            f"{counted(num_read + num_lost, 'sample')} are never read; "
+            f"{_epochs(run, num_read)}without a limit, or {_MEANT}",
+            "limit",
+        )
+        return
+    if left.step <= 1:
+        return
+    got, refreshed = "", run.limit is not None
+    if left.step == left.first:  # all of it before a resume
+        got, cure = "a resume after ", f"read that pass first, by set_epoch({left.number})"
+        if refreshed:  # Lightning says itself which pass it goes on with
+            cure = f"under Lightning {_INSIDE}"
+    elif refreshed:
+        cure = _REFRESHED
+    else:
+        cure = f"{_epochs(run, _samples(run, left)[0])}{_CURE}"
+    raise IndexPlanError(
+        "a pass",
+        "must be read whole before a later one begins",
+        f"{got}{left.step} of {left.stop} steps of "
+        f"{place_of(left.number, sub_epochs)}, and then "
+        f"{place_of(number, sub_epochs)}",
+        f"{cure}, or pass partial=True if passes are left on purpose",
+    )
 
-    Parameters
-    ----------
-    partial : bool
-        Whether passes are left on purpose.
-    """
 
-    def __init__(self, partial: bool) -> None:
-        self.partial = partial
-        self.limit: float | None = None  # after which a trainer leaves each: steps, or a share
-        self.refreshed = False  # whether Lightning counts the steps of every pass
-        self._told: set[str] = set()  # one warning of each kind is enough
-
-    def check(self, feed: Any, left: Any, number: int) -> None:
-        """Refuse to continue with pass `number` if the one that the loop left would lose samples.
-
-        Parameters
-        ----------
-        feed : Feed
-        left : Pass or None
-            The pass that the loop was in.
-        number : int
-            Of the pass that comes.
-        """
-        if left is None or number <= left.number or not self._received(left, before=True):
-            return
-        sub_epochs = feed.plan.sub_epochs
-        if self._limited(left):
-            num_read, num_lost = _samples(feed, left)
-            self._warn(
-                f"{place_of(left.number, sub_epochs)}: the trainer's limit ends each pass after "
-                f"{left.step} of {left.stop} steps, so {num_lost:,} of its "
-                f"{counted(num_read + num_lost, 'sample')} are never read; "
-                f"{_epochs(feed, num_read)}without a limit, or {_MEANT}",
-                "limit",
-            )
-            return
-        if left.step <= 1:
-            return
-        got = ""
-        if left.step == left.first:  # all of it before a resume
-            got, cure = "a resume after ", f"read that pass first, by set_epoch({left.number})"
-            if self.refreshed:  # Lightning says itself which pass it goes on with
-                cure = f"under Lightning {_INSIDE}"
-        elif self.refreshed:
-            cure = _REFRESHED
-        else:
-            cure = f"{_epochs(feed, _samples(feed, left)[0])}{_CURE}"
-        raise IndexPlanError(
-            "a pass",
-            "must be read whole before a later one begins",
-            f"{got}{left.step} of {left.stop} steps of "
-            f"{place_of(left.number, sub_epochs)}, and then "
-            f"{place_of(number, sub_epochs)}",
-            f"{cure}, or pass partial=True if passes are left on purpose",
+def warn_of_left(run: Any, number: int) -> None:
+    """Check that pass `number` may begin, and warn if it starts again, but was not named."""
+    check_left(run, number)
+    left = run.left
+    if left is None or _limited(run, left):
+        return
+    again = number == left.number and not run.named and _received(run, left) > 1
+    if again or (number > left.number and _received(run, left, before=True)):
+        num_read, num_lost = _samples(run, left)
+        steps = f"{left.step} of {left.stop}"
+        what = f"and {num_lost:,} of its {counted(num_read + num_lost, 'sample')} are never read"
+        cure = "read each pass to its end"
+        if again:
+            steps = f"{left.step - left.first} of {left.stop - left.first}"
+            what = "and starts again from the first"
+            cure = "name the pass that comes next with set_epoch"
+        _warn(
+            run,
+            f"{place_of(left.number, run.plan.sub_epochs)}: left after {steps} steps, {what}; "
+            f"{cure}, {_epochs(run, num_read)}or {_MEANT}",
+            "left",
         )
 
-    def begin(self, feed: Any, left: Any, number: int, *, named: bool) -> None:
-        """Check that pass `number` may begin, and warn if it starts again, but was not named."""
-        self.check(feed, left, number)
-        if left is None or self._limited(left):
-            return
-        again = number == left.number and not named and self._received(left) > 1
-        if again or (number > left.number and self._received(left, before=True)):
-            num_read, num_lost = _samples(feed, left)
-            steps = f"{left.step} of {left.stop}"
-            what = (
-                f"and {num_lost:,} of its {counted(num_read + num_lost, 'sample')} are never read"
-            )
-            cure = "read each pass to its end"
-            if again:
-                steps = f"{left.step - left.first} of {left.stop - left.first}"
-                what = "and starts again from the first"
-                cure = "name the pass that comes next with set_epoch"
-            self._warn(
-                f"{place_of(left.number, feed.plan.sub_epochs)}: left after {steps} steps, {what}; "
-                f"{cure}, {_epochs(feed, num_read)}or {_MEANT}",
-                "left",
-            )
 
-    def _warn(self, message: str, kind: str) -> None:
-        if kind not in self._told:
-            self._told.add(kind)
-            warnings.warn(message, stacklevel=6)
-
-    def _limited(self, left: Any) -> bool:
-        """Return whether a pass was left where a trainer's limit ends it."""
-        if self.limit is None:
-            return False
-        limit = self.limit if isinstance(self.limit, int) else int(left.stop * self.limit)
-        return bool(left.step >= limit)
-
-    def _received(self, left: Any, *, before: bool = False) -> int:
-        """Return how many steps were received of a pass that was left in the middle; else 0.
-
-        With `before`, those that the run received before a resume count too.
-
-        A sampler only knows what was drawn: a pass drawn to its end counts as read.
-        """
-        if self.partial or left.step >= left.stop:
-            return 0
-        return int(left.step if before else left.step - left.first)
+def _warn(run: Any, message: str, kind: str) -> None:
+    if kind not in run.warned:
+        run.warned.add(kind)
+        warnings.warn(message, stacklevel=6)
 
 
-def _samples(feed: Any, left: Any) -> tuple[int, int]:
+def _limited(run: Any, left: Any) -> bool:
+    """Return whether a pass was left where a trainer's limit ends it."""
+    if run.limit is None:
+        return False
+    limit = run.limit if isinstance(run.limit, int) else int(left.stop * run.limit)
+    return bool(left.step >= limit)
+
+
+def _received(run: Any, left: Any, *, before: bool = False) -> int:
+    """Return how many steps were received of a pass that was left in the middle; else 0.
+
+    With `before`, those that the run received before a resume count too.
+
+    A sampler only knows what was drawn: a pass drawn to its end counts as read.
+    """
+    if run.given.partial or left.finished:
+        return 0
+    return int(left.step if before else left.step - left.first)
+
+
+def _samples(run: Any, left: Any) -> tuple[int, int]:
     """Return how many samples, or bins, all ranks have read of a pass, and how many not."""
-    plan, _ = feed.running()
+    plan, _ = run.running()
     where = divmod(left.number, plan.sub_epochs)
-    cursor = plan.cursor(*where, step=left.step // feed.given.again)
+    cursor = plan.cursor(*where, step=left.step // run.given.again)
     account = plan.replace(world_size=plan.world_size).resume(cursor).account(*where)
     return account.num_finished, account.num_read
 
 
-def _epochs(feed: Any, num_samples: int) -> str:
+def _epochs(run: Any, num_samples: int) -> str:
     """Return the cure that reads so many samples in each pass and loses none, if there is one."""
-    if not feed.plan.order.constant_num_units:
+    if not run.plan.order.constant_num_units:
         return ""
     return f"use ip.Epochs(order, {num_samples}), whose epochs have so many and lose none, "
 
@@ -168,12 +150,12 @@ def check_received(begun: Any, step: int, *, ended: bool = False) -> None:
         )
 
 
-def check_whole(feed: Any, trainer: str) -> None:
+def check_whole(run: Any, trainer: str) -> None:
     """Raise if an evaluation under a trainer would read only a part of the data."""
-    if feed.plan.sub_epochs > 1:
+    if run.plan.sub_epochs > 1:
         raise IndexPlanError(
             "an evaluation's plan",
             f"must have sub_epochs=1 under {trainer}, as each evaluation is one pass",
-            f"sub_epochs={feed.plan.sub_epochs}",
+            f"sub_epochs={run.plan.sub_epochs}",
             "use plan.replace(sub_epochs=1)",
         )

@@ -8,13 +8,14 @@ which keeps this iterator's state with every batch until the loop receives the b
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice, repeat
 from typing import Any
 
 from indexplan import IndexPlanError
 from indexplan_torch.counting import UNDER_TRAINER
 from indexplan_torch.dealing import refuse_dealing_out
-from indexplan_torch.feed import Feed, State
-from indexplan_torch.passes import Pass
+from indexplan_torch.items import Form
+from indexplan_torch.run import Reading, Run, State
 
 
 class Drawn(Iterator[Any]):
@@ -26,39 +27,40 @@ class Drawn(Iterator[Any]):
     this one, so that nothing else is dropped, and the other takes the next.
     """
 
-    def __init__(self, feed: Feed) -> None:
-        self.feed = feed
-        self.begun: Pass | None = None  # unless a loader has begun it, and counts
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.begun: Reading | None = None  # unless a loader has begun it, and counts
         self._batches = self._draw()
 
     def __next__(self) -> Any:
-        """Return the next batch of indices, in the form that the feed asks for."""
+        """Return the next batch of indices, in the form that the run asks for."""
         return next(self._batches)
 
     def _draw(self) -> Iterator[Any]:
-        feed, current = self.feed, self.feed.current
+        run, reading, form = self.run, self.run.reading, self.run.given.form
         if self.begun is None:
-            if current is not None and not current.drawn and current.unread:
-                yield from feed.draw(current)  # the loader that has begun it counts
-                return
-            self.begun = begin(feed)
-        elif feed.turn.named:
-            check_named(feed.number, self.begun.number)
-        for batch in feed.draw(self.begun):
-            yield from self._handed(self.begun, batch)
+            if reading is not None and not reading.drawn and reading.unread:
+                yield from requests(run, reading.number, form)
+                return  # the loader that has begun it counts
+            self.begun = begin(run)
+        elif run.named:
+            check_named(run.number, self.begun.number)
+        if not self.begun.finished:
+            for batch in requests(run, self.begun.number, form):
+                yield from self._handed(self.begun, batch)
 
-    def _handed(self, begun: Pass, batch: Any) -> Iterator[Any]:
+    def _handed(self, begun: Reading, batch: Any) -> Iterator[Any]:
         begun.step += 1
         yield batch
 
     def state_dict(self) -> State:
         """Return where this pass stands, in what was drawn of it."""
-        feed, begun = self.feed, self.begun
+        run, begun = self.run, self.begun
         if begun is not None:
-            return feed.state_at(begun.number, begun.step)
-        number, start = feed.coming, feed.start
-        gone = number < start.number and not start.over(number)  # before torchdata loads a state
-        return feed.state_at(start.number if gone else number, None)
+            return run.state_at(begun.number, begun.step)
+        number = run.coming
+        gone = number < run.first and number not in run.over  # before torchdata loads a state
+        return run.state_at(run.first if gone else number, None)
 
     def load_state_dict(self, state: State) -> None:
         """Continue the pass that a state was saved in, and leave it set if it was named.
@@ -68,16 +70,15 @@ class Drawn(Iterator[Any]):
         IndexPlanError
             If another pass was named.
         """
-        feed = self.feed
-        named = feed.number if feed.turn.named else None
-        feed.load_state_dict(state)
-        number = state["pass"]
+        run, number = self.run, state["pass"]
+        named = run.number if run.named else None
+        run.load_state_dict(state)
         if named is not None:
-            feed.set_epoch(named)
+            run.set_epoch(named)
             check_named(named, number)
-        self.begun = Pass(number, 0, 0) if feed.start.over(number) else begin(feed)
+        self.begun = Reading(number, 0, 0) if number in run.over else begin(run)
         if named is not None:
-            feed.set_epoch(named)
+            run.set_epoch(named)
 
 
 class DrawnUnits(Drawn):
@@ -85,7 +86,7 @@ class DrawnUnits(Drawn):
 
     inside = False  # one of the plan's batches
 
-    def _handed(self, begun: Pass, batch: Any) -> Iterator[Any]:
+    def _handed(self, begun: Reading, batch: Any) -> Iterator[Any]:
         self.inside = True
         yield from batch[:-1]
         self.inside = False
@@ -101,8 +102,8 @@ class DrawnUnits(Drawn):
             If that is inside one of the plan's batches.
         """
         if self.inside:
-            plan, _ = self.feed.running()
-            size = plan.account(*self.feed.where).max_batch_size
+            plan, _ = self.run.running()
+            size = plan.account(*self.run.where).max_batch_size
             raise IndexPlanError(
                 "batch_size",
                 f"must be {size}, that of the plan, where a state is saved",
@@ -112,7 +113,16 @@ class DrawnUnits(Drawn):
         return super().state_dict()
 
 
-def begin(feed: Feed) -> Pass:
+def requests(run: Run, number: int, form: Form) -> Iterator[Any]:
+    """Yield what to request from the dataset, batch by batch, in the remaining steps of a pass."""
+    plan, rank = run.running()
+    again = run.given.again
+    once = form.requests(plan, *divmod(number, plan.sub_epochs), rank)
+    times = chain.from_iterable(repeat(each, again) for each in once)
+    return islice(times, run.steps(number).start % again, None)
+
+
+def begin(run: Run) -> Reading:
     """Begin a pass that a sampler hands out, of which only that is known.
 
     Raises
@@ -122,7 +132,7 @@ def begin(feed: Feed) -> Pass:
         read a pass already; or if Accelerate deals out what is handed out.
     """
     refuse_dealing_out()
-    if feed.alone:  # the other loader may skip what the state has skipped, and looks ahead
+    if run.alone:  # the other loader may skip what the state has skipped, and looks ahead
         raise IndexPlanError(
             "a PlanLoader",
             "must hand its batches to the loop itself once it is resumed or prepared, or has a "
@@ -131,18 +141,18 @@ def begin(feed: Feed) -> Pass:
             "leave that out, as load_state_dict(state) and plan.resume(cursor) skip what was "
             "read" + UNDER_TRAINER,
         )
-    current, turn = feed.current, feed.turn
-    again = turn.named and not turn.pinned and turn.number == feed.coming - 1
-    if again and current is not None and current.drawn:
+    reading = run.reading
+    again = run.named and not run.pinned and run.number == run.coming - 1
+    if again and reading is not None and reading.drawn:
         raise IndexPlanError(
             "set_epoch",
             "must name the next pass too, after one that was named when it, or a state of it, had "
             "begun",
-            f"none after set_epoch({current.number})",
+            f"none after set_epoch({reading.number})",
             "call it before each loop; or, if a state is of a loop that had ended its pass, leave "
             "it out before the first",
         )
-    begun = feed.begin()
+    begun = run.begin()
     begun.drawn = True
     return begun
 

@@ -137,7 +137,7 @@ class PlanIterator:
         """Return the rank's next micro-batch; after an error, the same one once more."""
         if self._batches is None:
             feed = self._loader.feed
-            if feed.recorder is not None:
+            if feed.recorder:
                 feed.read_by(self._together())
             self._loader.feed.move(self._loader.plan)  # the rest of a pass that an error has ended
             self._batches = _endless(self._loader)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from indexplan_torch.passes import Received
+    from indexplan_torch.run import Received
 
 
 def groups_of(received: Received) -> Any:

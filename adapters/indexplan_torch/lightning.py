@@ -20,8 +20,8 @@ else:
 
 from indexplan import IndexPlanError
 from indexplan_torch.cuts import check_whole
-from indexplan_torch.feed import Feed
 from indexplan_torch.loader import PlanLoader
+from indexplan_torch.run import Run
 from indexplan_torch.versions import private
 
 _PACKAGE = "lightning" if Callback.__module__.startswith("lightning.") else "pytorch-lightning"
@@ -113,12 +113,12 @@ def _loaders(loop: Any) -> list[Any]:
     return [] if combined is None else list(private(_PACKAGE, combined, "flattened"))
 
 
-def _feed(loader: Any) -> Feed | None:
-    """Return the feed of a PlanLoader, or of a loader around one of our batch samplers."""
+def _feed(loader: Any) -> Run | None:
+    """Return the run of a PlanLoader, or of a loader around one of our batch samplers."""
     feed = getattr(loader, "feed", None) or getattr(
         getattr(loader, "batch_sampler", None), "feed", None
     )
-    return feed if isinstance(feed, Feed) else None
+    return feed if isinstance(feed, Run) else None
 
 
 def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
@@ -126,8 +126,7 @@ def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
     feeds = [feed for loader in _loaders(loop) if (feed := _feed(loader)) is not None]
     given = trainer.distributed_sampler_kwargs or {}
     for feed in feeds:
-        feed.cuts.refreshed = True
-        feed.cuts.limit = limit if isinstance(limit, int) or limit < 1 else None
+        feed.limit = limit
         if feed.given.rank is None and given:
             plan, rank = feed.running()
             if (rank, plan.world_size) != (given["rank"], given["num_replicas"]):

@@ -16,10 +16,10 @@ from indexplan.keywords import PLACES, unknown
 from indexplan_torch.arguments import check_by_index, is_bins, loaded
 from indexplan_torch.counting import UNDER_TRAINER
 from indexplan_torch.cuts import check_received
-from indexplan_torch.feed import Feed
 from indexplan_torch.items import Item
 from indexplan_torch.layout import check_length, check_sources
 from indexplan_torch.ranks import refuse_num_replicas
+from indexplan_torch.run import Run
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 from indexplan_torch.seeding import SeedWorker
 
@@ -198,7 +198,7 @@ class PlanLoader(DataLoader[Any]):
             raise wrong("in_order", f"{rule} still has", given["in_order"], "leave it out")
         _check_dataset(dataset, self.feed)
         self.feed.alone |= _resumed(self.feed)
-        if ledger is not None and self.feed.recorder is None:
+        if ledger is not None and not self.feed.recorder:
             self.feed.keep_ledger(ledger)
         # Named like the parameters, so that a trainer can rebuild the loader from them.
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
@@ -245,7 +245,7 @@ class PlanLoader(DataLoader[Any]):
 
     def __len__(self) -> int:
         """Return the number of steps in the coming sub-epoch, including finished ones."""
-        return len(self.feed)
+        return self.feed.length()
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch's is a class
         """Yield the batches of the remaining steps; workers start when the first is requested.
@@ -282,7 +282,7 @@ class PlanLoader(DataLoader[Any]):
         step = begun.first  # this loader's own count: its wrapper may prefetch
         try:
             for batch in self._read(batches):
-                if recorder is not None:
+                if recorder:
                     recorder.refuse_followed()
                 step += 1
                 begun.step += 1
@@ -291,7 +291,7 @@ class PlanLoader(DataLoader[Any]):
                     dataset.heard()
                 yield batch
                 if self.feed.given is not given:  # what workers have drawn ahead is dropped
-                    if self.feed.current is not None:
+                    if self.feed.reading is not None:
                         raise IndexPlanError(
                             "a loader",
                             "must be read by one loop at a time",
@@ -300,10 +300,10 @@ class PlanLoader(DataLoader[Any]):
                         )
                     return not begun.finished
         except GeneratorExit:  # the loop breaks; an error may be this rank's alone
-            self.feed.record_if(begun)
+            self.feed.record(begun)
             raise
         if begun.finished:
-            self.feed.record_if(begun)
+            self.feed.record(begun)
         check_received(begun, step, ended=True)
         if dataset is not None:
             dataset.heard(ended=True)
@@ -479,32 +479,32 @@ def handed_over(
     the loop moves to another plan, the wrapper drops that batch: it is asked for others, after
     `left` is called.
     """
-    feed, moved = loader.feed, True
+    run, moved = loader.feed, True
     while moved:
-        given, moved, batches = feed.given, False, wrapped()
+        given, moved, batches = run.given, False, wrapped()
         try:
             for num_received, batch in enumerate(batches, 1):
-                begun = feed.current
+                begun = run.reading
                 if begun is not None:
                     begun.step = begun.first + num_received
                 yield batch
-                if feed.given is not given:
+                if run.given is not given:
                     moved = begun is not None and not begun.finished
                     break
         finally:
-            feed.record()
+            run.record()
         if moved:
             batches.close()  # type: ignore[attr-defined]  # a generator's
             if left is not None:
                 left()
 
 
-def _check_dataset(dataset: Any, feed: Feed) -> None:
+def _check_dataset(dataset: Any, run: Run) -> None:
     """Refuse a dataset that is not read by index, or doesn't match the order's samples."""
-    order = feed.plan.order
+    order = run.plan.order
     if is_bins(dataset):
-        if not (order.deals_bins and feed.given.form.keep_bins):
-            got = f"{order.algorithm}, with keep_bins={feed.given.form.keep_bins}"
+        if not (order.deals_bins and run.given.form.keep_bins):
+            got = f"{order.algorithm}, with keep_bins={run.given.form.keep_bins}"
             raise IndexPlanError(
                 "a dataset of Bins",
                 "needs a plan whose order deals bins, and keep_bins=True",
@@ -513,14 +513,14 @@ def _check_dataset(dataset: Any, feed: Feed) -> None:
             )
         dataset = dataset.dataset
     check_by_index(dataset)
-    check_length(dataset, order, again=_resumed(feed))
+    check_length(dataset, order, again=_resumed(run))
     if hasattr(dataset, "__len__"):
         check_sources(dataset, order)
 
 
-def _resumed(feed: Feed) -> bool:
+def _resumed(run: Run) -> bool:
     """Return whether the plan starts after its first sample."""
-    start = feed.start.cursor
+    start = run.plan.start
     return (start.epoch, start.position) != (0, 0)
 
 

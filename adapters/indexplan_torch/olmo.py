@@ -13,8 +13,8 @@ from indexplan import Cursor, IndexPlanError, Ledger, Order, Plan
 from indexplan.errors import as_integer, integer, shown, wrong
 from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader
-from indexplan_torch.passes import Received
 from indexplan_torch.ranks import discover, process_group_runs
+from indexplan_torch.run import Received
 
 if TYPE_CHECKING:
     import os
@@ -152,9 +152,9 @@ class PlanDataLoader(TextDataLoaderBase):
     def _steps_left(self) -> int:
         """The number of steps in the epoch that the loop has not received."""
         feed = self._loader.feed
-        if feed.coming > self._number or feed.start.over(self._number):
+        if feed.coming > self._number or self._number in feed.over:
             return 0
-        steps, current = self._plan.steps(self._number), feed.current
+        steps, current = self._plan.steps(self._number), feed.reading
         begun = current is not None and current.number == self._number
         return steps.stop - (current.step if current is not None and begun else steps.start)
 
@@ -257,10 +257,10 @@ class PlanDataLoader(TextDataLoaderBase):
         if not self._steps_left:
             return
         feed = self._loader.feed
-        if feed.recorder is not None and process_group_runs():  # some may read the same
+        if feed.recorder and process_group_runs():  # some may read the same
             feed.read_by(tuple(range(torch.distributed.get_world_size())))
-        if feed.current is not None and feed.current.number == self._number:
-            self._loader.feed.move(self._loader.plan)  # a loop that was left goes on
+        if feed.reading is not None and feed.reading.number == self._number:
+            feed.move(self._loader.plan)  # a loop that was left goes on
         for batch in self._loader:
             self._received = feed.received("a batch", "read the loader")
             yield batch
@@ -276,7 +276,7 @@ class PlanDataLoader(TextDataLoaderBase):
             If the batch is from before the run was resumed, or before the batch size was set.
         """
         number, left = range(self.total_batches)[index], self._steps_left
-        over = self._number < self._loader.feed.start.number  # before a resume
+        over = self._number < self._loader.feed.first  # before a resume
         steps = range(0) if over else self._plan.steps(self._number)
         first = self.batches_processed - (len(steps) - left)
         if number < first:

@@ -19,9 +19,10 @@ from indexplan import IndexPlanError, Order, Plan
 from indexplan.errors import counted, shown, wrong
 from indexplan_torch.arguments import flag
 from indexplan_torch.device_orders import STRETCHES, Arithmetic, Stretch, computed
-from indexplan_torch.feed import Feed
 from indexplan_torch.items import Form
 from indexplan_torch.loader import PlanLoader, check_options, refuse_the_plans_own
+from indexplan_torch.run import Run
+from indexplan_torch.running import Given
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 
 Int64 = NDArray[np.int64]
@@ -103,7 +104,8 @@ class OnDevice(PlanLoader):
                 raise wrong(name, "left out, as nothing is read on the host", value, cure)
             form = Computed(device=rows.device, compiled=flag("compiled", compiled))
             ranks: dict[str, Any] = {"rank": rank, "world_size": world_size, "mesh": mesh}
-            feed = Feed(plan, **ranks, form=form, partial=partial, compare=compare, again=again)
+            ours: dict[str, Any] = {"partial": partial, "compare": compare, "again": again}
+            feed = Run(Given.of(plan, **ranks, form=form, **ours))
             batch_sampler = PlanBatchSampler(PlanView(feed))
         options |= {"dataset": rows, "collate_fn": _as_it_is}
         super().__init__(plan=plan, batch_sampler=batch_sampler, **options)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch.distributed
+from torch.utils.data import get_worker_info
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.again import check_again
@@ -32,6 +33,8 @@ class Given:
         Whether ranks compare plans.
     again : int
         How many times each step is read.
+    partial : bool
+        Whether the loop leaves passes on purpose.
     """
 
     plan: Plan
@@ -41,17 +44,20 @@ class Given:
     form: Form
     compare: bool
     again: int
+    partial: bool
 
     @classmethod
     def of(
         cls,
         plan: Plan,
-        rank: int | None,
-        world_size: int | None,
-        mesh: Any,
-        form: Form | None,
-        compare: bool,
-        again: Any,
+        *,
+        rank: int | None = None,
+        world_size: int | None = None,
+        mesh: Any = None,
+        form: Form | None = None,
+        compare: bool = True,
+        again: Any = 1,
+        partial: bool = False,
     ) -> Given:
         """Check arguments; a mesh is only read here, because it can't be sent to workers."""
         form = Form() if form is None else form
@@ -60,8 +66,9 @@ class Given:
         if mesh is not None:
             rank, world_size = discover(rank, world_size, mesh=mesh)
             readers = tuple(sorted(mesh.mesh.flatten().tolist()))
-        again = check_again(again, plan)
-        return cls(plan, rank, world_size, readers, form, flag("compare", compare), again)
+        again, compare = check_again(again, plan), flag("compare", compare)
+        partial = flag("partial", partial)
+        return cls(plan, rank, world_size, readers, form, compare, again, partial)
 
     def moved(self, plan: Plan) -> Given:
         """Return the arguments with another plan."""
@@ -69,10 +76,34 @@ class Given:
         check_again(self.again, plan)
         return replace(self, plan=plan)
 
+    def running(self, source: Plan, known: Running | None = None) -> Running:
+        """Return what is running: a plan with its world_size filled in, and this process's rank.
+
+        Parameters
+        ----------
+        source : Plan
+            The plan, from where the run started.
+        known : Running, optional
+            As it was last asked for.
+
+        Raises
+        ------
+        IndexPlanError
+            If the plan's world_size is not the running one.
+        """
+        if known is not None and get_worker_info() is not None:
+            return known  # a spawned worker has no process group
+        rank, world_size = discover(self.rank, self.world_size)
+        if known is None or known.source is not source or known.ranks != (rank, world_size):
+            return running(source, rank, world_size)
+        return known
+
     def check_ranks(
         self, plan: Plan, rank: int, where: tuple[int, int], *, ledger: bool = False
     ) -> None:
         """Check the ranks, and compare their plans, when they begin a pass."""
+        if get_worker_info() is not None:
+            return
         check_found_ranks(given=self.rank is not None)
         if self.compare and (ranks := self.together()):
             from indexplan_torch.agreeing import compare

@@ -2,7 +2,7 @@
 
 Trainers recognise a sampler that knows its rank by the type `DistributedSampler`, call `set_epoch`
 on `loader.sampler` or `loader.batch_sampler`, and rebuild batch samplers as
-`cls(sampler, batch_size=..., drop_last=...)`. These samplers share a `Feed`, which survives that.
+`cls(sampler, batch_size=..., drop_last=...)`. These samplers share a `Run`, which survives that.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from indexplan.errors import counted, shown, wrong
 from indexplan.keywords import named
 from indexplan_torch.counting import refuse_composers_counting
 from indexplan_torch.dealing import dealt_out, refuse_dealing_out
-from indexplan_torch.drawn import Drawn, DrawnUnits
-from indexplan_torch.feed import Feed
+from indexplan_torch.drawn import Drawn, DrawnUnits, requests
 from indexplan_torch.items import Form, Item, num_phases
 from indexplan_torch.ranks import refuse_num_replicas
+from indexplan_torch.run import Run
+from indexplan_torch.running import Given
 
 if TYPE_CHECKING:
     from typing import Self
@@ -31,9 +32,9 @@ class NoStateError(IndexPlanError, AttributeError):
 
 
 class _FeedSampler(DistributedSampler[Any]):
-    """The interface that all samplers of a feed offer users and trainers."""
+    """The interface that all samplers of a run offer users and trainers."""
 
-    feed: Feed
+    feed: Run
     shuffle = False  # the plan has shuffled already
     seed = 0
     drop_last = False
@@ -109,7 +110,7 @@ class PlanView(_FeedSampler):
     3
     """
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Run) -> None:
         self.feed = feed
 
     def set_epoch(self, epoch: int) -> None:
@@ -124,7 +125,7 @@ class PlanView(_FeedSampler):
     def __len__(self) -> int:
         """Return how many units the rank reads in the coming sub-epoch, including padding."""
         plan, rank = self.feed.running()
-        if self.feed.start.over(self.feed.number):
+        if self.feed.number in self.feed.over:
             return 0
         sizes, again = plan.batch_sizes(*self.feed.where, rank=rank), self.feed.given.again
         dealt = self.feed.steps(self.feed.number).start % again
@@ -133,18 +134,18 @@ class PlanView(_FeedSampler):
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices one by one, or its bins if the plan's order has bins."""
         refuse_dealing_out()
-        if not self.feed.start.over(self.feed.number):
-            for batch in self.feed.requests(self.feed.number, Form()):
+        if self.feed.number not in self.feed.over:
+            for batch in requests(self.feed, self.feed.number, Form()):
                 yield from batch
 
 
 class BatchSize(int):
-    """A batch size that carries its feed along when a trainer rebuilds a batch sampler."""
+    """A batch size that carries its run along when a trainer rebuilds a batch sampler."""
 
-    feed: Feed
+    feed: Run
 
-    def __new__(cls, size: int, feed: Feed) -> Self:
-        """Make a batch size for a feed."""
+    def __new__(cls, size: int, feed: Run) -> Self:
+        """Make a batch size for a run."""
         self = super().__new__(cls, size)
         self.feed = feed
         return self
@@ -252,7 +253,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
                     f"{shown(drop_last)}",
                     "these belong to the plan: indexplan.Plan(..., batch_size=...)",
                 )
-            feed = Feed(
+            given = Given.of(
                 plan,
                 rank=rank,
                 world_size=world_size,
@@ -262,6 +263,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
                 compare=compare,
                 again=again,
             )
+            feed = Run(given)
         if isinstance(injected, SequentialSampler):
             feed = feed.pin()  # overfit_batches: the same batches in every epoch
         self.feed = feed
@@ -275,7 +277,7 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
 
     def __len__(self) -> int:
         """Return the number of steps in the coming sub-epoch, including finished ones."""
-        return len(self.feed)
+        return self.feed.length()
 
     def __iter__(self) -> Iterator[Any]:
         """Yield one batch for each step; nothing happens until the first is requested."""
@@ -342,7 +344,7 @@ class PlanSampler(PlanView):
                 "pass indexplan.Plan(order, batch_size=..., remainder='pad')",
             )
         ranks: dict[str, Any] = {"rank": rank, "world_size": world_size, "mesh": mesh}
-        super().__init__(Feed(plan, **ranks, partial=partial, compare=compare))
+        super().__init__(Run(Given.of(plan, **ranks, partial=partial, compare=compare)))
         full = plan.remainder in ("drop", "pad", "carry")
         if not full or num_phases(plan) > 1 or plan.batch_size is None:
             raise IndexPlanError(

@@ -12,7 +12,7 @@ import torch
 
 from indexplan import IndexPlanError, worker_seed
 from indexplan.errors import wrong
-from indexplan_torch.feed import Feed
+from indexplan_torch.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ def recorded() -> Seeded | None:
     return _recorded
 
 
-def _seed(feed: Feed, worker: int) -> Seeded:
+def _seed(feed: Run, worker: int) -> Seeded:
     global _recorded  # noqa: PLW0603 (a process has one random state, and one record of it)
     plan, rank = feed.running()
     number = feed.coming  # workers are seeded before their sampler begins the pass
@@ -89,7 +89,7 @@ class SeedWorker:
 
     Parameters
     ----------
-    feed : Feed
+    feed : Run
         `sampler.feed`, where sampler is the one that the DataLoader reads.
 
     Examples
@@ -103,8 +103,8 @@ class SeedWorker:
     >>> loader = DataLoader(range(10), batch_sampler=sampler, worker_init_fn=start)
     """
 
-    def __init__(self, feed: Feed) -> None:
-        if not isinstance(feed, Feed):
+    def __init__(self, feed: Run) -> None:
+        if not isinstance(feed, Run):
             raise wrong("feed", "a sampler's", feed, "pass sampler.feed of a PlanBatchSampler")
         self.feed = feed
 
@@ -150,7 +150,7 @@ def seed_rank(loader: Any) -> Seeded:
     2
     """
     feed = getattr(loader, "feed", None)
-    if not isinstance(feed, Feed):
+    if not isinstance(feed, Run):
         raise wrong(
             "loader",
             "a PlanLoader, or one of the samplers",

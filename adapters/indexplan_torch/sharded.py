@@ -16,7 +16,7 @@ from indexplan.keywords import named
 from indexplan_fetch import Fetched, ShardFile
 from indexplan_fetch.following import Loop
 from indexplan_fetch.samples import Samples
-from indexplan_torch.feed import Feed
+from indexplan_torch.run import Run
 
 
 @named
@@ -124,7 +124,7 @@ class ShardedDataset(Samples, Dataset[Any]):
         keep_open: int | None = None,
         on_metrics: Callable[[Fetched], Any] | None = None,
     ) -> None:
-        self._loop: tuple[Feed, Loop] | None = None
+        self._loop: tuple[Run, Loop] | None = None
         super().__init__(
             shards,
             open_shard,
@@ -153,13 +153,13 @@ class ShardedDataset(Samples, Dataset[Any]):
         """Leave out what belongs to this process."""
         return {**super().__getstate__(), "_loop": None}
 
-    def expect_feed(self, feed: Feed, num_workers: int) -> None:
+    def expect_feed(self, feed: Run, num_workers: int) -> None:
         """Count the shards that each worker will read at a time, before the workers start."""
         plan, rank = feed.running()
         if get_worker_info() is None and plan.order.num_samples == len(self):
             self.expect(plan, feed.where, rank, max(1, num_workers))
 
-    def follow_feed(self, feed: Feed) -> None:
+    def follow_feed(self, feed: Run) -> None:
         """Fetch for a loader that begins a pass; `PlanLoader` calls it."""
         if get_worker_info() is not None:
             return
@@ -172,9 +172,9 @@ class ShardedDataset(Samples, Dataset[Any]):
         self.follow(self._loop[1])
 
 
-def _place(feed: Feed) -> tuple[int, int, int] | None:
+def _place(feed: Run) -> tuple[int, int, int] | None:
     """Return the epoch, the sub-epoch and the step that the loop receives next."""
-    begun = feed.current
+    begun = feed.reading
     if begun is None:
         return None
     return (*divmod(begun.number, feed.plan.sub_epochs), begun.step // feed.given.again)

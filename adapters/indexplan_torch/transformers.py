@@ -18,7 +18,7 @@ from indexplan import IndexPlanError, Plan
 from indexplan_torch.arguments import check_by_index
 from indexplan_torch.counting_transformers import KEPT, counted_state, saved_state
 from indexplan_torch.loader import PlanLoader
-from indexplan_torch.passes import Pass
+from indexplan_torch.run import Reading
 
 _KEY = "indexplan"  # in `stateful_callbacks` of a checkpoint's trainer_state.json
 _TESTED = "5.23"
@@ -197,7 +197,7 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Set `state.epoch` to how much of the plan is done; Trainer counts from the resume."""
         feed = getattr(self.trainer, KEPT).loader.feed
-        state.epoch = feed.number + feed.step / max(1, len(feed))
+        state.epoch = feed.number + feed.step / max(1, feed.length())
 
     # --- what the trainer's methods of these names do now
 
@@ -274,7 +274,7 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
         """Return a group of micro-batches that counts those the loop has received."""
         batches, num_items = self.theirs["get_batch_samples"](*args, **kwargs)
-        begun = self.loader.feed.current
+        begun = self.loader.feed.reading
         return batches if begun is None else _Group(batches, begun), num_items
 
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
@@ -287,7 +287,7 @@ class _Group(list[Any]):
 
     _plan_kept = True
 
-    def __init__(self, batches: list[Any], begun: Pass) -> None:
+    def __init__(self, batches: list[Any], begun: Reading) -> None:
         super().__init__(batches)
         self.begun = begun
 

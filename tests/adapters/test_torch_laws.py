@@ -69,7 +69,7 @@ def go_on(loader: Any, loop: str, passes: Any, stop: int, *, inside: bool) -> An
             batches.set_epoch(number)
         for batch in loader:
             read.append(batch)
-            begun = batches.feed.current
+            begun = batches.feed.reading
             stopped_in, ended = begun.number, begun.finished
             if len(read) == stop and (inside or not ended):
                 return read, loader.state_dict(), stopped_in, ended

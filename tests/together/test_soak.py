@@ -18,7 +18,7 @@ from indexplan.files.read import Stored
 from indexplan.partition import ranks as shares
 from indexplan.partition import steps as partition
 from indexplan.plan import plan
-from indexplan_torch.feed import Feed
+from indexplan_torch.run import Run
 from tests.soak.history import PER_CENT, tell
 
 ROOT = Path(__file__).parents[2]
@@ -118,15 +118,15 @@ def state_is_one_batch_ahead(patch: Patch) -> None:
 
 
 def _shifted(patch: Patch, by: int) -> None:
-    cursor = Feed._cursor
+    cursor = Run._cursor
 
-    def shifted(self: Feed, number: int, step: int | None) -> ip.Cursor:
+    def shifted(self: Run, number: int, step: int | None) -> ip.Cursor:
         if step is not None:
             steps = self.running()[0].steps(*self._place(number))
             step = max(steps.start, min(step + by, steps.stop))
         return cursor(self, number, step)
 
-    patch.setattr(Feed, "_cursor", shifted)
+    patch.setattr(Run, "_cursor", shifted)
 
 
 FAULTS: dict[Callable[[Patch], None], str] = {

@@ -1,95 +1,169 @@
-"""Feed: how far the loop over a plan has come, and the state that stores it.
+"""Run: which pass of a plan comes, how far a loop is in it, and the state that says so.
 
-A loader shares one feed with all its samplers, and keeps it when a trainer rebuilds those.
+Passes are numbered through the run: number n is sub-epoch n % S of epoch n // S, since an epoch of
+a trainer is one pass over its loader. A run knows where it started, which pass is set and whether
+somebody named it, and what it is reading, or nothing:
+
+- To name a pass sets it, and forgets a finished reading, so the pass may be read again.
+- To begin takes the pass that is set, or the next one if that was read whole. It is refused if the
+  rest of another pass would be lost. A pass that was over when the run was saved is empty.
+- Each batch that the loop receives is a step. To move reads another plan from the next step on.
+- A state is the cursor of the pass that is set and of the step in it, and the number of the pass.
+  To load it starts there, and reads nothing.
+
+A loader shares one run with all its samplers, and keeps it when a trainer rebuilds those. Nothing
+here knows torch: `Given` finds the ranks and compares them, and a `Recorder` writes the ledger.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any
-
-from torch.utils.data import get_worker_info
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import as_integer, empty_batches, shown, wrong
 from indexplan_torch.again import Dealt
-from indexplan_torch.arguments import count, flag
+from indexplan_torch.arguments import count
 from indexplan_torch.counting import (
     UNDER_TRAINER,
     refuse_counting,
     refuse_fetched_ahead,
 )
-from indexplan_torch.cuts import Cuts
-from indexplan_torch.items import Form
-from indexplan_torch.passes import Pass, Received, Start
-from indexplan_torch.ranks import discover
-from indexplan_torch.running import Given, Running, running
-from indexplan_torch.turns import Turn
+from indexplan_torch.cuts import check_left, warn_of_left
 
 if TYPE_CHECKING:
     from indexplan_torch.recording import Recorder
+    from indexplan_torch.running import Given, Running
 
 State = dict[str, Any]
 
 STATE_VERSION = 1
 
 
-class Feed:
-    """The arguments, where the run started, which pass is next, and how far the loop is in it.
+class Received(NamedTuple):
+    """A batch that a loop received: its plan and rank, its pass, and its step."""
 
-    Attributes
+    plan: Plan
+    rank: int
+    where: tuple[int, int]
+    step: int
+
+
+@dataclass(eq=False)
+class Reading:
+    """A pass that the loop is in: its steps [first, stop), and how far the loop has come.
+
+    If each step is read several times (`again`), every time counts as a step here. Always
+    first <= step <= stop.
+
+    Parameters
+    ----------
+    number, first, stop : int
+        The pass's number in the run, and its steps; these don't change.
+    step : int
+        The next step that the loop has not received; of a pass that is `drawn`, the next that
+        nobody has drawn.
+    drawn : bool
+        Whether a sampler hands it out by itself, so that nobody knows what the loop has received.
+    """
+
+    number: int
+    first: int
+    stop: int
+    step: int = field(init=False)
+    drawn: bool = False
+
+    def __post_init__(self) -> None:
+        self.step = self.first
+
+    @property
+    def finished(self) -> bool:
+        """Whether the loop has received all of it, even if it never asks for more."""
+        return self.step == self.stop
+
+    @property
+    def unread(self) -> bool:
+        """Whether the loop has received nothing of it, and there is something to receive."""
+        return self.first == self.step < self.stop
+
+
+class Run:
+    """Where a run started, which pass is set, and what the loop is reading.
+
+    Parameters
     ----------
     given : Given
         The arguments; frozen. They are replaced when the run moves to another plan.
-    start : Start
-        Where the run started; frozen too. It is replaced when a state is loaded, and when the loop
-        continues that state's pass.
-    turn : Turn
-        Which pass is set.
-    current : Pass or None
+
+    Attributes
+    ----------
+    plan : Plan
+        The plan from where the run started, with its world_size as it was given.
+    over : range
+        The passes that were over when the run was saved, with nothing left to read: the earlier
+        passes of the epoch in which it was saved, and its own pass if the run was at its end, as a
+        loop may start again with the epoch that it was stopped in. Passes of earlier epochs can't
+        be read. It ends with the pass that the start is in, `first`.
+    saved_in : int or None
+        The pass that the loop was in when the state was saved; None without a state.
+    dealt : int
+        How many times the first step had been read before.
+    unread : bool
+        Whether the start is in the middle of a pass that the loop has not continued yet.
+    number : int
+        The pass that is set.
+    named : bool
+        Whether it was named since the last pass began.
+    by_user : bool
+        Whether a user has named it, and not a trainer.
+    told : int or None
+        The number that a trainer gave last; None before its first, and after a state is loaded.
+    reading : Reading or None
         The pass that the loop is in, or has read. None before the first pass, and when `set_epoch`
         names a finished one again.
-    cuts : Cuts
-        Whether passes may be left early.
-    recorder : Recorder or None
-        Writes the run's ledger.
-    leaves_ledger : bool
-        Whether the run goes on without the ledger that a state names.
+    pinned : bool
+        Whether the same pass is read each time, whatever is named.
+    limit : float or None
+        After how many steps, or after which share of them, a trainer that counts the steps of
+        every pass leaves each; None without one.
+    warned : set of str
+        Which warnings of passes that were left were given, as one of each kind is enough.
+    recorder : Recorder, False or None
+        Writes the run's ledger. False continues without the ledger that a state names.
     alone : bool
         Whether no other loader may draw: a PlanLoader was resumed or prepared, or has a ledger.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        *,
-        rank: int | None = None,
-        world_size: int | None = None,
-        mesh: Any = None,
-        form: Form | None = None,
-        partial: bool = False,
-        compare: bool = True,
-        again: int = 1,
-    ) -> None:
-        self.given = Given.of(plan, rank, world_size, mesh, form, compare, again)
-        self.start = Start.of(plan)
-        self.turn = Turn(self.start.number)
-        self.current: Pass | None = None
-        self.cuts = Cuts(flag("partial", partial))
-        self.recorder: Recorder | None = None
-        self.leaves_ledger = self.alone = False
+    def __init__(self, given: Given) -> None:
+        self.given = given
+        self.told: int | None = None
+        self.by_user = self.pinned = self.alone = False
+        self.limit: float | None = None
+        self.warned: set[str] = set()
+        self.recorder: Recorder | Literal[False] | None = None
         self._running: Running | None = None  # as it was last asked for
         self._compared = False
-        if self.given.rank is not None or self.given.world_size is not None:
+        self._start(given.plan)
+        if given.rank is not None or given.world_size is not None:
             self.running()  # wrong arguments can be refused at once
 
+    def _start(self, plan: Plan, saved_in: int | None = None, dealt: int = 0) -> None:
+        """Start where a plan does, which may have been resumed from a state; read nothing."""
+        start, parts = plan.start, plan.sub_epochs
+        self.plan, self.saved_in, self.dealt = plan, saved_in, dealt
+        self.number = start.epoch * parts + start.sub_epoch
+        self.unread = bool(start.step or dealt)
+        last = self.number if self.unread else self.number - 1
+        last = last if saved_in is None else min(last, saved_in)
+        self.over = range(last - last % parts, self.number)
+        self.named = False
+        self.reading: Reading | None = None
+
     @property
-    def plan(self) -> Plan:
-        """The plan from where the run started, with its world_size as it was given."""
-        return self.start.plan
+    def first(self) -> int:
+        """The number of the pass that the start is in."""
+        return self.over.stop
 
     def running(self) -> tuple[Plan, int]:
         """Return the plan with its world_size filled in, and this process's rank.
@@ -99,28 +173,17 @@ class Feed:
         IndexPlanError
             If the plan's world_size is not the running one.
         """
-        known = self._running
-        if known is not None and get_worker_info() is not None:
-            return known.plan, known.rank  # a spawned worker has no process group
-        rank, world_size = discover(self.given.rank, self.given.world_size)
-        ranks = rank, world_size
-        if known is None or known.source is not self.plan or known.ranks != ranks:
-            known = self._running = running(self.plan, *ranks)
+        self._running = known = self.given.running(self.plan, self._running)
         return known.plan, known.rank
 
     # --- which pass is next
 
     @property
-    def number(self) -> int:
-        """The number of the coming pass, counted in sub-epochs over the whole run."""
-        return self.turn.number
-
-    @property
     def coming(self) -> int:
         """The number of the pass that would begin now."""
-        current = self.current
-        read = current is not None and current.finished and current.number == self.number
-        return self.number + (read and not self.turn.pinned)
+        reading = self.reading
+        read = reading is not None and reading.finished and reading.number == self.number
+        return self.number + (read and not self.pinned)
 
     @property
     def where(self) -> tuple[int, int]:
@@ -135,15 +198,16 @@ class Feed:
         IndexPlanError
             If its epoch was finished when the run was saved.
         """
-        if self.start.over(number):
-            return self._place(self.start.number)
-        if number < self.start.number:
+        if number in self.over:
+            return self._place(self.first)
+        if number < self.first:
             raise self._finished(number)
         return self._place(number)
 
     def _finished(self, number: int) -> IndexPlanError:
         """Return the error of a loop that begins with the run's first epoch after a resume."""
-        first, parts = self.start.cursor.epoch, self.plan.sub_epochs
+        parts = self.plan.sub_epochs
+        first = self.first // parts
         times = f" * {parts}" * (parts > 1)
         return IndexPlanError(
             "epoch",
@@ -167,13 +231,16 @@ class Feed:
         self._name(count("epoch", number), by_user=True)
 
     def _name(self, number: int, *, by_user: bool) -> None:
-        self.turn.name(number, by_user=by_user)
-        current = self.current
-        if not self.turn.pinned and current is not None and current.finished:
-            if not self.start.over(current.number):
-                self.start = self.start.read()
+        self.named, self.by_user = True, by_user
+        if self.pinned:
+            return
+        self.number = number
+        reading = self.reading
+        if reading is not None and reading.finished:
+            if reading.number not in self.over:
+                self.unread = False
             self.record()
-            self.current = None  # a finished pass that is named again is read again
+            self.reading = None  # a finished pass that is named again is read again
 
     def set_epoch_from_trainer(self, number: int) -> None:
         """Set the next pass, by the number that a trainer gives it.
@@ -193,21 +260,21 @@ class Feed:
             would have to be continued.
         """
         number = count("epoch", number)
-        turn, start, current = self.turn, self.start, self.current
-        if turn.named and number == turn.told:  # some give it twice
+        last, reading = self.told, self.reading
+        if self.named and number == last:  # some give it twice
             return
-        last, turn.told = turn.told, number
-        if turn.named and turn.by_user:
+        self.told = number
+        if self.named and self.by_user:
             return
         if last is None:
-            saved_in = start.number if start.saved_in is None else start.saved_in
-            follows = start.saved_in is None or number <= start.number + start.unread
+            saved_in = self.first if self.saved_in is None else self.saved_in
+            follows = self.saved_in is None or number <= self.first + self.unread
             if number < saved_in or not follows:
                 number = self.coming
         elif last < number:
-            number = min(number, turn.number + number - last)  # if it counts on after a load
+            number = min(number, self.number + number - last)  # if it counts on after a load
             if number <= self.coming:
-                if not (turn.named or turn.pinned or current is None or current.finished):
+                if not (self.named or self.pinned or reading is None or reading.finished):
                     self.move(self.given.plan)
                 number = self.coming
         self._name(number, by_user=False)
@@ -219,17 +286,17 @@ class Feed:
 
     def set_coming(self) -> None:
         """Set the pass that would begin now, for a trainer that asks for its length first."""
-        self.turn.number = self.coming
+        self.number = self.coming
 
     def keep_ledger(self, ledger: Any) -> None:
         """Write a ledger, starting with the next pass; False leaves that of a state.
 
-        A Recorder is that of a loader that makes a new feed for each plan of its run.
+        A Recorder is that of an earlier loader of the run.
         """
         if ledger is False:
-            self.leaves_ledger = True
+            self.recorder = False
             return
-        if self.cuts.partial:
+        if self.given.partial:
             cure = "leave one of them out, as a ledger has every step of a pass"
             raise wrong("partial", "False with a ledger", True, cure)
         from indexplan_torch.recording import Recorder, write_at_exit
@@ -242,28 +309,26 @@ class Feed:
         """Read the plan on these ranks of the process group, where their number does not say it."""
         self.given = replace(self.given, readers=ranks)
 
-    def pin(self) -> Feed:
-        """Return a feed that reads the pass that is set now in every epoch.
+    def pin(self) -> Run:
+        """Return a run that reads the pass that is set now in every epoch.
 
         Raises
         ------
         IndexPlanError
             If it keeps a ledger, because a run with a ledger reads each pass once.
         """
-        if self.recorder is not None:
+        if self.recorder:
             cure = "leave out ledger=, or overfit_batches"
             raise wrong("ledger", "left out where a pass is read again and again", "one", cure)
-        feed = copy.copy(self)
-        feed.turn, feed.current = replace(self.turn, pinned=True), None
-        feed.cuts = Cuts(partial=True)
-        return feed
+        run = copy.copy(self)
+        run.pinned, run.reading = True, None
+        run.given = replace(self.given, partial=True)
+        return run
 
     # --- the pass that the loop is in
 
-    def begin(self, number: int | None = None) -> Pass:
+    def begin(self) -> Reading:
         """Start a pass over the sub-epoch that is set, or over the next if that one is finished.
-
-        If you pass `number`, that pass starts instead.
 
         Raises
         ------
@@ -271,75 +336,60 @@ class Feed:
             If a rank would get an empty batch in it, which datasets and models don't accept; if an
             earlier pass was left early; or if ranks have different plans.
         """
-        number = self.turn.number = self.coming if number is None else number
-        if number <= self.start.number and (self.start.number or self.start.unread):
+        number = self.number = self.coming
+        if number <= self.first and (self.first or self.unread):
             from indexplan_torch.skipping import refuse_skipping
 
             refuse_skipping()
-        self.cuts.begin(self, self._left(), number, named=self.turn.named)
-        self.turn.named = False
+        warn_of_left(self, number)
+        self.named = False
         self.record()
-        if number > self.start.number:
-            self.start = self.start.read()
-        if self.start.over(number):
-            self.current = Pass(number, 0, 0)
-            return self.current
+        if number > self.first:
+            self.unread = False
+        if number in self.over:
+            self.reading = Reading(number, 0, 0)
+            return self.reading
         plan, rank = self.running()
-        if not self._compared and get_worker_info() is None:
-            self.given.check_ranks(plan, rank, self.where, ledger=self.recorder is not None)
+        if not self._compared:
+            self.given.check_ranks(plan, rank, self.where, ledger=bool(self.recorder))
             self._compared = True  # unless they differ: then a later pass compares them again
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size:
             raise empty_batches(plan.world_size, plan.remainder, *self.where)
         steps = self.steps(number)
-        if self.recorder is not None and steps:
-            self._begin_in_ledger(number, plan, rank)
-        self.current = Pass(number, steps.start, steps.stop)
-        return self.current
+        if self.recorder and steps:
+            self._begin_in_ledger(self.recorder, plan, rank)
+        self.reading = Reading(number, steps.start, steps.stop)
+        return self.reading
 
-    def _begin_in_ledger(self, number: int, plan: Plan, rank: int) -> None:
-        assert self.recorder is not None  # noqa: S101 (who calls has looked)
-        goes_on = self.current is None and self.start.unread and number == self.start.number
-        if goes_on and not self.recorder.begins:  # after an error, which may be this rank's alone
-            self.recorder.refuse_followed()
+    def _begin_in_ledger(self, recorder: Recorder, plan: Plan, rank: int) -> None:
+        goes_on = self.reading is None and self.unread and self.number == self.first
+        if goes_on and not recorder.begins:  # after an error, which may be this rank's alone
+            recorder.refuse_followed()
             return
-        begins = plan.replace(world_size=plan.world_size).resume(self._cursor(number, None))
-        together, all_begin = self.given.together(), self.given.compare
-        self.recorder.begin(begins, rank, together, all_begin=all_begin)
+        begins = plan.replace(world_size=plan.world_size).resume(self._cursor(self.number, None))
+        recorder.begin(begins, rank, self.given.together(), all_begin=self.given.compare)
 
-    def record_if(self, begun: Pass) -> None:
-        """Record a pass, unless a later one has begun."""
-        if self.current is begun:
-            self.record()
+    def record(self, begun: Reading | None = None) -> None:
+        """Record what the loop has received in the ledger, if there is one.
 
-    def record(self) -> None:
-        """Record what the loop has received in the ledger, if there is one."""
-        current = self.current
-        if self.recorder is not None and current is not None and current.first < current.stop:
-            step = current.step // self.given.again
-            self.recorder.record(self._place(current.number), step)
-
-    def _left(self) -> Pass | None:
-        """Return the pass that the loop is in, or continues after a resume."""
-        current, start = self.current, self.start
-        if not start.unread or (current is not None and not start.over(current.number)):
-            return current
-        steps = self.steps(start.number)
-        return Pass(start.number, steps.start, steps.stop)
-
-    def draw(self, begun: Pass) -> Iterator[Any]:
-        """Yield what to request from the dataset, batch by batch, in the remaining steps."""
-        if begun.first == begun.stop:
+        Of a pass that has `begun`, unless a later one has.
+        """
+        reading = self.reading
+        if not self.recorder or reading is None or reading.first == reading.stop:
             return
-        yield from self.requests(begun.number, self.given.form)
+        if begun in (None, reading):
+            step = reading.step // self.given.again
+            self.recorder.record(self._place(reading.number), step)
 
-    def requests(self, number: int, form: Form) -> Iterator[Any]:
-        """Yield what to request from the dataset in the remaining steps of a pass."""
-        plan, rank = self.running()
-        again, (epoch, sub_epoch) = self.given.again, self._place(number)
-        once = form.requests(plan, epoch, sub_epoch, rank)
-        times = chain.from_iterable(repeat(each, again) for each in once)
-        return islice(times, self.steps(number).start % again, None)
+    @property
+    def left(self) -> Reading | None:
+        """The pass that the loop is in, or continues after a resume."""
+        reading = self.reading
+        if not self.unread or (reading is not None and reading.number not in self.over):
+            return reading
+        steps = self.steps(self.first)
+        return Reading(self.first, steps.start, steps.stop)
 
     def steps(self, number: int) -> range:
         """Return the remaining steps of a pass, as the loop counts them: each `again` times.
@@ -347,22 +397,18 @@ class Feed:
         If the pass was over when the run was saved, return those of the pass that continues it.
         """
         plan, _ = self.running()
-        steps, again = plan.steps(*self._at(number)), self.given.again
-        dealt = self.start.dealt if self._at(number) == self._at(self.start.number) else 0
+        where, again = self._at(number), self.given.again
+        steps, dealt = plan.steps(*where), self.dealt if where == self._place(self.first) else 0
         return range(steps.start * again + dealt, steps.stop * again)
 
     def forget(self) -> None:
         """Forget the current pass, because a trainer only looked at some of its batches."""
-        self.current = None
+        self.reading = None
 
-    def __bool__(self) -> bool:
-        """Return True, even if the pass that is set has no steps, so that `if feed` works."""
-        return True
-
-    def __len__(self) -> int:
+    def length(self) -> int:
         """Return the number of steps in the pass that is set, including finished ones."""
         refuse_counting(self)
-        return 0 if self.start.over(self.number) else self.steps(self.number).stop
+        return 0 if self.number in self.over else self.steps(self.number).stop
 
     # --- where the loop stands
 
@@ -386,24 +432,24 @@ class Feed:
     @property
     def step(self) -> int:
         """The next step of the pass that is set."""
-        current, number = self.current, self.number
-        if current is not None and current.number == number:
-            return current.step
-        return self.start.plan.start.step if number == self.start.number else 0
+        reading, number = self.reading, self.number
+        if reading is not None and reading.number == number:
+            return reading.step
+        return self.plan.start.step if number == self.first else 0
 
     def _standing(self) -> tuple[int, int | None]:
         """Return the pass that is set, and the step in it (None if the pass has not begun)."""
-        self.cuts.check(self, self._left(), self.number)
-        current = self.current
-        if current is None or current.number != self.number:
+        check_left(self, self.number)
+        reading = self.reading
+        if reading is None or reading.number != self.number:
             refuse_fetched_ahead(self)
             return self.number, None
-        self._check_counted(current)
-        return current.number, current.step
+        self._check_counted(reading)
+        return reading.number, reading.step
 
-    def _check_counted(self, current: Pass) -> None:
+    def _check_counted(self, reading: Reading) -> None:
         """Raise if nobody knows what the loop has received of a pass."""
-        if current.drawn:
+        if reading.drawn:
             raise IndexPlanError(
                 "a sampler",
                 "must not be asked for a cursor or step_size inside a pass, as it knows what was "
@@ -416,7 +462,7 @@ class Feed:
 
     def _cursor(self, number: int, step: int | None) -> Cursor:
         plan, _ = self.running()
-        if self.start.over(number):
+        if number in self.over:
             return plan.start
         step = self.steps(number).start if step is None else step
         return plan.cursor(*self._place(number), step=step // self.given.again)
@@ -424,17 +470,17 @@ class Feed:
     def received(self, name: str, otherwise: str) -> Received:
         """Return the batch that the loop received last; without one, raise, naming `name`."""
         plan, rank = self.running()
-        current = self.current
-        if current is None or current.step == current.first:
+        reading = self.reading
+        if reading is None or reading.step == reading.first:
             raise IndexPlanError(
                 name,
                 "must be asked for inside the loop, after a batch",
                 "none before it",
                 otherwise,
             )
-        self._check_counted(current)
-        step = (current.step - 1) // self.given.again
-        return Received(plan, rank, self._place(current.number), step)
+        self._check_counted(reading)
+        step = (reading.step - 1) // self.given.again
+        return Received(plan, rank, self._place(reading.number), step)
 
     def move(self, plan: Plan, *, jump: bool = False) -> None:
         """From the next step on, read another plan, which continues where the loop stands.
@@ -451,19 +497,17 @@ class Feed:
         state = self.state_at(*standing)
         given = self.given.moved(plan)
         rest = plan.resume(Cursor.from_dict(state["cursor"]))
-        running(rest, *discover(given.rank, given.world_size))
+        dealt = self._dealt(given, rest, state)
         here, there = ((each.epoch, each.position) for each in (rest.start, plan.start))
         ahead = jump and there > here
-        rest = plan if ahead else rest
-        dealt = self._dealt(rest, state["dealt"]) if "dealt" in state and not ahead else 0
+        rest, dealt = (plan, 0) if ahead else (rest, dealt)
         if ahead or plan != self.given.plan:
             self._compared = False
-            if self.recorder is not None:
+            if self.recorder:
                 self.record()
                 self.recorder.change(plan.start if ahead else None)
-        self.given, self.start = given, Start.of(rest, standing[0], dealt)
-        self.turn.load(self.start.number)
-        self.current = None
+        self.given = given
+        self._start(rest, standing[0], dealt)
 
     # --- states
 
@@ -477,7 +521,7 @@ class Feed:
             knows what the loop has received.
         """
         state = self.state_at(*self._standing())
-        if self.recorder is not None:
+        if self.recorder:
             self.record()
             self.recorder.check_at(self.cursor())
             if self.recorder.hash is not None:
@@ -490,19 +534,14 @@ class Feed:
         """Return the state of a run that stands before a step of a pass; None is its first."""
         cursor = self._cursor(number, step)
         state = {"version": STATE_VERSION, "cursor": cursor.to_dict(), "pass": number}
-        times = self._times(number, step)
+        if step is None or number in self.over:
+            step = self.steps(number).start
+        times = step % self.given.again
         if times:
             plan, _ = self.running()
             units = plan.step_size(cursor.epoch, cursor.sub_epoch, step=cursor.step)
             state["dealt"] = Dealt(times, self.given.again, units)._asdict()
         return state
-
-    def _times(self, number: int, step: int | None) -> int:
-        """Return how many times the loop has already read the step that comes next."""
-        if self.start.over(number):
-            step = None
-        step = self.steps(number).start if step is None else step
-        return step % self.given.again
 
     def load_state_dict(self, state: State) -> None:
         """Resume from a state; world size and batch size may have changed.
@@ -530,28 +569,28 @@ class Feed:
             )
         cursor = Cursor.from_dict(state["cursor"])
         saved_in = count("a state's pass", state["pass"])
-        if self.turn.pinned:
+        if self.pinned:
             return  # overfitting: the same batches in every epoch, wherever the run stood
         plan = self.given.plan.resume(cursor)
-        dealt = self._dealt(plan, state["dealt"]) if "dealt" in state else 0
-        if self.recorder is not None:
+        dealt = self._dealt(self.given, plan, state) if "dealt" in state else 0
+        if self.recorder:
             if not self.recorder.followed:  # else what was read since is void
                 self.record()
             skips = state.get("skips", False) is True
             self.recorder.load(state.get("ledger"), plan.start if skips else None)
-        elif not self.leaves_ledger and state.get("ledger") is not None:
+        elif self.recorder is None and state.get("ledger") is not None:
             from indexplan_torch.recording import refuse_unkept
 
             refuse_unkept(state["ledger"])
-        self.start = Start.of(plan, saved_in, dealt)
-        self.turn = Turn(self.start.number)
-        self.current = None
+        self.told = None
+        self._start(plan, saved_in, dealt)
 
-    def _dealt(self, resumed: Plan, state: Any) -> int:
-        """Return how many times the resumed plan's first step was already read, by a state."""
-        ranks = discover(self.given.rank, self.given.world_size)
-        plan, start = running(resumed, *ranks).plan, resumed.start
+    def _dealt(self, given: Given, resumed: Plan, state: State) -> int:
+        """Return how many times a resumed plan's first step was already read, by a state."""
+        plan, start = given.running(resumed).plan, resumed.start
+        if "dealt" not in state:
+            return 0
         where = start.epoch, start.sub_epoch
         there = start.step in plan.steps(*where)
         units = plan.step_size(*where, step=start.step) if there else 0
-        return Dealt.of(state).under(self.given.again, units)
+        return Dealt.of(state["dealt"]).under(given.again, units)
