@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import indexplan as ip
 from indexplan.answers import Answer, printable_lines
-from indexplan.cli.mistaken import in_place_of_a_plan
+from indexplan.cli.mistaken import is_ledger
 from indexplan.cli.parsing import Parser
 from indexplan.errors import (
     IndexPlanError,
@@ -129,9 +129,8 @@ def add_most_epochs(command: Any, when: str = "") -> None:
     command.add_argument("--most-epochs", type=float, metavar="N", help=words)
 
 
-def shards_named(options: Any) -> ip.Shards | ip.Column | None:
-    """Return what --shards names: shards, or in a .npy file the samples in each and no more."""
-    path = options.shards
+def shards_at(path: str | None) -> ip.Shards | ip.Column | None:
+    """Return what a path names: shards, or in a .npy file the samples in each and no more."""
     if path is None:
         return None
     if path.endswith(".npy") and Path(path).is_file():
@@ -148,6 +147,24 @@ def emit(options: Any, answer: Answer) -> None:
     print(text.encode(known, "backslashreplace").decode(known))  # noqa: T201 (the output)
 
 
+def checked_output(path: str | None) -> str | None:
+    """Return the .json file that --output names, before anything is computed for it."""
+    if path is not None and not path.endswith(".json"):
+        raise wrong("--output", "a file that ends in .json", path, "end it with .json")
+    return path
+
+
+def write_output(path: str | None, text: str) -> None:
+    """Write a text to the file that --output names, if it names one."""
+    if path is None:
+        return
+    try:
+        Path(path).write_text(text)
+    except OSError as error:
+        got, cure = f"{path} ({error.strerror})", cure_of(error, "choose another path")
+        raise wrong("--output", "a file that can be written", got, cure) from error
+
+
 def data_named(
     options: Any, built_for: ip.Dataset | None = None
 ) -> ip.Dataset | ip.Shards | ip.Column | None:
@@ -161,7 +178,7 @@ def data_named(
         return ip.Dataset.scan(options.dataset, pattern)
     if options.pattern is not None:
         raise IndexPlanError("--pattern", "needs --dataset", None, "add --dataset with a folder")
-    return shards_named(options)
+    return shards_at(options.shards)
 
 
 def scan_dataset(
@@ -195,8 +212,10 @@ def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, Manife
             ) from error
         except IndexPlanError as error:
             raise in_file(path, error) from error
-    with in_place_of_a_plan(path):
-        plan = ip.load(path)
+    if is_ledger(path):
+        cure = f"ask it with `indexplan ledger {path}`"
+        raise PlanFileError(path, "must be a plan", "the ledger of a run", cure)
+    plan = ip.load(path)
     return plan, plan.order.manifest if isinstance(plan.order, ip.types.Stored) else None
 
 

@@ -18,7 +18,7 @@ from indexplan.cli.common import (
     open_either,
 )
 from indexplan.cli.ledger import open_ledger
-from indexplan.cli.mistaken import LEDGER, kind_of
+from indexplan.cli.mistaken import is_ledger
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
 
 DIFFERENT = 1
@@ -71,7 +71,7 @@ def run(options: Any) -> int:
 
 
 def _compared(options: Any) -> ip.types.Difference | ip.types.RunDifference:
-    runs = [kind_of(path) == LEDGER for path in (options.a, options.b)]
+    runs = [is_ledger(path) for path in (options.a, options.b)]
     if all(runs):
         for name in ("epochs", "world_size", "columns"):
             if getattr(options, name):
@@ -83,7 +83,7 @@ def _compared(options: Any) -> ip.types.Difference | ip.types.RunDifference:
         run, other = (options.a, options.b) if runs[0] else (options.b, options.a)
         open_either(other, options.columns)  # which says what it is if it is no plan either
         got = " and ".join("a ledger" if each else "a plan" for each in runs)
-        cure = f"write a run's plan with `indexplan replay {run} --step 0 --output run.json`"
+        cure = f"write a run's plan with `indexplan ledger {run} replay 0 --output run.json`"
         raise wrong("A and B", "two plans or two ledgers", got, cure)
     (a, _), (b, _) = (open_either(path, options.columns) for path in (options.a, options.b))
     if options.world_size is not None:

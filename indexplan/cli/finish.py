@@ -6,7 +6,6 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.common import OK, Progress, add_plan, add_verb, emit
-from indexplan.cli.mistaken import in_place_of_a_plan
 
 
 def add(verbs: Any) -> None:
@@ -28,7 +27,7 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """Finish the plan directory."""
-    with in_place_of_a_plan(options.plan), Progress("checking", "chunk") as progress:
+    with Progress("checking", "chunk") as progress:
         saved = ip.finish(options.plan, progress=progress)
     emit(options, saved)
     return OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,13 @@ from indexplan.cli.common import (
     add_dataset,
     add_most_epochs,
     add_verb,
+    checked_output,
     emit,
     number,
     scan_dataset,
+    write_output,
 )
-from indexplan.cli.mistaken import NO_LEDGER, in_place_of_a_ledger, kind_of
+from indexplan.cli.mistaken import is_ledger
 from indexplan.errors import IndexPlanError, PlanFileError, integer
 from indexplan.ledger.ledger import NAME_A_RANK
 from indexplan.reports.show import show_batch
@@ -28,6 +31,7 @@ QUESTIONS = {
     "verify": "whether any byte was changed, or any line is out of place",
     "at": "the plan that read step WHAT, and its epoch and step there",
     "reads": "the steps and ranks that read sample WHAT",
+    "replay": "the samples of step WHAT; with --output, a plan of one rank that reads it again",
     "account": "how much of each epoch was read, and what became of the rest",
     "draws": "how much of each class or source was read, and how many epochs that is",
     "diff": "the first step at which this run and that of ledger WHAT differ",
@@ -36,6 +40,7 @@ WITH = {  # the question that each of the other options belongs to
     "rank": "at",
     "void": "reads",
     "epoch": "account",
+    "output": "replay",
     "checkpoint": "verify",
     "most_epochs": "draws",
     "dataset": "verify",
@@ -58,7 +63,7 @@ def add(verbs: Any) -> None:
     room = max(map(len, QUESTIONS))
     said = "\n".join(f"  {name:{room}}  {answer}" for name, answer in QUESTIONS.items())
     ledger.description = f"Ask the ledger of a run what it has read. The questions are:\n\n{said}"
-    add_ledger(ledger)
+    ledger.add_argument("ledger", metavar="LEDGER", help="the file that the run wrote")
     words = f"{', '.join(QUESTIONS)} (show)"
     ledger.add_argument(
         "question",
@@ -68,12 +73,17 @@ def add(verbs: Any) -> None:
         metavar="QUESTION",
         help=words,
     )
-    words = "a step for at, a sample for reads, another ledger for diff"
+    words = "a step for at and replay, a sample for reads, another ledger for diff"
     ledger.add_argument("what", nargs="?", metavar="WHAT", help=words)
     words = "with at: print the samples that this rank read"
     ledger.add_argument("--rank", type=number, metavar="N", help=words)
     words = "with reads: include reads that a return to an earlier checkpoint has undone"
     ledger.add_argument("--void", action="store_true", help=words)
+    words = (
+        "with replay: write a plan of one rank that reads this step and what followed, to this "
+        ".json file; its columns stay in the folder `columns` next to the ledger"
+    )
+    ledger.add_argument("--output", metavar="FILE", help=words)
     words = "with account: this epoch only"
     ledger.add_argument("--epoch", type=number, metavar="N", help=words)
     add_most_epochs(ledger, "with draws: ")
@@ -82,18 +92,13 @@ def add(verbs: Any) -> None:
     add_dataset(ledger, "with verify, check that the run read this one")
 
 
-def add_ledger(command: Any) -> None:
-    """Add the argument that names a ledger."""
-    command.add_argument("ledger", metavar="LEDGER", help="the file that the run wrote")
-
-
 def open_ledger(path: str, data: Any = None) -> ip.Ledger:
     """Open the ledger of a run that has begun."""
-    with in_place_of_a_ledger(path):
-        ledger = ip.Ledger(path, data)
-        if not ledger.tail.num_lines:
-            raise PlanFileError(path, NO_LEDGER, kind_of(path), "check the path")
-    return ledger
+    if is_ledger(path) and (ledger := ip.Ledger(path, data)).tail.num_lines:
+        return ledger
+    rule = "must be a ledger that a run has written"
+    got = "something else" if os.path.lexists(path) else "nothing there"
+    raise PlanFileError(path, rule, got, "check the path")
 
 
 def run(options: Any) -> int:
@@ -167,6 +172,18 @@ def _reads(options: Any) -> int:
     return OK
 
 
+def _replay(options: Any) -> int:
+    step = _number(options, "a step")
+    ledger = open_ledger(options.ledger)
+    at, plan = ledger.at(step), ledger.replay(step)
+    where = {"epoch": at.epoch, "sub_epoch": at.sub_epoch, "step": at.step, "rank": 0}
+    batch = show_batch(plan, where, None)
+    write_output(checked_output(options.output), plan.to_json())
+    data = {"step": step, **where, "plan": plan.to_dict(), "batch": batch.data}
+    emit(options, Shown({**data, "output": options.output}, f"{at}\n{batch.words}"))
+    return OK
+
+
 def _account(options: Any) -> int:
     emit(options, _nothing(options).account(options.epoch))
     return OK
@@ -188,6 +205,7 @@ ANSWERS: dict[str, Callable[[Any], int]] = {
     "verify": _verify,
     "at": _at,
     "reads": _reads,
+    "replay": _replay,
     "account": _account,
     "draws": _draws,
     "diff": _diff,

@@ -24,10 +24,8 @@ from indexplan.cli import (
     locate,
     orders,
     plot,
-    replay,
     shards,
     show,
-    traffic,
     verify,
     warm_up,
 )
@@ -37,7 +35,7 @@ from indexplan.errors import Cure, IndexPlanError, PlanFileError
 
 VERBS = (
     *(build, finish, show, locate, explain, diff, verify, export, plot),
-    *(ledger, replay, shards, traffic, orders, bench, warm_up),
+    *(ledger, shards, orders, bench, warm_up),
 )
 
 

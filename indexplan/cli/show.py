@@ -18,6 +18,8 @@ from indexplan.cli.common import (
     number,
     open_plan,
 )
+from indexplan.cli.ledger import ANSWERS
+from indexplan.cli.mistaken import is_ledger
 from indexplan.errors import IndexPlanError, counted
 from indexplan.partition.account import between
 from indexplan.reports.show import show_batch, show_plan, show_step
@@ -51,8 +53,24 @@ def add(verbs: Any) -> None:
     add_world_size(show)
 
 
+OF_PLANS = ("columns", "epoch", "sub_epoch", "start", "stop", "most_epochs", "dataset", "shards")
+
+
+def _show_ledger(options: Any) -> int:
+    """Show a run, or what a step of it, counted from the run's start, read."""
+    for name in (*OF_PLANS, "world_size", *(["rank"] if options.step is None else [])):
+        if getattr(options, name) not in (None, []):
+            option = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
+            more = ", or --step" if name == "rank" else ""
+            raise IndexPlanError(option, f"needs a plan{more}", options.plan, f"leave {option} out")
+    options.ledger, options.what = options.plan, options.step
+    return ANSWERS["show" if options.step is None else "at"](options)
+
+
 def run(options: Any) -> int:
     """Show what the options name."""
+    if is_ledger(options.plan):
+        return _show_ledger(options)
     plan, manifest, dataset = open_plan(options)
     epoch, sub_epoch, step, rank = options.epoch, options.sub_epoch, options.step, options.rank
     if rank is not None and step is None:

@@ -27,8 +27,8 @@ def test_sizes_are_sizes_in_each_verb(capsys: pytest.CaptureFixture[str]) -> Non
     """A .npy file after --shards has the number of samples in each shard, and is no shard."""
     run(capsys, "build", "a.plan", "--shards=sizes.npy", "--order=ShardShuffle(lanes=2)", *BATCHES)
     assert ip.ShardShuffle(SIZES, lanes=2) == ip.load("a.plan").order
-    words = ["traffic", "a.plan", "--ranks-per-node=1", "--json"]
-    said = json.loads(run(capsys, *words, "--shards=sizes.npy"))
+    words = ["shards", "--plan=a.plan", "--ranks-per-node=1", "--json"]
+    said = json.loads(run(capsys, *words, "sizes.npy"))
     assert said == json.loads(run(capsys, *words))
     run(capsys, "build", "b.plan", "--shards=sizes.npy", *BATCHES)
     assert ip.Shuffle(500) == ip.load("b.plan").order

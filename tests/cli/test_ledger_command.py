@@ -1,4 +1,4 @@
-"""`indexplan ledger` and `indexplan replay`: a run's ledger, asked from a shell."""
+"""`indexplan ledger`: a run's ledger, asked from a shell."""
 
 import json
 from pathlib import Path
@@ -137,7 +137,7 @@ def test_diff(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_replay(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     """A step is read again by one rank, whose plan another machine can load."""
-    words = ["replay", "run.ledger", "--step", "27", "--output", "plan.json"]
+    words = ["ledger", "run.ledger", "replay", "27", "--output", "plan.json"]
     batch = [sample for rank in range(4) for sample in ledger.batch(27, rank).tolist()]
     assert f"{ledger.at(27)}\n{' '.join(map(str, batch))}\n" == run(capsys, *words)
     plan = ip.Plan.from_json(Path("plan.json").read_text())
@@ -156,7 +156,7 @@ def test_replay_a_plan_with_columns(capsys: pytest.CaptureFixture[str]) -> None:
     plan = ip.Plan(ip.Weighted([1, 2, 3] * 10), world_size=2, batch_size=3)
     weighted = ip.Ledger("weighted.ledger")
     weighted.record(plan, plan.cursor(1, step=0))
-    run(capsys, "replay", "weighted.ledger", "--step", "2", "--output", "plan.json")
+    run(capsys, "ledger", "weighted.ledger", "replay", "2", "--output", "plan.json")
     where = ["--epoch", "0", "--step", "2", "--rank", "0"]
     said = run(capsys, "show", "plan.json", "--column", "columns", *where)
     batch = [sample for rank in range(2) for sample in weighted.batch(2, rank).tolist()]
@@ -166,9 +166,10 @@ def test_replay_a_plan_with_columns(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_ledger(capsys: pytest.CaptureFixture[str]) -> None:
     """A path without a ledger is an error, and nothing is written there."""
     Path("empty.ledger").touch()
-    for name, got in (("nowhere", "no file"), ("empty.ledger", "an empty file")):
-        for words in (["ledger", name], ["replay", name, "--step", "0"]):
-            expected = f"{name} must be a ledger that a run has written; got {got}; check the path"
+    for name, got in (("nowhere", "nothing there"), ("empty.ledger", "something else")):
+        for words in (["ledger", name], ["ledger", name, "replay", "0"]):
+            rule = "must be a ledger that a run has written"
+            expected = f"{name} {rule}; got {got}; check the path"
             assert expected == fails(capsys, 1, *words)
     assert not Path("nowhere").exists()
 

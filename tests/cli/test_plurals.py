@@ -24,7 +24,7 @@ COMMANDS = [
     ["verify", "one.plan"],
     ["export", "one.plan", "out"],
     ["shards", "sizes.npy"],
-    ["traffic", "one.plan", "--shards=one.npy", "--ranks-per-node=1"],
+    ["shards", "one.npy", "--plan=one.plan", "--ranks-per-node=1"],
     ["show", "groups.plan"],
     ["show", "groups.plan"],
     ["show", "balanced.plan"],

@@ -20,7 +20,7 @@ BUILD, BENCH, BALANCED = commands.BUILD, commands_about_files.BENCH, balance.BUI
 ORDER = "build a.plan --batch-size 2 --order"
 SPEC = "show plan.json"
 RUN = "ledger run.ledger"
-REPLAYED = "replay run.ledger --step 0 --output run.json"
+REPLAYED = "ledger run.ledger replay 0 --output run.json"
 AS_WRITTEN = f"{ORDER} 'Epochs(Shuffle(1000000), 50000)'"
 
 
@@ -192,11 +192,20 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     "shards a.npy --output nowhere/sizes.json": ("shards a.npy --output sizes.json",),
     "shards a.plan": (
         lambda: array("sizes.npy", [600, 400]),
-        "traffic a.plan --shards sizes.npy",
+        "shards --plan a.plan sizes.npy",
     ),
-    "traffic plan.json --shards sizes.npy --epochs 0": (
+    "shards sizes.npy --plan plan.json --epochs 0": (
         lambda: array("sizes.npy", [6, 4]),
-        "traffic plan.json --shards sizes.npy",
+        "shards sizes.npy --plan plan.json",
+    ),
+    "shards": (lambda: array("a.npy", [1]), "shards a.npy"),
+    "shards data --epochs 9": (
+        lambda: (written("data/a.npy"), array("data/a.npy", [1, 2, 3])),
+        "shards data",
+    ),
+    "shards sizes.npy --plan plan.json --count": (
+        lambda: array("sizes.npy", [6, 4]),
+        "shards sizes.npy --plan plan.json",
     ),
     # show
     "show": (saved, "show a.plan"),
@@ -213,8 +222,8 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     f"{SPEC} --epoch 0 --step x": ("show --help", f"{SPEC} --epoch 0 --step 1"),
     f"{SPEC} --sub-epoch 1": (SPEC,),
     f"{SPEC} --epoch 0 --sub-epoch 1": (f"{SPEC} --epoch 0",),
-    "show data": ("build data.plan --dataset data --batch-size 32", "show data.plan"),
-    "show spec.txt": (moved("spec.txt", "spec.json"), "show spec.json"),
+    "show data": (saved, "show a.plan"),
+    "show spec.txt": (saved, "show a.plan"),
     f"{SPEC} --epoch 0 --step 0 --rank 2": (f"{SPEC} --epoch 0 --step 0 --rank 2 --world-size 3",),
     f"{SPEC} --epoch 0 --step 0": (f"{SPEC} --epoch 0 --step 0 --world-size 2",),
     f"{SPEC} --epoch -1": (f"{SPEC} --epoch 0",),
@@ -227,7 +236,7 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
         "show a.plan --dataset data --pattern *.jpg",
     ),
     "show a.plan --dataset data": (gone("data/b.txt"), "show a.plan --dataset data"),
-    "show run.ledger": (RUN, REPLAYED, "show run.json"),
+    "locate run.ledger --index 1": (RUN,),
     # plot
     "plot plan.json": ("plot plan.json -o run.png",),
     "plot plan.json -o a.png --kind pie": ("plot --help",),
@@ -297,12 +306,17 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     ),
     # ledgers
     **dict.fromkeys(
-        ("ledger", "ledger run.ledger", "ledger data", "ledger notes.txt"),
+        (
+            "ledger",
+            "ledger run.ledger",
+            "ledger data",
+            "ledger notes.txt",
+            "ledger a.plan",
+            "ledger spec.json",
+        ),
         (lambda: Path("run.ledger").unlink(missing_ok=True), ledger, RUN),
     ),
     "ledger nowhere": (RUN,),
-    "ledger a.plan": ("show a.plan",),
-    "ledger spec.json": ("show spec.json",),
     f"{RUN} sum": ("ledger --help",),
     f"{RUN} at": (f"{RUN} at 2",),
     f"{RUN} at x": ("ledger --help", f"{RUN} at 1"),
@@ -315,12 +329,9 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     f"{RUN} diff": (f"{RUN} diff run.ledger",),
     f"{RUN} diff nowhere": (f"{RUN} diff run.ledger",),
     f"{RUN} show --void": (f"{RUN} reads 1 --void", f"{RUN} show"),
-    "replay run.ledger": ("replay run.ledger --step 2",),
-    "replay run.ledger --step 3": (RUN, "replay run.ledger --step 2"),
-    "replay run.ledger --step 0 --output plan.txt": (
-        "replay run.ledger --step 0 --output plan.json",
-    ),
-    "replay run.ledger --step 0 --output no/plan.json": (
-        "replay run.ledger --step 0 --output plan.json",
-    ),
+    "show run.ledger --epoch 0": ("show run.ledger",),
+    f"{RUN} replay": (f"{RUN} replay 2",),
+    f"{RUN} replay 3": (RUN, f"{RUN} replay 2"),
+    f"{RUN} replay 0 --output plan.txt": (f"{RUN} replay 0 --output plan.json",),
+    f"{RUN} replay 0 --output no/plan.json": (f"{RUN} replay 0 --output plan.json",),
 }

@@ -209,7 +209,7 @@ def test_a_plan_without_a_number_of_ranks(world_size: Any, tmp_path: Path) -> No
         ip.Ledger(path)
     for question in ([], ["verify"], ["reads", "1"], ["at", "0"], ["account"], ["diff", str(path)]):
         assert 1 == main(["ledger", str(path), *question])
-    assert 1 == main(["replay", str(path), "--step", "0"])
+    assert 1 == main(["ledger", str(path), "replay", "0"])
 
 
 @pytest.mark.parametrize("fields", [{}, {"sub_epochs": 2**50}, {"remainder": "pad"}])

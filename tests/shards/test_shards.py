@@ -150,9 +150,9 @@ def test_command(
     assert f"{names[which[1]]} row {rows[1]}" == second
     assert 0 == main(["show", "a.plan"])
     assert "420 samples in npy shards, 7,104 bytes" in capsys.readouterr().out
-    assert 0 == main(["traffic", "a.plan", "--shards", "shards.json", "--json"])
+    assert 0 == main(["shards", "shards.json", "--plan", "a.plan", "--json"])
     told = json.loads(capsys.readouterr().out)
-    assert 0 == main(["traffic", "a.plan", "--json"])
+    assert 0 == main(["shards", "--plan", "a.plan", "--json"])
     assert told == json.loads(capsys.readouterr().out)
     np.save("b.npy", np.zeros((1, 2)))
     assert 1 == main(["verify", "a.plan", "--shards", "*.npy"])

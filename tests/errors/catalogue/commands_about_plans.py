@@ -72,7 +72,10 @@ COMMANDS: list[Command] = [
     # diff
     ("diff plan.json", spec_file),
     ("diff plan.json b.json", spec_file),
-    ("traffic plan.json --shards sizes.npy --epochs 0", spec_file),
+    ("shards sizes.npy --plan plan.json --epochs 0", spec_file),
+    ("shards", nothing),
+    ("shards data --epochs 9", nothing),
+    ("shards sizes.npy --plan plan.json --count", spec_file),
     ("diff plan.json plan.json --epochs x", spec_file),
     ("diff plan.json plan.json --world-size 1,2,3", spec_file),
     ("diff plan.json b.json --exit-code", spec_file),
