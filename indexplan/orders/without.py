@@ -34,22 +34,18 @@ class LeftOut(NamedTuple):
 
     Attributes
     ----------
-    num_groups : int
-        How many groups.
+    lows : numpy.ndarray
+        int64: of each group, the inner position from which its samples are left out.
     gaps : numpy.ndarray
         int64: the inner positions of units that are not read, rising.
     reads : numpy.ndarray
         int64: the inner position of each read that is left out, rising; none are kept where units
         that stay keep all their samples.
-    samples, lows : numpy.ndarray
-        int64: the excluded samples, rising, and the inner position of each from which it is.
     """
 
-    num_groups: int
+    lows: Int64
     gaps: Int64
     reads: Int64
-    samples: Int64
-    lows: Int64
 
 
 @register
@@ -245,6 +241,12 @@ class Without(Gaps):
         return np.sort(np.concatenate([samples for _, _, samples in self._groups]))
 
     @once
+    def _whose(self) -> Int64:
+        """The number of the group of each excluded sample, by rising sample."""
+        every = np.concatenate([samples for _, _, samples in self._groups])
+        return np.searchsorted(self._totals, np.argsort(every), "right") - 1
+
+    @once
     def _epochs(self) -> list[int]:
         """The epoch of each group."""
         return [epoch for epoch, _, _ in self.since]
@@ -289,13 +291,13 @@ class Without(Gaps):
         num = bisect_right(self._epochs, epoch)  # groups that apply
         found = known.get(epoch)
         if found is None:
-            found = LeftOut(0, NONE, NONE, NONE, NONE)
+            found = LeftOut(NONE, NONE, NONE)
             if before := bisect_left(self._epochs, epoch):  # groups of earlier epochs, all at once
                 samples = self._rising
                 if before < len(self.since):
                     samples = np.sort(np.concatenate([each[2] for each in self._groups[:before]]))
                 found = self._after(found, epoch, before, 0, samples)
-        for number in range(found.num_groups, num):
+        for number in range(len(found.lows), num):
             of, since, samples = self._groups[number]
             found = self._after(found, epoch, number + 1, since if of == epoch else 0, samples)
         if known.get(epoch) is not found:
@@ -321,14 +323,8 @@ class Without(Gaps):
         if self.order.deals_bins:
             more = self._emptied(epoch, reads, _different(found))
             more = more[~_among(gaps, more)]
-        at = before.samples.searchsorted(samples)
-        return LeftOut(
-            num_groups,
-            _merged(gaps, more),
-            reads,
-            np.insert(before.samples, at, samples),
-            np.insert(before.lows, at, low),
-        )
+        lows = np.append(before.lows, np.full(num_groups - len(before.lows), low))
+        return LeftOut(lows, _merged(gaps, more), reads)
 
     def _emptied(self, epoch: int, reads: Int64, positions: Int64) -> Int64:
         """Return which of these positions have nothing left when some reads are left out."""
@@ -346,15 +342,13 @@ class Without(Gaps):
 
     def _gone(self, epoch: int, samples: Int64, positions: Int64) -> NDArray[np.bool_]:
         """Return which samples of the units at these inner positions leave their bins."""
-        excluded, lows = self._rising, NONE
-        if epoch <= self.since[-1][0]:  # later ones need no search
-            found = self._left_out(epoch)
-            excluded, lows = found.samples, found.lows
-        if not len(excluded):
-            return np.zeros(len(samples), bool)
+        excluded = self._rising
         at = np.minimum(excluded.searchsorted(samples), len(excluded) - 1)
-        low = lows[at] if len(lows) else 0
-        gone: NDArray[np.bool_] = (excluded[at] == samples) & (positions >= low)
+        gone: NDArray[np.bool_] = excluded[at] == samples
+        if epoch <= self.since[-1][0]:  # later ones leave out all from their start on
+            lows = self._left_out(epoch).lows
+            never = np.full(len(self.since) - len(lows), np.iinfo(np.int64).max)
+            gone &= positions >= np.append(lows, never)[self._whose[at]]
         return gone
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
