@@ -23,8 +23,7 @@ from indexplan.orders.base import Draws, Float64, Int64, Order, Why
 from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.fields import as_json, different_fields, nest
 from indexplan.orders.groups import Place
-from indexplan.orders.mixed_bins import Sorted
-from indexplan.orders.phases import PLACE_STOP, Phases
+from indexplan.orders.phases import PLACE_STOP, Phases, Sorted
 from indexplan.orders.registry import register
 from indexplan.orders.shares import Phase, phases_of
 from indexplan.orders.shuffle import UInt32, plain_shuffles
@@ -469,29 +468,18 @@ class Mixture(Order):
 
     def _sorted(self, epoch: int, starts: Int64, stops: Int64) -> Sorted:
         """Return the units at some positions of an epoch, sorted by source."""
-        sources, numbers = self._phases.deal(self._begin(epoch), starts, stops)
-        num, k = len(sources), len(self._sizes)
-        begins, parts = np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)
-        epochs, cuts, lows, highs = (np.empty(num + 1, np.int64) for _ in range(4))
-        kernels.by_source.by_source(
-            sources, numbers, self._sizes, begins, parts, epochs, cuts, lows, highs
-        )
-        return Sorted(sources, begins, parts, epochs, cuts, lows, highs)
+        return Sorted.of(*self._phases.deal(self._begin(epoch), starts, stops), self._sizes)
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         done, (sizes, seeds) = 0, self._shuffles
         others = np.flatnonzero(sizes == 0).tolist()
         for num, some, ends in cut_pieces(starts, stops, AT_ONCE):
-            units = self._sorted(epoch, some, ends)
-            sources, begins, parts, epochs, cuts, lows, highs = units
-            drawn = np.empty(num, np.int64)
-            kernels.permutation.permute_epochs(
-                sizes, seeds, SHUFFLE, parts, epochs, cuts, lows, highs, begins, drawn
-            )
+            units, drawn = self._sorted(epoch, some, ends), np.empty(num, np.int64)
+            sources, begins, *runs = units
+            kernels.permutation.permute_epochs(sizes, seeds, SHUFFLE, *runs, begins, drawn)
             for j in others:
-                a, b, part = parts[j], parts[j + 1], drawn[begins[j] : begins[j + 1]]
-                source = self._whose[j]
-                source._fill_epochs(epochs[a:b], cuts[a : b + 1], lows, highs, part)  # noqa: SLF001
+                part, each = units.of_source(j)
+                self._whose[j]._fill_epochs(*each, drawn[part])  # noqa: SLF001 (of an order too)
             kernels.by_source.put_back(sources, begins, self._begins, drawn, out[done : done + num])
             done += num
 

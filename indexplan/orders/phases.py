@@ -1,21 +1,23 @@
-"""The source and unit that a mixture reads at each place of its stream, phase by phase."""
+"""The source and unit that a mixture reads at each place of its stream, and these by source."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.once import once
-from indexplan.orders.base import Float64, Int64
+from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.shares import Phase
 from indexplan.orders.shuffle import UInt32
 from indexplan.orders.units import expand
 
 Int32 = NDArray[np.int32]
+PLACE_STOP = 2**63
 
 
 class Pattern:
@@ -75,9 +77,6 @@ class Pattern:
         tree = self._nodes, self._ratios, self._ups
         kernels.mixture.find(self._phase, self._key, source, base, *tree, numbers, out)
         return out
-
-
-PLACE_STOP = 2**63
 
 
 class Phases:
@@ -228,3 +227,54 @@ class Phases:
                     if count and (size % count or done % count):
                         return "any"
         return reads
+
+
+class Sorted(NamedTuple):
+    """Units of a mixture, sorted by source.
+
+    sources : int32 (num,)
+        The source of each unit, in order of reading.
+    begins : int64 (k + 1,)
+        Where the units of each source begin among all, and where the last ones end.
+    parts : int64 (k + 1,)
+        Source j reads the epochs [parts[j], parts[j + 1]) of `epochs`.
+    epochs, cuts : int64
+        Epoch i reads the runs [cuts[i], cuts[i + 1]).
+    starts, stops : int64
+        The runs of positions.
+    """
+
+    sources: Int32
+    begins: Int64
+    parts: Int64
+    epochs: Int64
+    cuts: Int64
+    starts: Int64
+    stops: Int64
+
+    @classmethod
+    def of(cls, sources: Int32, numbers: Int64, sizes: Int64) -> Sorted:
+        """Return units by source, from the source of each and its number in the source's stream."""
+        num, k = len(sources), len(sizes)
+        begins, parts = np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)
+        epochs, cuts, starts, stops = (np.empty(num + 1, np.int64) for _ in range(4))
+        kernels.by_source.by_source(
+            sources, numbers, sizes, begins, parts, epochs, cuts, starts, stops
+        )
+        return cls(sources, begins, parts, epochs, cuts, starts, stops)
+
+    def of_source(self, j: int) -> tuple[slice, tuple[Int64, Int64, Int64, Int64]]:
+        """Return where a source's units are among all, and its epochs, cuts, starts and stops."""
+        a, b = self.parts[j], self.parts[j + 1]
+        each = self.epochs[a:b], self.cuts[a : b + 1], self.starts, self.stops
+        return slice(self.begins[j], self.begins[j + 1]), each
+
+    def rows(self, whose: tuple[Order, ...]) -> list[tuple[Any, ...]]:
+        """Return what to draw: the source, its number and epoch, starts and stops of its runs."""
+        rows = []
+        of = np.repeat(np.arange(len(whose)), np.diff(self.parts)).tolist()
+        edges = pairwise(self.cuts[: len(of) + 1].tolist())
+        for j, epoch, (a, b) in zip(of, self.epochs[: len(of)].tolist(), edges, strict=True):
+            starts, stops = self.starts[a:b], self.stops[a:b]
+            rows.append((whose[j], j, epoch, starts, stops))
+        return rows
