@@ -471,7 +471,8 @@ class Plan:
     def cursor(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Cursor:
         """Return where a run stands after `step` finished steps of a sub-epoch; save it to resume.
 
-        The end of a sub-epoch is the start of the next one.
+        The end of a sub-epoch is the start of the next one. One without a step begins and ends at
+        one place, which is its start, so let a loop count sub-epochs, not compare cursors.
 
         Parameters
         ----------
