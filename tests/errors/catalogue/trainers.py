@@ -25,6 +25,14 @@ def skipped_after_a_resume() -> None:
     next(iter(skip_first_batches(resumed, 1)))
 
 
+def dealt_out_as_seeded() -> None:
+    """Have Accelerate deal a rank's batches out again, where it reads nothing of ours before."""
+    from accelerate.data_loader import prepare_data_loader
+
+    given: dict[str, Any] = {"num_processes": 2, "process_index": 1, "use_seedable_sampler": True}
+    next(iter(prepare_data_loader(loader(), **given)))
+
+
 def counted_by_nobody() -> None:
     """Ask a loader for its cursor, while another one draws its batches."""
     asked = loader()
@@ -137,6 +145,7 @@ def on_ray() -> None:
 CASES: list[Case] = [
     ("batches that are skipped after a resume", skipped_after_a_resume),
     ("batches that nobody counts", counted_by_nobody),
+    ("batches that are dealt out by a seedable sampler", dealt_out_as_seeded),
     ("a resume of a Trainer that does not tell of what", resumed_by_nobody),
     ("a trainer that is none", kept_of_nothing),
     ("a trainer's loader without a plan", kept_without_a_plan),

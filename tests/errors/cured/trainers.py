@@ -25,6 +25,16 @@ def resumed() -> None:
     assert len(list(by_state)) == len(list(by_cursor)) == 4
 
 
+def prepared() -> None:
+    """Prepare a PlanLoader by our own prepare, with a seedable sampler for other loaders."""
+    from accelerate import Accelerator, DataLoaderConfiguration
+
+    from indexplan_torch.accelerate import prepare
+
+    options = DataLoaderConfiguration(use_seedable_sampler=True)
+    assert len(list(prepare(Accelerator(cpu=True, dataloader_config=options), loader()))) == 5
+
+
 class Learned(torch.nn.Module):
     """A model whose loss is its only weight."""
 
@@ -114,6 +124,7 @@ CURED: dict[str, Callable[[], Any]] = {
         ),
         resumed,
     ),
+    "batches that are dealt out by a seedable sampler": prepared,
     **dict.fromkeys(
         (
             "a trainer that is none",
