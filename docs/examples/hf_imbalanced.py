@@ -16,28 +16,9 @@ from torch.nn.functional import cross_entropy
 from transformers.trainer_utils import get_last_checkpoint
 
 import indexplan as ip
-from indexplan_torch import PlanLoader
-from indexplan_torch.transformers import KeepState
+from indexplan_torch.transformers import use_plan
 
 SIZES = (900, 90, 10)  # samples of each class
-
-
-class BalancedTrainer(transformers.Trainer):
-    """A Trainer that reads each class of `train_dataset` equally often."""
-
-    def get_train_dataloader(self) -> PlanLoader:
-        """Return the loader; Trainer takes it as it is, on any number of ranks."""
-        labels = [sample["labels"] for sample in self.train_dataset]
-        plan = ip.Plan(
-            ip.ClassBalanced(labels, seed=self.args.seed),
-            batch_size=self.args.per_device_train_batch_size,
-        )
-        return PlanLoader(
-            self.train_dataset,
-            plan,
-            collate_fn=self.data_collator,
-            num_workers=self.args.dataloader_num_workers,
-        )
 
 
 class Classifier(nn.Module):
@@ -69,14 +50,13 @@ def main() -> None:
         output_dir="out",
         num_train_epochs=2,
         max_steps=options.max_steps,
-        per_device_train_batch_size=12,
         save_steps=10,
         use_cpu=True,
         report_to="none",
         disable_tqdm=True,
     )
-    trainer = BalancedTrainer(Classifier(), arguments, train_dataset=dataset)
-    trainer.add_callback(KeepState(trainer))
+    trainer = transformers.Trainer(Classifier(), arguments, train_dataset=dataset)
+    use_plan(trainer, ip.Plan(ip.ClassBalanced(labels, seed=0), batch_size=12))
     last = get_last_checkpoint("out") if Path("out").exists() else None
     trainer.train(resume_from_checkpoint=last)
     if trainer.is_world_process_zero():

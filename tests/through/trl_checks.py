@@ -19,9 +19,9 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer, SFTConfig, SFTTrainer
 
 import indexplan as ip
-from indexplan_torch import Bins, PlanLoader
+from indexplan_torch import Bins
 from indexplan_torch.causal import join_causal
-from indexplan_torch.transformers import KeepState
+from indexplan_torch.transformers import use_plan
 from indexplan_torch.trl import ReadPrompts
 from indexplan_torch.versions import TESTED
 from tests.trainers.ranks import run_ranks
@@ -292,25 +292,17 @@ def chats() -> Dataset:
     )
 
 
-class PackedTrainer(SFTTrainer):  # type: ignore[misc]
-    """The trainer as docs/migrate/hugging-face.md writes it, with steps of six rows."""
-
-    def get_train_dataloader(self) -> PlanLoader:
-        """Pack what TRL has tokenized."""
-        rows = self.train_dataset.with_format("torch", columns=["input_ids", "labels"])
-        lengths = [len(tokens) for tokens in self.train_dataset["input_ids"]]
-        plan = ip.Plan(ip.Packed(lengths, max_length=128, seed=0), global_batch_size=6)
-        return PlanLoader(Bins(rows), plan, collate_fn=join_causal)
-
-
 def tuned(folder: str, saved: int | None = None, **given: Any) -> dict[str, Any]:
-    """Train on packed rows; tell the losses, and the weights at the end."""
+    """Train on packed rows, six a step; tell the losses, and the weights at the end."""
     tokenizer, model = tokenizer_of(WORDS)
     quiet = {"use_cpu": True, "bf16": False, "report_to": "none", "disable_tqdm": True}
     options = {"max_length": 128, "num_train_epochs": 3, "logging_steps": 1, "save_strategy": "no"}
     arguments = SFTConfig(folder, learning_rate=0.1, **quiet, **{**options, **given})
-    trainer = PackedTrainer(model, arguments, train_dataset=chats(), processing_class=tokenizer)
-    trainer.add_callback(KeepState(trainer))
+    trainer = SFTTrainer(model, arguments, train_dataset=chats(), processing_class=tokenizer)
+    rows = trainer.train_dataset.with_format("torch", columns=["input_ids", "labels"])
+    lengths = [len(tokens) for tokens in trainer.train_dataset["input_ids"]]
+    plan = ip.Plan(ip.Packed(lengths, max_length=128, seed=0), global_batch_size=6)
+    use_plan(trainer, plan, dataset=Bins(rows), collate_fn=join_causal)
     trainer.train(resume_from_checkpoint=saved and f"{folder}/checkpoint-{saved}")
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     weights = [value for each in model.parameters() for value in each.flatten().tolist()]

@@ -13,8 +13,8 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from benchmarks.contenders.frameworks.loops import line, plan_of
 from benchmarks.torture.through import Leg, Steps
-from indexplan_torch import PlanLoader
-from indexplan_torch.transformers import KeepState
+from indexplan import Plan
+from indexplan_torch.transformers import use_plan
 
 ENDLESS = False
 
@@ -61,24 +61,16 @@ class Stop(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
 
 def ours(leg: Leg) -> Steps:
-    """Read a PlanLoader."""
-
-    class Planned(Trainer):  # type: ignore[misc, unused-ignore]
-        """Trainer as one writes it for a plan."""
-
-        def get_train_dataloader(self) -> Any:
-            """Return a loader of this rank's batches."""
-            return PlanLoader(self.train_dataset, plan_of(leg))
-
-    return _train(leg, Planned, KeepState)
+    """Read by a plan."""
+    return _train(leg, plan_of(leg))
 
 
 def theirs(leg: Leg) -> Steps:
     """Read the dataset by its own loader, which a resume lets skip the batches of the epoch."""
-    return _train(leg, Trainer, None)
+    return _train(leg, None)
 
 
-def _train(leg: Leg, trainer_type: Any, callback: Any) -> Steps:
+def _train(leg: Leg, plan: Plan | None) -> Steps:
     arguments = TrainingArguments(
         str(leg.save or leg.checkpoint or tempfile.gettempdir()),
         per_device_train_batch_size=leg.global_batch // leg.world_size,
@@ -91,9 +83,9 @@ def _train(leg: Leg, trainer_type: Any, callback: Any) -> Steps:
         ddp_find_unused_parameters=False,
     )
     model = Model()
-    trainer = trainer_type(model=model, args=arguments, train_dataset=Numbered(leg.samples))
-    if callback is not None:
-        trainer.add_callback(callback(trainer))
+    trainer = Trainer(model=model, args=arguments, train_dataset=Numbered(leg.samples))
+    if plan is not None:
+        use_plan(trainer, plan)
     if leg.steps is not None:
         trainer.add_callback(Stop(leg.steps))
     saved = str(next(leg.checkpoint.glob("checkpoint-*"))) if leg.checkpoint else None

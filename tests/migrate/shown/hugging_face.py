@@ -8,21 +8,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from datasets import Dataset, concatenate_datasets, interleave_datasets
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainingArguments
 
 import indexplan as ip
-from indexplan_torch import PlanLoader
-from indexplan_torch.transformers import KeepState
+from indexplan_torch import Bins, PlanLoader
+from indexplan_torch.causal import join_causal
+from indexplan_torch.transformers import use_plan
 
 
 def check(page: dict[str, Any]) -> None:
     """Hold the page to what it says."""
     trainers_resume(page)
-    columns_and_labels(page)
     packed_rows_have_the_loss_of_their_chats(page)
     grouping(page)
     interleaving()
@@ -53,26 +52,29 @@ def trained(trainer: Any, checkpoint: str | None = None) -> list[list[tuple[int,
 
 def trainers_resume(page: dict[str, Any]) -> None:
     """Stopped inside the second epoch, and resumed by a new trainer, each reads each row once."""
-    page["plan"] = ip.Plan(ip.Shuffle(203, seed=0), batch_size=16)  # as the page first has it
     data, options = page["tokenized"], page["options"]
     of_trainer = {k: v for k, v in options.items() if k not in {"max_length", "bf16"}}
 
     def plain() -> Any:
         arguments = TrainingArguments("plain", **of_trainer)
-        return page["PlanTrainer"](
-            page["model"], arguments, train_dataset=data, data_collator=page["collator"]
-        )
+        given = {"train_dataset": data, "data_collator": page["collator"]}
+        trainer = Trainer(page["model"], arguments, **given)
+        use_plan(trainer, ip.Plan(ip.Shuffle(203, seed=0), batch_size=16))
+        return trainer
 
     def packed() -> Any:
-        return page["PackedTrainer"](
-            page["model"], page["SFTConfig"]("packed", **options), **page["given"]
-        )
+        arguments = page["SFTConfig"]("packed", **options)
+        trainer = page["SFTTrainer"](page["model"], arguments, **page["given"])
+        chats = trainer.train_dataset.with_format("torch", columns=["input_ids", "labels"])
+        rows = ip.Packed(list(map(len, trainer.train_dataset["input_ids"])), max_length=128, seed=0)
+        packs = ip.Plan(rows, batch_size=1)
+        use_plan(trainer, packs, dataset=Bins(chats), collate_fn=join_causal)
+        return trainer
 
     for make, folder in ((plain, "plain"), (packed, "packed")):
         runs = []
         for checkpoint in (None, f"{folder}/checkpoint-20"):
             trainer = make()
-            trainer.add_callback(KeepState(trainer))
             rows = trainer.train_dataset["input_ids"]
             runs.append(trained(trainer, checkpoint))
         whole, rest = runs
@@ -82,32 +84,6 @@ def trainers_resume(page: dict[str, Any]) -> None:
         expected = Counter(map(tuple, rows))
         assert expected == Counter(sum(whole[:size], []))
         assert expected == Counter(sum(whole[size:20] + rest, []))
-
-
-def columns_and_labels(page: dict[str, Any]) -> None:
-    """Texts beside the tokens, or no labels, end a training with transformers' errors."""
-
-    class AllColumns(Trainer):  # type: ignore[misc]
-        def get_train_dataloader(self) -> Any:
-            return PlanLoader(self.train_dataset, page["plan"], collate_fn=self.data_collator)
-
-    def no_labels(rows: list[Any]) -> Any:
-        batch = page["collator"](rows)
-        del batch["labels"]
-        return batch
-
-    kinds = [
-        (AllColumns, page["collator"], "Unable to create tensor"),
-        (page["PlanTrainer"], no_labels, "did not return a loss"),
-    ]
-    for kind, collator, words in kinds:
-        arguments = TrainingArguments("failing", use_cpu=True, report_to="none")
-        trainer = kind(
-            page["model"], arguments, train_dataset=page["tokenized"], data_collator=collator
-        )
-        trainer.add_callback(KeepState(trainer))
-        with pytest.raises(ValueError, match=words):
-            trainer.train()
 
 
 def packed_rows_have_the_loss_of_their_chats(page: dict[str, Any]) -> None:
