@@ -22,8 +22,7 @@ from torch.utils.data import get_worker_info
 
 from indexplan import IndexPlanError, Ledger, PlanFileError
 from indexplan.errors import path_text, wrong
-from indexplan.ledger import Tail, check_begins
-from indexplan.ledger.tail import place_of
+from indexplan.ledger import Tail, check_begins, place_of
 from indexplan_torch.agreeing import leave
 from indexplan_torch.ranks import process_group_runs
 from indexplan_torch.versions import private

@@ -113,10 +113,8 @@ class Run:
         Whether the start is in the middle of a pass that the loop has not continued yet.
     number : int
         The pass that is set.
-    named : bool
-        Whether it was named since the last pass began.
-    by_user : bool
-        Whether a user has named it, and not a trainer.
+    named : "by a user", "by a trainer" or None
+        Who has named it since the last pass began, if anybody.
     told : int or None
         The number that a trainer gave last; None before its first, and after a state is loaded.
     reading : Reading or None
@@ -138,7 +136,7 @@ class Run:
     def __init__(self, given: Given) -> None:
         self.given = given
         self.told: int | None = None
-        self.by_user = self.pinned = self.alone = False
+        self.pinned = self.alone = False
         self.limit: float | None = None
         self.warned: set[str] = set()
         self.recorder: Recorder | Literal[False] | None = None
@@ -157,7 +155,7 @@ class Run:
         last = self.number if self.unread else self.number - 1
         last = last if saved_in is None else min(last, saved_in)
         self.over = range(last - last % parts, self.number)
-        self.named = False
+        self.named: Literal["by a user", "by a trainer"] | None = None
         self.reading: Reading | None = None
 
     @property
@@ -228,10 +226,10 @@ class Run:
         IndexPlanError
             If the number is negative or not an integer.
         """
-        self._name(count("epoch", number), by_user=True)
+        self._name(count("epoch", number), "by a user")
 
-    def _name(self, number: int, *, by_user: bool) -> None:
-        self.named, self.by_user = True, by_user
+    def _name(self, number: int, named: Literal["by a user", "by a trainer"]) -> None:
+        self.named = named
         if self.pinned:
             return
         self.number = number
@@ -264,7 +262,7 @@ class Run:
         if self.named and number == last:  # some give it twice
             return
         self.told = number
-        if self.named and self.by_user:
+        if self.named == "by a user":
             return
         if last is None:
             saved_in = self.first if self.saved_in is None else self.saved_in
@@ -277,7 +275,7 @@ class Run:
                 if not (self.named or self.pinned or reading is None or reading.finished):
                     self.move(self.given.plan)
                 number = self.coming
-        self._name(number, by_user=False)
+        self._name(number, "by a trainer")
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
@@ -342,7 +340,7 @@ class Run:
 
             refuse_skipping()
         warn_of_left(self, number)
-        self.named = False
+        self.named = None
         self.record()
         if number > self.first:
             self.unread = False

@@ -1,6 +1,6 @@
 """What a run has read: the ledger, and its end, from which all ranks compute the next lines."""
 
 from indexplan.ledger.ledger import Ledger
-from indexplan.ledger.tail import Tail, check_begins
+from indexplan.ledger.tail import Tail, check_begins, place_of
 
-__all__ = ["Ledger", "Tail", "check_begins"]
+__all__ = ["Ledger", "Tail", "check_begins", "place_of"]
