@@ -160,7 +160,7 @@ class ClassBalanced(ByClass):
             out[some] = classes
         return out
 
-    def _dealt(self, unit: int, classes: Int64) -> Int64:
+    def _tuples_before(self, unit: int, classes: Int64) -> Int64:
         row, within = divmod(unit, self._row_size)
         if self._shares is not None:  # a row is an epoch
             return row * self._shares[classes]

@@ -199,7 +199,7 @@ class ClassBatches(ByClass):
         kernels.classes.row_numbers(num, self.classes, self._row_key, things, rows, out)
         return out // self.classes  # -1 stays -1
 
-    def _dealt(self, unit: int, classes: Int64) -> Int64:
+    def _tuples_before(self, unit: int, classes: Int64) -> Int64:
         things = self._things(classes)
         row, within = divmod(unit, self._per_row)
         dealt = row - self._left_out(row, things)

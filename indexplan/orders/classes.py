@@ -51,8 +51,8 @@ class Classes:
     def numbers(self, labels: NDArray[Any]) -> Int64:
         """Return the class of each label, by its number; -1 if there is none."""
         found = np.searchsorted(self.labels, labels)
-        there = self.labels[np.minimum(found, len(self.labels) - 1)] == labels
-        return np.where(there, found, -1).astype(np.int64)
+        known = self.labels[np.minimum(found, len(self.labels) - 1)] == labels
+        return np.where(known, found, -1).astype(np.int64)
 
     def ranks(self, indices: Int64, classes: Int64) -> Int64:
         """Return which member of its class each sample is, found by bisection."""
@@ -161,7 +161,7 @@ class ByClass(Order):
         return np.where(sizes >= self._size, sizes - sizes % self._size, sizes)
 
     @abstractmethod
-    def _dealt(self, unit: int, classes: Int64) -> Int64:
+    def _tuples_before(self, unit: int, classes: Int64) -> Int64:
         """Return how many tuples of each of some classes come before a unit of the stream."""
 
     @abstractmethod
@@ -215,7 +215,7 @@ class ByClass(Order):
         classes = classes[asked]
         kinds, kind = np.unique(classes, return_inverse=True)
         low, high = (
-            self._dealt(unit, kinds)[kind.ravel()] * self._size
+            self._tuples_before(unit, kinds)[kind.ravel()] * self._size
             for unit in (begin, begin + (self.epoch_size or 0))
         )
         return asked, classes, table.ranks(indices[asked], classes), low, high

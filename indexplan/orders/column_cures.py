@@ -50,13 +50,13 @@ def cure_of_values(  # noqa: PLR0911 (one for each kind of values)
         if array is not None and array.dtype.kind in "US" and what not in INSTEAD_OF_TEXT:
             return NAMES.replace("names, ", "names, axis=0, ")
         return INSTEAD_OF_TEXT["lengths"] if what == "lengths" and path is None else FLAT
-    said = array.tolist() if array.dtype.kind in "OUS" else []
-    if any(type(each).__name__ in ("NoneType", "NAType") or each != each for each in said):  # noqa: PLR0124 (NaN)
+    objects = array.tolist() if array.dtype.kind in "OUS" else []
+    if any(type(each).__name__ in ("NoneType", "NAType") or each != each for each in objects):  # noqa: PLR0124 (NaN)
         return MISSING
-    whole = array.dtype.kind == "U" or all(isinstance(each, Integral) for each in said)
-    if said and (floats or whole) and _are_numbers(array):
+    whole = array.dtype.kind == "U" or all(isinstance(each, Integral) for each in objects)
+    if objects and (floats or whole) and _are_numbers(array):
         return f"pass numpy.asarray(values, {'float' if floats else 'numpy.int64'})"
-    if said and all(isinstance(each, str | bytes) for each in said):
+    if objects and all(isinstance(each, str | bytes) for each in objects):
         return INSTEAD_OF_TEXT.get(what, FLAT if floats else NAMES)
     if floats:
         mask = "pass numbers, or keep the samples of a mask with indexplan.Subset"

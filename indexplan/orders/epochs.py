@@ -15,7 +15,7 @@ from indexplan.orders.fields import whole
 from indexplan.orders.groups import Place
 from indexplan.orders.layers import Layer, Run
 from indexplan.orders.registry import register
-from indexplan.orders.streams import count_between, epochs_of, few, reads_between
+from indexplan.orders.streams import count_between, epochs_of, not_too_many, reads_between
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import expand
 from indexplan.seeds import EPOCH_STOP, check_epoch
@@ -117,7 +117,7 @@ class Epochs(Layer):
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
         """Return each group's share over the inner epochs that an interval crosses."""
         begin = self._begin(epoch)
-        few(epochs_of(self.order, start + begin, stop + begin))  # else there are too many runs
+        not_too_many(epochs_of(self.order, start + begin, stop + begin))  # as runs are listed
         return super().aim(epoch, start, stop)
 
     @property

@@ -158,24 +158,24 @@ def different_fields(saved: Any, order: Any) -> str:
     if not isinstance(saved, Mapping):
         return str(saved)
     return ", ".join(
-        f"{name} {_short(there, str)}, not {_short(mine, str)}"
-        for name, there, mine in differences(saved, order)
+        f"{name} {_short(one, str)}, not {_short(other, str)}"
+        for name, one, other in differences(saved, order)
     )
 
 
-def difference_in_words(there: Any, mine: Any, derived: Sequence[str] = ()) -> str:
-    """Return in words in which fields an existing JSON object differs from mine.
+def difference_in_words(one: Any, other: Any, derived: Sequence[str] = ()) -> str:
+    """Return in words in which fields two JSON objects differ.
 
     Fields that are `derived` from others are named only if no other differs.
     """
-    found = {name: (a, b) for name, a, b in differences(there, mine)}
+    found = {name: (a, b) for name, a, b in differences(one, other)}
     kept = {name for name in found if name.partition(".")[0] not in derived} or {*found}
     return "; ".join(
         f"{name} {_short(a)}, not {_short(b)}" for name, (a, b) in found.items() if name in kept
     )
 
 
-def differences(there: Any, mine: Any, inside: str = "") -> Iterator[tuple[str, Any, Any]]:
+def differences(one: Any, other: Any, inside: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield each field in which two JSON objects differ, such as order.seed, with both values.
 
     A field that is missing is none.
@@ -185,13 +185,13 @@ def differences(there: Any, mine: Any, inside: str = "") -> Iterator[tuple[str, 
     >>> list(differences({"order": {"seed": 0}, "epochs": [0]}, {"order": {"seed": 1}}))
     [('epochs', [0], 'missing'), ('order.seed', 0, 1)]
     """
-    if not (isinstance(there, Mapping) and isinstance(mine, Mapping)):
-        if canonical_json(there) != canonical_json(mine):
-            yield inside, there, mine
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
+        if canonical_json(one) != canonical_json(other):
+            yield inside, one, other
         return
-    for name in sorted({*there, *mine}):
-        if there.get(name) is not None or mine.get(name) is not None:
-            pair = there.get(name, MISSING), mine.get(name, MISSING)
+    for name in sorted({*one, *other}):
+        if one.get(name) is not None or other.get(name) is not None:
+            pair = one.get(name, MISSING), other.get(name, MISSING)
             yield from differences(*pair, f"{inside}.{name}" if inside else name)
 
 
@@ -223,7 +223,7 @@ def _columns(value: Any) -> Iterator[Column]:
 
 
 def _missing(value: Any) -> Iterator[Column]:
-    """Yield the columns in a field's value, and in orders there, that are not there themselves."""
+    """Yield the columns in a field, and in orders in it, of which only the identity is known."""
     if isinstance(value, Column):
         if not value.is_there:
             yield value

@@ -145,7 +145,7 @@ class Packed(ByLength):
         if not alike or self._most_cost(cost) >= 2**63:  # then the sums are checked one by one
             return super()._costs(epoch, starts, stops, lengths, cost)
         of_patterns = self._pattern_costs.get_or_make(cost, self._costs_of_patterns)
-        numbers, _ = self._dealt(epoch, starts, stops)
+        numbers, _ = self._bins_at(epoch, starts, stops)
         return of_patterns[np.searchsorted(self._template.bins, numbers, "right") - 1]
 
     def _most_cost(self, cost: Callable[[Int64], Int64]) -> int:

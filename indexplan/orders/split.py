@@ -311,10 +311,10 @@ def number_groups(groups: Column) -> tuple[NDArray[Any], int]:
     width = int(values.max()) - least + 1
     numbers = np.empty(num, np.uint32 if num <= 2**32 else np.int64)
     if width <= 2 * num + 2**16:
-        there = np.zeros(width, np.bool_)
+        occurs = np.zeros(width, np.bool_)
         for block in blocks:
-            there[values[block].astype(np.int64) - least] = True
-        number = np.cumsum(there, dtype=numbers.dtype) - 1
+            occurs[values[block].astype(np.int64) - least] = True
+        number = np.cumsum(occurs, dtype=numbers.dtype) - 1
         for block in blocks:
             numbers[block] = number[values[block].astype(np.int64) - least]
         count = int(number[-1]) + 1

@@ -124,7 +124,7 @@ class Strata(Order):
         """Return the key words of the shuffle of an epoch's bins."""
         return self._key_words(BINS, epoch, 2 * kernels.feistel.num_rounds(self.num_units(epoch)))
 
-    def _dealt(self, epoch: int, starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
+    def _bins_at(self, epoch: int, starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
         """Return the bins at runs of positions, and where each starts and ends in their samples."""
         numbers = np.empty(int((stops - starts).sum()), np.int64)
         kernels.permutation.permute_runs(
@@ -139,10 +139,10 @@ class Strata(Order):
         return offsets
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return self._dealt(epoch, starts, stops)[1]
+        return self._bins_at(epoch, starts, stops)[1]
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
-        numbers, offsets = self._dealt(epoch, starts, stops)
+        numbers, offsets = self._bins_at(epoch, starts, stops)
         samples = np.empty(int(offsets[-1]), np.int64)
         self._draw(epoch, numbers, offsets, samples)
         return Units(samples, np.diff(offsets))

@@ -71,7 +71,7 @@ def epochs_of(order: Order, start: int, stop: int) -> range:
     return range(start // n, (stop - 1) // n + 1) if start < stop else range(0)
 
 
-def few(epochs: range) -> range:
+def not_too_many(epochs: range) -> range:
     """Return epochs to look through one by one; raise `IndexPlanError` if there are too many."""
     if len(epochs) > MOST_EPOCHS:
         what = "the epochs of an order inside another to look through"
@@ -88,12 +88,12 @@ def reads_between(
     counts = np.zeros(len(indices), np.int64)
     epochs = epochs_of(order, start, stop)
     if most is None and len(indices):
-        few(epochs)
+        not_too_many(epochs)
     for number, epoch in enumerate(epochs):
         if number and not len(left):  # of no samples, only whether the order can tell
             break
         if number == MOST_EPOCHS:
-            few(epochs)  # which they are not
+            not_too_many(epochs)  # which they are not
         if most is None or epoch * n < start:  # reads before start do not count
             of, where = _reads_in(order, epoch, start, stop, indices[left])
         else:
@@ -117,7 +117,7 @@ def count_between(order: Order, start: int, stop: int, indices: Int64) -> Int64:
     if order.traits.reads == "once" and len(epochs) > 2:  # the inner epochs are whole
         counts += len(epochs) - 2
         epochs = range(epochs[0], epochs[-1] + 1, len(epochs) - 1)
-    for epoch in few(epochs):
+    for epoch in not_too_many(epochs):
         if start <= epoch * n and (epoch + 1) * n <= stop:
             counts += order.tally(epoch, indices)
         else:

@@ -178,10 +178,10 @@ class Weighted(Order):
         before = [[row for row in each if row[0] < begun] for each in (rows, others)]
         if before[0] == before[1] and others[0][1]["length"] == self.num_samples:
             return None
-        now, there = since_epoch(rows, epoch), since_epoch(others, epoch)
-        if there < 0:
+        mine_at, saved_at = since_epoch(rows, epoch), since_epoch(others, epoch)
+        if saved_at < 0:
             return ()
-        own, other = rows[now][1]["sha256"], others[there][1]["sha256"]
+        own, other = rows[mine_at][1]["sha256"], others[saved_at][1]["sha256"]
         if own == other:  # of another length
             return ()
         rule = f"of a run that reads epoch {epoch} by the plan's weights, with sha256 {own}"
@@ -192,14 +192,14 @@ class Weighted(Order):
         if self.continues(saved, epoch, position):
             return self
         mine, rows = self._form, rows_of(saved.get("weights"))
-        now, there = (since_epoch(each, epoch) for each in (rows_of(mine["weights"]), rows))
-        if there < 0 or {**saved, "weights": 0} != {**mine, "weights": 0}:
+        mine_at, saved_at = (since_epoch(each, epoch) for each in (rows_of(mine["weights"]), rows))
+        if saved_at < 0 or {**saved, "weights": 0} != {**mine, "weights": 0}:
             return None
-        first, weights = self._entries[now]
-        if weights.identity == rows[there][1]:
-            past, later = rows[: there + 1], self._entries[now + 1 :]
+        first, weights = self._entries[mine_at]
+        if weights.identity == rows[saved_at][1]:
+            past, later = rows[: saved_at + 1], self._entries[mine_at + 1 :]
         elif first == epoch and not position:  # which begins there, whatever was read before
-            past, later = [row for row in rows if row[0] < epoch], self._entries[now:]
+            past, later = [row for row in rows if row[0] < epoch], self._entries[mine_at:]
         else:
             return None
         known = self.columns
