@@ -31,6 +31,7 @@ KINDS_WITH = {
     "sub_epoch": ("reading", "mixing", "work"),
     "epochs": ("sizes",),
     "window": ("mixing",),
+    "values": ("reading", "mixing"),
 }
 
 
@@ -62,6 +63,8 @@ def add(verbs: Any) -> None:
     plot.add_argument("--epochs", type=number, metavar="N", help=words)
     words = "steps in a window of the picture of mixing (enough to read about 2,048 units)"
     plot.add_argument("--window", type=number, metavar="N", help=words)
+    words = "a .npy file with a number of each sample, shown in place of its index"
+    plot.add_argument("--values", metavar="FILE", help=words)
     add_world_size(plot)
 
 
@@ -89,10 +92,14 @@ def run(options: Any) -> int:
     if kind == "sizes":
         many = options.epochs
         figure = plot.sizes(plan, many if many is None else range(start.epoch, start.epoch + many))
-    elif kind == "mixing":
-        figure = plot.mixing(plan, epoch, sub_epoch, window=options.window)
+    elif kind == "work":
+        figure = plot.work(plan, epoch, sub_epoch)
     else:
-        figure = (plot.work if kind == "work" else plot.reading)(plan, epoch, sub_epoch)
+        values = options.values
+        if kind == "mixing":
+            figure = plot.mixing(plan, epoch, sub_epoch, window=options.window, values=values)
+        else:
+            figure = plot.reading(plan, epoch, sub_epoch, values=values)
     return _saved(options, figure)
 
 

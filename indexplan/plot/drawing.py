@@ -5,12 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from indexplan.errors import IndexPlanError, PlanFileError, cure_of, did_you_mean, path_text
+from indexplan.errors import (
+    IndexPlanError,
+    PlanFileError,
+    cure_of,
+    did_you_mean,
+    path_text,
+)
 from indexplan.keywords import named
+from indexplan.orders.columns import Column
 from indexplan.partition.steps import Int64
 from indexplan.plan.plan import Plan, layout_of
 
@@ -91,6 +99,23 @@ def of_many(shown: int, total: int, what: str) -> str:
     if shown == total:
         return f"{short(total)} {what}{'s' * (total != 1)}"
     return f"{short(shown)} of {short(total)} {what}s"
+
+
+def values_of(plan: Plan, values: Any) -> NDArray[Any]:
+    """Return a number for each sample; integers or floats, shape (num_samples,).
+
+    Raises
+    ------
+    IndexPlanError
+        If they are no numbers, or not one finite number for each sample.
+    """
+    found, num_samples = Column(values).array, plan.order.num_samples
+    finite = np.count_nonzero(np.isfinite(found))
+    if not len(found) == num_samples == finite:
+        cure = "pass an array, or the path of a .npy file"
+        rule = f"must be one finite number for each of {num_samples} samples"
+        raise IndexPlanError("values", rule, f"{len(found)}, of which {finite} are finite", cure)
+    return found
 
 
 @named

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from indexplan.orders.base import Order
 from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.plot.chance import counts_between
-from indexplan.plot.drawing import first_of, of_many, sample, short
+from indexplan.plot.drawing import first_of, of_many, sample, short, values_of
 from indexplan.plot.style import (
     BAND,
     BLUE,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 WINDOWS, UNITS = 64, 2048  # at most this many windows, and units looked at in each
 QUARTERS = ("first quarter", "second quarter", "third quarter", "last quarter")
+OF_VALUES = ("lowest quarter", "second quarter", "third quarter", "highest quarter")
 # Of 100 windows of a full shuffle, 95 are between these times as uneven as they are on average: the
 # square roots of a third of chi-squared's quantiles at 2.5% and 97.5%, with 3 degrees of freedom
 # (K. Pearson, On the criterion that a given system of deviations..., 1900).
@@ -47,12 +48,13 @@ def mixing(
     sub_epoch: int | None = None,
     *,
     window: int | None = None,
+    values: Any = None,
     figure: Figure | SubFigure | None = None,
 ) -> Figure:
     """Draw how well a sub-epoch is mixed: how much each window of steps reads of each quarter.
 
     Use it for orders that shuffle within blocks or shards, to compare them with a full shuffle. The
-    quarters are those of the dataset, by index.
+    quarters are those of the dataset, by index or, for a curriculum or a sorted order, by `values`.
 
     Parameters
     ----------
@@ -63,6 +65,9 @@ def mixing(
     window : int, optional
         Steps in a window; by default as many as read some 2,048 units, at least one: what the
         optimizer sees in a few steps. Wider windows look better mixed.
+    values : array_like of numbers, shape (num_samples,), or path of a .npy file, optional
+        A number of each sample, such as its length or its score: the quarters are then those of
+        the samples sorted by it, equal ones by index.
     figure : Figure or SubFigure, optional
         Your own, to draw into; empty, and with constrained layout. By default a new one.
 
@@ -77,7 +82,8 @@ def mixing(
     Raises
     ------
     IndexPlanError
-        If matplotlib is missing, the order has bins, or a number is out of range.
+        If matplotlib is missing, the order has bins, a number is out of range, or `values` are not
+        one finite number for each sample.
 
     Examples
     --------
@@ -103,12 +109,14 @@ def mixing(
     window = integer("window", window, 1, 2**63, "pass how many steps are looked at together")
     num_windows = -(-num_steps // window)
     starts = steps.first_step + window * sample(0, num_windows, WINDOWS)
-    shares, counts = _shares(order, steps, starts, window)
+    quarters = _quarters(plan, values)
+    shares, counts = _shares(order, steps, starts, window, quarters)
     due = np.diff(_bounds(order.num_samples)) / order.num_samples
     low, high = _bands(order.num_samples, counts)
     inside = (shares > low - 1e-12) & (shares < high + 1e-12)
     uneven = _uneven(shares - due, counts, due, order.num_samples)
     above, below = panels(figure, 2, 1, sharex=True, height_ratios=(3, 2))[:, 0]
+    names = QUARTERS if values is None else OF_VALUES
     edges = np.append(starts, steps.num_steps)
     if len(starts):
         above.axhspan(*USUAL, color=BAND, linewidth=0)
@@ -116,7 +124,7 @@ def mixing(
             100 * high.max(axis=1), edges, baseline=100 * low.min(axis=1), fill=True, color=BAND
         ).set_label("95% of a full shuffle's")
         above.plot(starts, np.maximum(uneven, LEAST), "o", color=BLUE, markersize=3.5)
-        for i, (name, color) in enumerate(zip(QUARTERS, COLORS, strict=False)):
+        for i, (name, color) in enumerate(zip(names, COLORS, strict=False)):
             below.plot(starts, 100 * shares[:, i], "o", color=color, markersize=2.5, label=name)
         lowest, highest = 100 * min(low.min(), shares.min()), 100 * max(high.max(), shares.max())
         room = max(1, 0.08 * (highest - lowest))
@@ -190,8 +198,22 @@ def _bounds(num_samples: int) -> NDArray[np.int64]:
     return np.array([-(-num_samples * i // 4) for i in range(5)], np.int64)
 
 
+def _quarters(plan: Plan, values: Any) -> NDArray[np.int8] | None:
+    """Return the quarter of each sample by its value; None where the index tells."""
+    if values is None:
+        return None
+    column, bounds = values_of(plan, values), _bounds(plan.order.num_samples)
+    found, each = np.empty(len(column), np.int8), np.arange(4, dtype=np.int8)
+    found[np.argsort(column, kind="stable")] = np.repeat(each, np.diff(bounds))
+    return found
+
+
 def _shares(
-    order: Order, steps: Steps, starts: NDArray[np.int64], window: int
+    order: Order,
+    steps: Steps,
+    starts: NDArray[np.int64],
+    window: int,
+    of_sample: NDArray[np.int8] | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return each quarter's share in each window, shape (windows, 4), and how many were seen."""
     shares, counts = np.zeros((len(starts), 4)), np.zeros(len(starts), np.int64)
@@ -201,6 +223,9 @@ def _shares(
         low, high = steps.interval(start)[0], min(steps.interval(last)[1], steps.stop)
         indices = order.take(steps.epoch, sample(low, high, UNITS))
         counts[i] = len(indices)
-        quarters = np.searchsorted(inner, indices, side="right")
+        if of_sample is None:
+            quarters = np.searchsorted(inner, indices, side="right")
+        else:
+            quarters = of_sample[indices].astype(np.int64)
         shares[i] = np.bincount(quarters, minlength=4) / max(1, len(indices))
     return shares, counts

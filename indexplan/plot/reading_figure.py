@@ -20,9 +20,11 @@ from indexplan.plot.drawing import (
     sample,
     short,
     ticks,
+    values_of,
 )
 from indexplan.plot.style import (
     DARK,
+    GREY,
     LIGHT,
     RED,
     SMALL,
@@ -30,6 +32,7 @@ from indexplan.plot.style import (
     counting,
     explain,
     heading,
+    measuring,
     new_figure,
     nothing_here,
     panels,
@@ -49,9 +52,10 @@ def reading(
     epoch: int | None = None,
     sub_epoch: int | None = None,
     *,
+    values: Any = None,
     figure: Figure | SubFigure | None = None,
 ) -> Figure:
-    """Draw which index each rank reads in each step of a sub-epoch.
+    """Draw which index each rank reads in each step of a sub-epoch, or a value of each sample.
 
     Parameters
     ----------
@@ -59,6 +63,9 @@ def reading(
         Its world_size must be set.
     epoch, sub_epoch : int, optional
         Which steps; by default the first sub-epoch that is left to read.
+    values : array_like of numbers, shape (num_samples,), or path of a .npy file, optional
+        What the colours show in place of the index: a number of each sample, such as its length,
+        or the score that a curriculum sorts by.
     figure : Figure or SubFigure, optional
         Your own, to draw into; empty, and with constrained layout. By default a new one.
 
@@ -66,13 +73,14 @@ def reading(
     -------
     matplotlib.figure.Figure
         One image: a row for each rank, and for each step a column for each slot of the batch, which
-        holds one sample. Slots that a smaller batch does not have are grey, padded ones are
+        holds one sample. Slots that a smaller batch does not have are hatched, padded ones are
         crossed. Steps and ranks that do not follow each other have wide gaps between them.
 
     Raises
     ------
     IndexPlanError
-        If matplotlib is missing, world_size is open, or the sub-epoch is out of range.
+        If matplotlib is missing, world_size is open, the sub-epoch is out of range, or `values`
+        are not one finite number for each sample.
 
     Examples
     --------
@@ -103,13 +111,19 @@ def reading(
     num_slots = image.shape[2]
     gap = num_slots // 4 + 1 if len(numbers) < num_steps else 0
     each = num_slots + gap  # columns of a step
-    handles = _draw(axes, image, padded, gap, plan.order.num_samples)
+    low, high = 0.0, plan.order.num_samples - 1.0
+    if values is not None:
+        column = values_of(plan, values)
+        there = ~np.isnan(image)
+        image[there] = column[image[there].astype(np.int64)]
+        low, high = column.min(), column.max()
+    handles = _draw(axes, image, padded, gap, (low, high))
     if handles:
         explain(figure, handles=handles)
     bar = figure.colorbar(axes.collections[0], pad=0.01)
-    counting(bar.ax.yaxis)
+    (counting if values is None else measuring)(bar.ax.yaxis)
     bar.ax.tick_params(labelsize=SMALL, color=DARK, labelcolor=DARK, length=3)
-    bar.set_label("dataset index", fontsize=WORDS, color=DARK)
+    bar.set_label("dataset index" if values is None else "value", fontsize=WORDS, color=DARK)
     for j in range(1, len(numbers)):
         axes.axvspan(j * each - gap, j * each, color="white", linewidth=0 if gap else 0.8)
     for i in range(1, len(ranks)):
@@ -122,10 +136,8 @@ def reading(
     shown = [of_many(len(ranks), world_size, "rank"), of_many(len(numbers), num_steps, "step")]
     axes.set_xlabel(f"{name} ({', '.join([*shown, of_many(num_slots, widest, 'slot')])})")
     axes.set_ylabel("rank")
-    caption = (
-        "Noise is a full shuffle; bands of one colour are ranks or steps that read neighbours in "
-        "the dataset."
-    )
+    alike = "neighbours in the dataset" if values is None else "samples of like values"
+    caption = f"Noise is a full shuffle; bands of one colour are ranks or steps that read {alike}."
     heading(figure, title, caption)
     return root_of(figure)
 
@@ -182,7 +194,11 @@ def _cells_of_batches(plan: Plan, steps: Steps, ranks: list[int], numbers: list[
 
 
 def _draw(
-    axes: Any, image: NDArray[np.float64], padded: NDArray[np.bool_], gap: int, num_samples: int
+    axes: Any,
+    image: NDArray[np.float64],
+    padded: NDArray[np.bool_],
+    gap: int,
+    between: tuple[float, float],
 ) -> list[Any]:
     """Draw the cells, with a gap of some columns between steps; return handles for the legend."""
     from matplotlib.patches import Patch
@@ -191,11 +207,16 @@ def _draw(
     gaps = np.full((num_ranks, num_steps, gap), np.nan)
     flat = np.concatenate([image, gaps], axis=2).reshape(num_ranks, -1)
     flat = flat[:, : flat.shape[1] - gap]  # none after the last step
-    axes.set_facecolor(LIGHT)
-    axes.pcolormesh(np.ma.masked_invalid(flat), cmap="viridis", vmin=0, vmax=num_samples - 1)
+    axes.patch.set(facecolor=LIGHT, hatch="////", edgecolor=GREY, linewidth=0)
+    low, high = between
+    axes.pcolormesh(np.ma.masked_invalid(flat), cmap="viridis", vmin=low, vmax=high)
     handles: list[Any] = []
     if np.isnan(image).any():
-        handles.append(Patch(color=LIGHT, label="no such slot: a smaller batch"))
+        handles.append(
+            Patch(
+                facecolor=LIGHT, hatch="////", edgecolor=GREY, label="no such slot: a smaller batch"
+            )
+        )
     if padded.any():
         i, j, k = np.nonzero(padded)
         x = j * (num_slots + gap) + k + 0.5

@@ -8,7 +8,7 @@ from scipy.stats import chi2, hypergeom
 
 import indexplan as ip
 from indexplan import plot
-from tests.support.figures import heading, shares
+from tests.support.figures import heading, legend, shares
 
 
 @pytest.mark.parametrize("num_samples", [4000, 3998])
@@ -92,3 +92,16 @@ def test_a_full_shuffle_fills_the_axis() -> None:
         )[:, 1]
         assert high - low > 0.2
     assert 1 == len(limits)
+
+
+def test_quarters_of_values() -> None:
+    """They are those of the samples sorted by value; an order that sorts reads one at a time."""
+    values = np.random.default_rng(5).normal(size=4000)
+    by_value = np.argsort(values, kind="stable")
+    plan = ip.Plan(ip.Subset(ip.Sequential(4000), by_value, 4000), world_size=2, batch_size=50)
+    drawn = shares(plot.mixing(plan, window=10, values=values))
+    np.testing.assert_allclose(drawn, 100 * np.eye(4))
+    assert shares(plot.mixing(plan, window=10)).max() < 40  # by index it looks like a shuffle
+    figure = plot.mixing(plan, window=10, values=-values)
+    np.testing.assert_allclose(shares(figure), 100 * np.eye(4)[::-1])
+    assert {"lowest quarter", "highest quarter"} < {*legend(figure)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import indexplan as ip
@@ -104,3 +105,26 @@ def test_reading_of_bins() -> None:
             expected += [[step * widest + slot + 0.5, rank + 0.5] for slot in places]
     assert expected
     assert expected == axes.collections[1].get_offsets().tolist()
+
+
+def test_values_in_place_of_indices() -> None:
+    """A colour is the value of the sample that the slot holds; padding and missing slots stay."""
+    values = np.sqrt(np.arange(203)) - 5
+    for remainder in ("spread", "pad"):
+        plan = PLAN.replace(remainder=remainder)
+        by_index, by_value = plot.reading(plan), plot.reading(plan, values=values)
+        indices = by_index.axes[0].collections[0].get_array()
+        found = by_value.axes[0].collections[0].get_array()
+        assert (indices.mask == found.mask).all()
+        assert values[indices.compressed().astype(int)].tolist() == found.compressed().tolist()
+        assert by_value.axes[0].collections[0].get_clim() == (values.min(), values.max())
+        assert legend(by_index) == legend(by_value)
+    assert "value" == by_value.axes[1].get_ylabel()
+
+
+@pytest.mark.parametrize("draw", [plot.reading, plot.mixing])
+@pytest.mark.parametrize("values", [[1.0] * 202, [[1.0]] * 203, [np.nan] * 203, ["a"] * 203, 3])
+def test_no_values_of_these_samples(draw: Any, values: Any) -> None:
+    """One finite number for each sample, or an error that says so."""
+    with pytest.raises(ip.IndexPlanError, match="number"):
+        draw(PLAN, values=values)

@@ -22,6 +22,8 @@ def twice() -> None:
 CASES: list[Case] = [
     ("a picture in what is no figure", lambda: ip.plot.reading(WHOLE, figure=NO_FIGURE)),
     ("two pictures in one figure", twice),
+    ("a picture of words", lambda: ip.plot.reading(WHOLE, values=["a", "b"])),
+    ("a picture of another dataset's values", lambda: ip.plot.mixing(WHOLE, values=[1.0, 2.0])),
     ("a picture without a layout", lambda: ip.plot.reading(WHOLE, figure=Figure())),
     (
         "a picture with a layout that has no room for its legend",

@@ -28,6 +28,10 @@ def in_parts() -> None:
 CURED: dict[str, Callable[[], Any]] = {
     "a picture in what is no figure": lambda: ip.plot.reading(WHOLE),
     "two pictures in one figure": in_parts,
+    "a picture of words": lambda: ip.plot.reading(WHOLE, values=range(WHOLE.order.num_samples)),
+    "a picture of another dataset's values": lambda: ip.plot.mixing(
+        WHOLE, values=range(WHOLE.order.num_samples)
+    ),
     "a picture without a layout": as_said,
     "a picture with a layout that has no room for its legend": as_said,
 }
