@@ -103,14 +103,16 @@ class HasFields:
         A run that was resumed need not have those that only epochs before it read.
         """
         values = [getattr(self, name) for name in field_names(type(self))]
-        return {each.identity["sha256"]: each for each in _columns(values) if each.is_there}
+        columns = _columns(values, "columns")
+        return {each.identity["sha256"]: each for each in columns if each.is_there}
 
     @property
     def _lacks(self) -> dict[str, Column]:
         """The columns of the order, and of those inside it, of which only the identity is known."""
         names = getattr(type(self), "__dataclass_fields__", ())
         values = [getattr(self, name, None) for name in names]
-        return {each.identity["sha256"]: each for each in _missing(values)}
+        columns = _columns(values, "_lacks")
+        return {each.identity["sha256"]: each for each in columns if not each.is_there}
 
     @property
     def fingerprint(self) -> str:
@@ -211,27 +213,15 @@ def as_json(value: Any) -> Any:
     return value
 
 
-def _columns(value: Any) -> Iterator[Column]:
-    """Yield the columns in an order, or in a field's value."""
+def _columns(value: Any, of_order: str) -> Iterator[Column]:
+    """Yield the columns in an order, or in a field's value; of orders in it, an attribute's."""
     if isinstance(value, Column):
         yield value
     elif isinstance(value, HasFields):
-        yield from value.columns.values()
+        yield from getattr(value, of_order).values()
     elif isinstance(value, Mapping | tuple | list):
         for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _columns(each)
-
-
-def _missing(value: Any) -> Iterator[Column]:
-    """Yield the columns in a field, and in orders in it, of which only the identity is known."""
-    if isinstance(value, Column):
-        if not value.is_there:
-            yield value
-    elif isinstance(value, HasFields):
-        yield from value._lacks.values()  # noqa: SLF001 (of an order too)
-    elif isinstance(value, Mapping | tuple | list):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _missing(each)
+            yield from _columns(each, of_order)
 
 
 def nest(order: HasFields, inside: Sequence[HasFields]) -> None:
