@@ -38,6 +38,19 @@ def test_most_orders_wait_for_their_use() -> None:
     assert "indexplan.orders.epochs" in after
 
 
+def test_a_plan_loader_imports_a_dozen_of_its_modules() -> None:
+    """What few runs need, such as packing, ledgers or shards, is imported at first use."""
+    code = (
+        "import json, sys, torch; from indexplan_torch import PlanLoader; "
+        "print(json.dumps([n for n in sys.modules if n.startswith(('indexplan_torch.', 'indexplan_"
+        "fetch'))]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    loaded = json.loads(done.stdout)
+    assert len(loaded) <= 12, loaded
+    assert not [name for name in loaded if name.startswith("indexplan_fetch")]
+
+
 def test_a_name_of_ours_is_taken() -> None:
     """Before ours was ever imported, too."""
     code = (

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from indexplan import IndexPlanError
-from indexplan.errors import as_integer, wrong
+from indexplan import IndexPlanError, Order
+from indexplan.errors import as_integer, counted, grown, shown, wrong
 
 
 def count(name: str, number: Any) -> int:
     """Return a number that a trainer or user counts with, as an int from 0."""
-    counted = as_integer(number)
-    if counted is None or counted < 0:
+    found = as_integer(number)
+    if found is None or found < 0:
         raise wrong(name, "an integer from 0", number, "count from 0")
-    return counted
+    return found
 
 
 def flag(name: str, value: Any) -> bool:
@@ -53,3 +53,58 @@ def is_bins(dataset: Any) -> bool:
     """Return whether a dataset is of `Bins`."""
     kind = loaded("bins", "Bins")
     return kind is not None and isinstance(dataset, kind)
+
+
+def check_length(dataset: Any, order: Order, *, again: bool = False) -> None:
+    """Refuse a dataset that has more or fewer samples than an order; some don't know how many.
+
+    One may grow while a run reads it, so it is asked at every pass.
+
+    Parameters
+    ----------
+    dataset : object
+        In `Bins` or not.
+    order : Order
+    again : bool
+        Whether a pass begins, so that a run may be under way.
+
+    Raises
+    ------
+    IndexPlanError
+        If it has another number of samples, or its `__len__` raises.
+    """
+    if is_bins(dataset):
+        dataset = dataset.dataset
+    if not hasattr(dataset, "__len__"):
+        return
+    try:
+        length = _length_now(dataset)
+    except Exception as error:  # whatever a user's dataset raises
+        raise IndexPlanError(
+            "dataset",
+            "must return how many samples it has, if it has __len__",
+            f"{shown(error)} from {type(dataset).__name__}",
+            "correct its __len__, or remove it",
+        ) from error
+    if again and length != order.num_samples:
+        raise grown(order.num_samples, length)
+    if length != order.num_samples:
+        raise IndexPlanError(
+            "dataset",
+            f"must hold {counted(order.num_samples, 'sample')}, as many as the plan's order",
+            length,
+            f"make the plan with an order of {counted(length, 'sample')}",
+        )
+
+
+def _length_now(dataset: Any) -> int:
+    """Return how many samples a dataset has; torch's wrappers keep what it was at first."""
+    from torch.utils.data import ConcatDataset, StackDataset
+
+    if isinstance(dataset, ConcatDataset):
+        return sum(map(_length_now, dataset.datasets))
+    if isinstance(dataset, StackDataset):
+        stacked = dataset.datasets
+        each = map(_length_now, stacked.values() if isinstance(stacked, dict) else stacked)
+        return next((length for length in each if length != len(dataset)), len(dataset))
+    return len(dataset)

@@ -60,3 +60,17 @@ def refuse_fetched_ahead(feed: Any) -> None:
     refuse_ahead = loaded("counting_transformers", "refuse_ahead")
     if refuse_ahead is not None:
         refuse_ahead(feed)
+
+
+def refuse_dealing_out() -> None:
+    """Refuse to hand a rank's batches to Accelerate, which would deal them out to ranks again.
+
+    Raises
+    ------
+    IndexPlanError
+        If its BatchSamplerShard is what draws them.
+    """
+    if "accelerate.data_loader" in sys.modules:
+        from indexplan_torch import dealing
+
+        dealing.refuse_dealing_out()

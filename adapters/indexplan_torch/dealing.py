@@ -7,11 +7,20 @@ imported and no PlanLoader has begun the pass.
 
 from __future__ import annotations
 
-import sys
-
 from indexplan import IndexPlanError
+from indexplan_torch.callers import Caller, look
 
-_MODULE = "accelerate.data_loader"
+DEALING_OUT = Caller(
+    package="accelerate",
+    modules=("accelerate.data_loader",),
+    functions=(
+        "BatchSamplerShard._iter_with_no_split",
+        "BatchSamplerShard._iter_with_split",
+    ),
+    depth=7,
+    why="with a seedable sampler, Accelerate reads nothing of ours before it draws",
+    otherwise="a rank gets the batches that are drawn",
+)
 
 
 def dealt_out() -> IndexPlanError:
@@ -32,20 +41,5 @@ def refuse_dealing_out() -> None:
     IndexPlanError
         If it is what draws them.
     """
-    if _MODULE not in sys.modules:
-        return
-    from indexplan_torch.callers import Caller, look
-
-    caller = Caller(
-        package="accelerate",
-        modules=(_MODULE,),
-        functions=(
-            "BatchSamplerShard._iter_with_no_split",
-            "BatchSamplerShard._iter_with_split",
-        ),
-        depth=7,
-        why="with a seedable sampler, Accelerate reads nothing of ours before it draws",
-        otherwise="a rank gets the batches that are drawn",
-    )
-    if look(caller) is not None:
+    if look(DEALING_OUT) is not None:
         raise dealt_out()

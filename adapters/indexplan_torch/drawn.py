@@ -12,8 +12,7 @@ from itertools import chain, islice, repeat
 from typing import Any
 
 from indexplan import IndexPlanError
-from indexplan_torch.counting import UNDER_TRAINER
-from indexplan_torch.dealing import refuse_dealing_out
+from indexplan_torch.counting import UNDER_TRAINER, refuse_dealing_out
 from indexplan_torch.items import Form
 from indexplan_torch.run import Reading, Run, State
 

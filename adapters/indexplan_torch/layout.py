@@ -1,8 +1,7 @@
-"""Is the dataset that a loader reads the plan's, as long, and laid out as a mixture's sources are?
+"""Is the dataset that a loader reads laid out as a mixture's sources are?
 
-A dataset may grow while a run reads it, so its length is compared at every pass. An index says
-nothing of the source that it is from: where datasets and sources are as many samples together, but
-in another sequence, every index is there, and belongs to another source.
+An index says nothing of the source that it is from: where datasets and sources are as many samples
+together, but in another sequence, every index is there, and belongs to another source.
 """
 
 from __future__ import annotations
@@ -15,61 +14,9 @@ from torch.utils.data import ConcatDataset, StackDataset, Subset
 
 import indexplan
 from indexplan import IndexPlanError, Mixture, Order
-from indexplan.errors import counted, grown, shown
-from indexplan_torch.arguments import is_bins
+from indexplan.errors import shown
 
 Runs = tuple[Any, Any]  # where each run of samples ends, and which dataset has it; int64, (runs,)
-
-
-def check_length(dataset: Any, order: Order, *, again: bool = False) -> None:
-    """Refuse a dataset that has more or fewer samples than an order; some don't know how many.
-
-    Parameters
-    ----------
-    dataset : object
-        In `Bins` or not.
-    order : Order
-    again : bool
-        Whether a pass begins, so that a run may be under way.
-
-    Raises
-    ------
-    IndexPlanError
-        If it has another number of samples, or its `__len__` raises.
-    """
-    if is_bins(dataset):
-        dataset = dataset.dataset
-    if not hasattr(dataset, "__len__"):
-        return
-    try:
-        length = _length_now(dataset)
-    except Exception as error:  # whatever a user's dataset raises
-        raise IndexPlanError(
-            "dataset",
-            "must return how many samples it has, if it has __len__",
-            f"{shown(error)} from {type(dataset).__name__}",
-            "correct its __len__, or remove it",
-        ) from error
-    if again and length != order.num_samples:
-        raise grown(order.num_samples, length)
-    if length != order.num_samples:
-        raise IndexPlanError(
-            "dataset",
-            f"must hold {counted(order.num_samples, 'sample')}, as many as the plan's order",
-            length,
-            f"make the plan with an order of {counted(length, 'sample')}",
-        )
-
-
-def _length_now(dataset: Any) -> int:
-    """Return how many samples a dataset has; torch's wrappers keep what it was at first."""
-    if isinstance(dataset, ConcatDataset):
-        return sum(map(_length_now, dataset.datasets))
-    if isinstance(dataset, StackDataset):
-        stacked = dataset.datasets
-        each = map(_length_now, stacked.values() if isinstance(stacked, dict) else stacked)
-        return next((length for length in each if length != len(dataset)), len(dataset))
-    return len(dataset)
 
 
 def check_sources(dataset: Any, order: Order) -> None:

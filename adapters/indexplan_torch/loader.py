@@ -13,11 +13,10 @@ from torch.utils.data import DataLoader
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import shown, wrong
 from indexplan.keywords import PLACES, unknown
-from indexplan_torch.arguments import check_by_index, is_bins, loaded
+from indexplan_torch.arguments import check_by_index, check_length, is_bins, loaded
 from indexplan_torch.counting import UNDER_TRAINER
 from indexplan_torch.cuts import check_received
 from indexplan_torch.items import Item
-from indexplan_torch.layout import check_length, check_sources
 from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.run import Run
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
@@ -515,6 +514,8 @@ def _check_dataset(dataset: Any, run: Run) -> None:
     check_by_index(dataset)
     check_length(dataset, order, again=_resumed(run))
     if hasattr(dataset, "__len__"):
+        from indexplan_torch.layout import check_sources
+
         check_sources(dataset, order)
 
 

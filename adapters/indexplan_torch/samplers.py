@@ -15,8 +15,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import counted, shown, wrong
 from indexplan.keywords import named
-from indexplan_torch.counting import refuse_composers_counting
-from indexplan_torch.dealing import dealt_out, refuse_dealing_out
+from indexplan_torch.counting import refuse_composers_counting, refuse_dealing_out
 from indexplan_torch.drawn import Drawn, DrawnUnits, requests
 from indexplan_torch.items import Form, Item, num_phases
 from indexplan_torch.ranks import refuse_num_replicas
@@ -120,6 +119,8 @@ class PlanView(_FeedSampler):
     @property
     def generator(self) -> None:
         """Raise: `accelerator.prepare` reads this before it splits batches among the ranks."""
+        from indexplan_torch.dealing import dealt_out
+
         raise dealt_out()
 
     def __len__(self) -> int:
