@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from indexplan.partition.remainders import Remainder
     from indexplan.plan.batch import Batch
     from indexplan.plan.pulling import Stream
-    from indexplan.reports.benchmark.rows import Bench
+    from indexplan.reports.benchmark import Bench
     from indexplan.reports.difference import Difference
     from indexplan.reports.explanation import Reading
     from indexplan.reports.runs_apart import RunDifference
@@ -74,7 +74,7 @@ _AT_FIRST_USE = {
     "Account": "indexplan.partition.account",
     "At": "indexplan.ledger.at",
     "Batch": "indexplan.plan.batch",
-    "Bench": "indexplan.reports.benchmark.rows",
+    "Bench": "indexplan.reports.benchmark",
     "Check": "indexplan.checks",
     "Difference": "indexplan.reports.difference",
     "Draws": "indexplan.reports.shares_drawn",

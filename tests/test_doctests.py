@@ -36,14 +36,11 @@ OF_A_TRAINER = {
     "indexplan_torch.torchtitan",
 }
 
-# it starts processes that it measures; tests/together/test_bench_command.py runs it
-SLOW = "indexplan.reports.benchmark.measuring"
-
 MODULES = sorted(
     info.name
     for package in PACKAGES
     for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    if info.name not in OF_A_TRAINER | OF_JAX | {"indexplan.__main__", SLOW}
+    if info.name not in OF_A_TRAINER | OF_JAX | {"indexplan.__main__"}
 )
 
 

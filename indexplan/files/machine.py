@@ -13,11 +13,6 @@ def num_cores() -> int:
     return os.cpu_count() or 1
 
 
-def thread_counts(num_cores: int) -> list[int]:
-    """Return 1, 2, 4, ... and the number of cores."""
-    return sorted({num_cores, *(2**i for i in range(num_cores.bit_length()))})
-
-
 def free_bytes() -> int | None:
     """Return the free memory that this process, or its container, may use; None if unknown."""
     try:

@@ -45,7 +45,6 @@ def test_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["shards", ".", "--kind=parqet"], "parquet"),
         (["plot", "plan.json", "-o", "a.pgn"], ".png"),
         (["orders", "BlokShuffle"], "BlockShuffle"),
-        (["bench", "--num-samples=9", "--batch-size=2", "--plot=a.pfd"], ".pdf"),
     ],
 )
 def test_near_misses(

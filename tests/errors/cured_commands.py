@@ -300,7 +300,6 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     "export plan.json out": ("export plan.json out --world-size 2",),
     "export plan.json out  # again, 2": ("export plan.json other",),
     "bench --batch-size 2": (BENCH,),  # which takes seconds: few are run
-    f"{BENCH} --plot a.gif": (f"{BENCH} --plot a.png",),
     f"{BENCH} --remainder drop --world-size 9": (
         f"{BENCH.replace('size 2', 'size 1')} --remainder drop --world-size 9",
     ),

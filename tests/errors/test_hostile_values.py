@@ -17,7 +17,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.errors import LONGEST_MESSAGE
-from indexplan.reports.benchmark.measuring import bench
+from indexplan.reports.benchmark import bench
 from tests.support.every_order import every_order
 
 

@@ -17,7 +17,7 @@ import indexplan as ip
 from indexplan.answers import Answer, Shown, printable_lines
 from indexplan.cli import main
 from indexplan.errors import printable
-from indexplan.reports.benchmark.rows import Row
+from indexplan.reports.benchmark import Row
 from indexplan.reports.show import show_plan
 from indexplan.reports.warmth import WarmKernel
 
@@ -45,7 +45,7 @@ ANSWERS: list[Answer] = [
     ip.types.Saved(**DONE),
     ip.types.Exported(**DONE),
     ip.types.Warmth((WarmKernel("permute", "saved", 1.5, HOSTILE),), "znver4"),
-    ip.types.Bench(PLAN, 2, 10**9, (Row("key", HOSTILE, 0.5, num_indices=3), Row("k", "n", None))),
+    ip.types.Bench(PLAN, 2, (Row("key", HOSTILE, 0.5, num_indices=3), Row("k", "n", None))),
     ip.Shards(
         kind=HOSTILE,
         whole_files=True,

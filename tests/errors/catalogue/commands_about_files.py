@@ -46,8 +46,6 @@ COMMANDS: list[Command] = [
     ("export plan.json out", lambda: (spec_file(), written("out"))),
     # bench
     ("bench --batch-size 2", nothing),
-    (f"{BENCH} --plot a.gif", nothing),
-    (f"{BENCH} --plot a.png", lambda: written("a.png")),
     (f"{BENCH} --remainder drop --world-size 9", nothing),
     # warm-up
     ("warm-up now", nothing),

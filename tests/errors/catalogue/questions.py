@@ -6,7 +6,6 @@ import numpy as np
 
 import indexplan as ip
 import indexplan.plot
-from indexplan.reports.benchmark.measuring import bench
 from tests.errors.catalogue.made import (
     CARRY,
     EMPTY,
@@ -115,7 +114,6 @@ CASES: list[Case] = [
             stop=MIXED.replace(world_size=1).cursor(1, step=0),
         ),
     ),
-    ("a bench of an order of one's own", lambda: bench(BINS)),
     ("a picture of the mixing of bins", lambda: ip.plot.mixing(BINS)),
     ("a picture of no window", lambda: ip.plot.mixing(WHOLE, window=0)),
     ("a picture of no epochs", lambda: ip.plot.sizes(WHOLE, iter(()))),

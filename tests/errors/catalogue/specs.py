@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from indexplan.reports.benchmark.measuring import bench
+from indexplan.reports.benchmark import bench
 from tests.errors.catalogue.made import CURSOR, EMPTY, PLAN, Case
 from tests.support.bins import ChangingBins
 

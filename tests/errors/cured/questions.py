@@ -10,7 +10,6 @@ import numpy as np
 
 import indexplan as ip
 import indexplan.plot
-from indexplan.reports.benchmark.measuring import bench
 from tests.errors.catalogue.made import (
     CARRY,
     EMPTY,
@@ -148,7 +147,6 @@ CURED: dict[str, Callable[[], Any]] = {
     "draws up to before where a plan was resumed": lambda: ip.draws(
         MIXED_ON, stop=MIXED.cursor(3, step=0)
     ),
-    "a bench of an order of one's own": lambda: bench(WHOLE),
     "a picture of the mixing of bins": lambda: ip.plot.reading(BINS),
     "a picture of no window": lambda: ip.plot.mixing(WHOLE, window=2),
     "a picture of no epochs": lambda: ip.plot.sizes(WHOLE),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import indexplan as ip
-from indexplan.reports.benchmark.measuring import bench
+from indexplan.reports.benchmark import bench
 from tests.errors.catalogue.made import CURSOR, EMPTY, PLAN
 from tests.errors.catalogue.specs import at, plan
 from tests.support.bins import ChangingBins

@@ -1,1 +1,0 @@
-"""Measure a plan on this machine, for `indexplan bench`."""
