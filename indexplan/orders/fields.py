@@ -232,7 +232,7 @@ def nest(order: HasFields, inside: Sequence[HasFields]) -> None:
         rule = f"inside at most {DEEPEST - 1} others"
         deepest = inside[depths.index(max(depths))]
         raise wrong("an order", rule, deepest.algorithm, "nest them less")
-    object.__setattr__(order, "_depth", depth)
+    vars(order)["_depth"] = depth
 
 
 def nested(order: HasFields) -> Iterator[tuple[Any, Any]]:

@@ -117,17 +117,17 @@ class Mixture(Order):
         epoch_size: int | str | None = None,
         seed: int = 0,
     ) -> None:
-        keep = object.__setattr__
-        keep(self, "sources", sources_of(sources))
+        kept = vars(self)
+        kept["sources"] = sources_of(sources)
         nest(self, self._whose)
         if (num_samples := int(self._ends[-1])) >= NUM_SAMPLES_STOP:
             rule = "fewer than 2**63 together"
             raise wrong("the sources' samples", rule, num_samples, "leave some of them out")
-        keep(self, "num_samples", num_samples)
-        keep(self, "weights", phases_of(weights, self.names))
-        keep(self, "seed", check_seed(seed))
+        kept["num_samples"] = num_samples
+        kept["weights"] = phases_of(weights, self.names)
+        kept["seed"] = check_seed(seed)
         check_different(self.sources, self._own_draws)
-        keep(self, "epoch_size", self._stop(epoch_size))
+        kept["epoch_size"] = self._stop(epoch_size)
 
     def _stop(self, epoch_size: Any) -> int:
         """Return the units in an epoch, for an epoch size given as a number or a name."""

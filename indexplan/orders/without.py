@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,7 @@ from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import INTEGERS, Column, Numbers
 from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.extents import GapsExtent
-from indexplan.orders.fields import nested
+from indexplan.orders.fields import nested, one_of
 from indexplan.orders.gaps import KEPT, Gaps, Sections
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
@@ -100,7 +100,7 @@ class Without(Gaps):
     order: Order
     samples: Column
     since: tuple[tuple[int, int, int], ...] = ()
-    cut: str = "piece"
+    cut: str = field(default="piece", metadata=one_of(CUTS, "leave it out for piece"))
 
     if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
 
@@ -112,9 +112,7 @@ class Without(Gaps):
     _plain = ("since",)
 
     def __post_init__(self) -> None:
-        self._look_inside()
-        if not isinstance(self.cut, str) or self.cut not in CUTS:
-            raise wrong("cut", f"one of {', '.join(CUTS)}", self.cut, "leave it out for piece")
+        super().__post_init__()
         for each in (self.order, *(inside for inside, _ in nested(self.order))):
             if each.algorithm == "token-windows-v1":
                 rule = "one whose samples are what it reads; TokenWindows names first tokens"
@@ -160,10 +158,7 @@ class Without(Gaps):
                 _had={**order._had, len(order.samples): order.samples.to_dict()},  # noqa: SLF001 (of one too)
             )
             order = order.order
-        object.__setattr__(self, "since", (*groups, group))
-        object.__setattr__(self, "samples", Column(array))
-        object.__setattr__(self, "order", order)
-        object.__setattr__(self, "_depth", 1)
+        vars(self).update(since=(*groups, group), samples=Column(array), order=order, _depth=1)
         self._look_inside()
 
     @once
@@ -197,8 +192,7 @@ class Without(Gaps):
         if total != len(samples) or (rising[1:] == rising[:-1]).any():
             rule = f"{total} different ones, as many as since counts"
             raise wrong("samples", rule, len(samples), cure)
-        object.__setattr__(self, "since", tuple(groups))
-        object.__setattr__(self, "samples", samples)
+        vars(self).update(since=tuple(groups), samples=samples)
 
     def _check_left(self) -> None:
         """Raise `IndexPlanError` if an epoch would have nothing left."""
