@@ -12,7 +12,7 @@ from composer import Callback  # type: ignore[import-not-found,unused-ignore]
 from composer.utils import reproducibility  # type: ignore[import-not-found,unused-ignore]
 
 from indexplan import IndexPlanError
-from indexplan_torch.counting_composer import feed_of
+from indexplan_torch.arguments import run_of
 from indexplan_torch.cuts import check_whole
 from indexplan_torch.loader import PlanLoader
 
@@ -80,10 +80,10 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
 
     def eval_start(self, state: Any, logger: Any) -> None:  # noqa: ARG002
         """Let the evaluation read what the last one read, whatever number Composer gives it."""
-        feed = feed_of(state.dataloader)
+        feed = run_of(state.dataloader)
         if feed is None:
             return
-        if feed is feed_of(state.train_dataloader):
+        if feed is run_of(state.train_dataloader):
             raise IndexPlanError(
                 "eval_dataloader",
                 "must be a loader of its own",

@@ -10,6 +10,7 @@ from typing import Any
 
 from indexplan import IndexPlanError
 from indexplan.errors import counted
+from indexplan_torch.arguments import run_of
 from indexplan_torch.callers import Caller, look
 from indexplan_torch.cuts import check_whole
 from indexplan_torch.versions import private
@@ -30,14 +31,6 @@ IN_COMPOSER = Caller(
 )
 
 
-def feed_of(loader: Any) -> Any:
-    """Return the feed of a loader, or of its batch sampler; None if it has none."""
-    found = getattr(loader, "feed", None) or getattr(
-        getattr(loader, "batch_sampler", None), "feed", None
-    )
-    return found if hasattr(found, "state_at") else None
-
-
 def refuse_counting(feed: Any) -> None:
     """Refuse to resume a training without KeepState where that would read other data.
 
@@ -51,7 +44,7 @@ def refuse_counting(feed: Any) -> None:
         return
     trainer = seen["self"]
     state: Any = getattr(trainer, "state", None)
-    if feed is not feed_of(getattr(state, "train_dataloader", None)):
+    if feed is not run_of(getattr(state, "train_dataloader", None)):
         if seen.function == "_eval_loop":
             check_whole(feed, "Composer")
         return

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from indexplan import IndexPlanError
 from indexplan.errors import counted
-from indexplan_torch.arguments import loaded
+from indexplan_torch.arguments import loaded, run_of
 from indexplan_torch.callers import WHOLE, Caller, look
 from indexplan_torch.cuts import check_whole
 from indexplan_torch.versions import lacking, private
@@ -162,7 +162,7 @@ def refuse_ahead(feed: Any) -> None:
     if getattr(group, KEPT, False) or place + 1 >= len(group):
         return
     loaders = [seen["train_dataloader"], seen["epoch_dataloader"]]
-    if feed in [_feed(loader) for loader in loaders]:
+    if feed in [run_of(loader) for loader in loaders]:
         raise IndexPlanError(
             "transformers.Trainer",
             "must have KeepState where a loader is asked which of an update's "
@@ -170,10 +170,3 @@ def refuse_ahead(feed: Any) -> None:
             f"none, and {len(group)} micro-batches",
             "use indexplan_torch.transformers.use_plan(trainer, plan)",
         )
-
-
-def _feed(loader: Any) -> Any:
-    """Return the feed of a loader, or of the batch sampler inside its wrappers."""
-    while loader is not None and not hasattr(getattr(loader, "feed", None), "state_at"):
-        loader = getattr(loader, "batch_sampler", None)
-    return None if loader is None else loader.feed

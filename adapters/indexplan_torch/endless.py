@@ -140,7 +140,7 @@ class PlanIterator:
             if feed.recorder:
                 feed.read_by(self._together())
             self._loader.feed.move(self._loader.plan)  # the rest of a pass that an error has ended
-            self._batches = _endless(self._loader)
+            self._batches = endless(self._loader)
         try:
             batch = next(self._batches)
         except BaseException:  # Ctrl-C too: a generator that has raised is at its end
@@ -234,7 +234,7 @@ def _ranks_of(ranks: Any) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _endless(loader: PlanLoader) -> Generator[Any, None, None]:
+def endless(loader: PlanLoader) -> Generator[Any, None, None]:
     """Yield a loader's batches, one pass after another."""
     while True:
         yield from loader

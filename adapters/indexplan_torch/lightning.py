@@ -19,9 +19,9 @@ else:
         from pytorch_lightning import Callback
 
 from indexplan import IndexPlanError
+from indexplan_torch.arguments import run_of
 from indexplan_torch.cuts import check_whole
 from indexplan_torch.loader import PlanLoader
-from indexplan_torch.run import Run
 from indexplan_torch.versions import private
 
 _PACKAGE = "lightning" if Callback.__module__.startswith("lightning.") else "pytorch-lightning"
@@ -82,7 +82,7 @@ class RefreshStepCounts(Callback):
     def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Forget the passes that Lightning started to read before training."""
         for loader in _loaders(trainer.fit_loop.epoch_loop.val_loop):
-            if (feed := _feed(loader)) is not None:
+            if (feed := run_of(loader)) is not None:
                 feed.forget()
 
     def on_test_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
@@ -113,17 +113,9 @@ def _loaders(loop: Any) -> list[Any]:
     return [] if combined is None else list(private(_PACKAGE, combined, "flattened"))
 
 
-def _feed(loader: Any) -> Run | None:
-    """Return the run of a PlanLoader, or of a loader around one of our batch samplers."""
-    feed = getattr(loader, "feed", None) or getattr(
-        getattr(loader, "batch_sampler", None), "feed", None
-    )
-    return feed if isinstance(feed, Run) else None
-
-
 def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
     """Pass a limit to the feeds, and check their ranks; return whether there are feeds."""
-    feeds = [feed for loader in _loaders(loop) if (feed := _feed(loader)) is not None]
+    feeds = [feed for loader in _loaders(loop) if (feed := run_of(loader)) is not None]
     given = trainer.distributed_sampler_kwargs or {}
     for feed in feeds:
         feed.limit = limit
@@ -142,7 +134,7 @@ def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
 def _check_whole(loop: Any) -> None:
     """Raise if an evaluation would read only part of the data."""
     for loader in _loaders(loop):
-        feed = _feed(loader)
+        feed = run_of(loader)
         if feed is not None:
             check_whole(feed, "Lightning")
 
@@ -161,7 +153,7 @@ def _refresh(trainer: Any) -> None:
     """Count steps like Lightning's `_FitLoop.setup_data`, and store the count in the same place."""
     loop = trainer.fit_loop
     loaders = _loaders(loop)
-    if not any(map(_feed, loaders)):
+    if not any(map(run_of, loaders)):
         return
     combined = loop._combined_loader  # noqa: SLF001 (which _loaders has found)
     lengths = [_limited(loader, trainer.limit_train_batches) for loader in loaders]

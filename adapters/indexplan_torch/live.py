@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import integer, wrong
+from indexplan_torch.endless import endless
 from indexplan_torch.items import Item
 from indexplan_torch.loader import Options, PlanLoader, check_options
 from indexplan_torch.quorum import Live, World
@@ -175,7 +176,7 @@ class LiveLoader:
                 world, standing = live.world(), live.standing
                 of_this_rank = standing.num_valid(*world)
                 if self._batches is None or self._for != (world, live.num_loads):
-                    self._batches = _endless(self._loader(world))
+                    self._batches = endless(self._loader(world))
                     self._for = world, live.num_loads
                 batch = next(self._batches)
                 self._received = Received(world.world_size, standing.step_size, of_this_rank)
@@ -232,9 +233,3 @@ class LiveLoader:
     def cursor(self) -> Cursor:
         """Where the run stands, for a checkpoint; continue with `plan.resume(cursor)`."""
         return self._live.cursor
-
-
-def _endless(loader: PlanLoader) -> Iterator[Any]:
-    """Yield the batches of a loader, sub-epoch after sub-epoch."""
-    while True:
-        yield from loader
