@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from indexplan.cli.common import OK, Progress, add_verb, emit, number
+from indexplan.cli.common import OK, WRONG_PLAN, Progress, add_verb, emit, number
 from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError
 from indexplan.orders.arguments import LENGTH
 from indexplan.reports.benchmark import bench
+from indexplan.reports.warmth import warm_up
 
 
 def add(verbs: Any) -> None:
@@ -33,10 +35,21 @@ def add(verbs: Any) -> None:
     words = "how many samples the dataset has, such as 1e9; not needed if --order says it"
     bench.add_argument("--num-samples", type=number, metavar="N", help=words)
     add_spec(bench)
+    words = (
+        "measure nothing, but compile every kernel into numba's cache, for faster first batches; "
+        "exits with 1 if a kernel can't be saved"
+    )
+    bench.add_argument("--warm-up", action="store_true", help=words)
 
 
 def run(options: Any) -> int:
     """Measure, and show."""
+    if options.warm_up:
+        warmth = warm_up()
+        emit(options, warmth)
+        sys.stdout.flush()
+        sys.stderr.write(f"indexplan: {warmth.problem}\n" if warmth.problem else "")
+        return OK if warmth.ok else WRONG_PLAN
     if options.batch_size is None and options.global_batch_size is None:
         options.batch_size = "256"
     if options.num_samples is None and options.order is None:

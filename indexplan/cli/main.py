@@ -27,7 +27,6 @@ from indexplan.cli import (
     shards,
     show,
     verify,
-    warm_up,
 )
 from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
 from indexplan.cli.parsing import Parser, new_parser
@@ -35,7 +34,7 @@ from indexplan.errors import Cure, IndexPlanError, PlanFileError
 
 VERBS = (
     *(build, finish, show, locate, explain, diff, verify, export, plot),
-    *(ledger, shards, orders, bench, warm_up),
+    *(ledger, shards, orders, bench),
 )
 
 

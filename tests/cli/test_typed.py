@@ -20,7 +20,7 @@ def test_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == main([])
     said = capsys.readouterr()
     assert "" == said.err
-    for verb in ("build", "show", "warm-up"):
+    for verb in ("build", "show", "bench"):
         assert re.search(rf"^    {verb} +\w", said.out, re.MULTILINE)
     with pytest.raises(SystemExit) as exit_:
         main(["--help"])

@@ -82,7 +82,7 @@ def foreign(message: str, options: list[str]) -> list[str]:
 def commands() -> Iterator[list[str]]:
     """Every option of every verb, with values that are wrong for most."""
     parser, verbs = parser_of_verbs()
-    for verb in sorted(set(verbs.choices) - {"orders", "warm-up"}):
+    for verb in sorted(set(verbs.choices) - {"orders"}):
         right = RIGHT.get(verb, ["a.plan"])
         parser.parse_args([verb, *right])  # has all that the verb needs
         for action in verbs.choices[verb]._actions:

@@ -51,8 +51,6 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     "frobnicate": ("--help",),
     "show a.plan --colour red": ("--help", "show --help"),
     "orders BlokShuffle": ("orders BlockShuffle", "orders"),
-    "warm-up now": ("warm-up --help",),
-    "warm-up --json=1": ("warm-up --json",),
     "build a.plan --s=1": (f"{BUILD} --sub-epochs=1",),
     # build: what it needs
     **dict.fromkeys(

@@ -19,7 +19,6 @@ from indexplan.cli import main
 from indexplan.errors import printable
 from indexplan.reports.benchmark import Row
 from indexplan.reports.show import show_plan
-from indexplan.reports.warmth import WarmKernel
 
 PLAN = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2, remainder="pad")
 OPEN = ip.Plan(ip.Sequential(11), global_batch_size=4)
@@ -44,7 +43,7 @@ ANSWERS: list[Answer] = [
     ip.types.Check("what", 0, skipped="why"),
     ip.types.Saved(**DONE),
     ip.types.Exported(**DONE),
-    ip.types.Warmth((WarmKernel("permute", "saved", 1.5, HOSTILE),), "znver4"),
+    ip.types.Warmth({"permute": "saved"}, 1.5, (HOSTILE,), "znver4"),
     ip.types.Bench(PLAN, 2, (Row("key", HOSTILE, 0.5, num_indices=3), Row("k", "n", None))),
     ip.Shards(
         kind=HOSTILE,

@@ -43,7 +43,7 @@ answers["balance"] = plan.batch(0, step=1, rank=1).tolist()
 plan = ip.Plan(orders["shard-shuffle-v1"], world_size=2, batch_size=4)
 answers["traffic"] = ip.traffic(plan, ranks_per_node=1).to_dict()
 answers["draws"] = str(ip.draws(ip.Plan(orders["mixture-v1"], world_size=1, batch_size=4), 0))
-print(json.dumps([answers, main(["warm-up"])]))
+print(json.dumps([answers, main(["bench", "--warm-up"])]))
 """
 
 

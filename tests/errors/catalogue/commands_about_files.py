@@ -47,9 +47,6 @@ COMMANDS: list[Command] = [
     # bench
     ("bench --batch-size 2", nothing),
     (f"{BENCH} --remainder drop --world-size 9", nothing),
-    # warm-up
-    ("warm-up now", nothing),
-    ("warm-up --json=1", nothing),
     ("build a.plan --s=1", nothing),
 ]
 
