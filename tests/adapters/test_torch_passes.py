@@ -46,17 +46,6 @@ def test_a_loader_that_nobody_holds_is_gone_at_once() -> None:
         gc.enable()
 
 
-@pytest.mark.parametrize("make", [PlanBatchSampler, loader_of])
-def test_set_epoch_counts_sub_epochs_through_the_run(make: Any) -> None:
-    """Pass n is sub-epoch n % S of epoch n // S, in any order, and the same when asked again."""
-    samples = make(PLAN, **ME)
-    for number in (0, 4, 4, 2, 7, 0):
-        samples.set_epoch(number)
-        expected = of_plan(PLAN, number)
-        assert len(expected) == len(samples)
-        assert expected == list(samples)
-
-
 def test_set_epoch_reaches_all_through_the_samplers() -> None:
     """Whichever object a trainer tells, the loader and all its samplers hear it."""
     loader = loader_of(PLAN)
@@ -65,26 +54,6 @@ def test_set_epoch_reaches_all_through_the_samplers() -> None:
         hearer.set_epoch(np.int64(number))
         assert [number] * 3 == [hearer.epoch for hearer in hearers[1:]]
         assert of_plan(PLAN, number) == list(loader)
-
-
-@pytest.mark.parametrize(("sub_epoch", "expected"), [(2, 14), (3, 12), (43, 13), (3 * 10**9, 12)])
-def test_sub_epochs_count_modulo_the_plans(sub_epoch: int, expected: int) -> None:
-    """`set_epoch_and_sub_epoch` takes a running counter of sub-epochs too."""
-    loader = loader_of(PLAN)
-    loader.set_epoch_and_sub_epoch(4, sub_epoch)
-    assert (expected, len(of_plan(PLAN, expected))) == (loader.sampler.epoch, len(loader))
-    assert of_plan(PLAN, expected) == list(loader)
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_passes_advance_by_themselves(num_workers: int) -> None:
-    """Without `set_epoch`, a finished pass is followed by the next sub-epoch, over epochs too."""
-    loader = loader_of(PLAN, num_workers=num_workers)
-    sampler = PlanBatchSampler(PLAN, **ME)
-    for number in range(5):
-        expected = of_plan(PLAN, number)
-        assert expected == list(loader)
-        assert expected == list(sampler)
 
 
 @pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
