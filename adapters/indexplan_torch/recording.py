@@ -14,7 +14,7 @@ import os
 import zlib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet, WeakValueDictionary
 
 import torch.distributed
@@ -52,12 +52,12 @@ class Recorder:
         self.path = Path(path_text("ledger", getattr(self._given, "path", ledger), cure)).absolute()
         self._data = data if self._given is None else self._given.data
         self._ledger: Ledger | None = None  # only on the rank that writes
-        self._tail: Tail | None = None  # where the ledger ends, as far as this rank knows
+        # where the ledger ends, as far as this rank knows; None as a run starts, or loads a state
+        self._tail: Tail | None = None
         self._plan: Plan | None = None  # as the run continues it
-        self._loaded: str | None = None  # the hash in the state that was loaded last
-        self._unmarked = False  # whether that has none
+        # the hash in the state that was loaded last; None if it has none, False if none was loaded
+        self._loaded: str | Literal[False] | None = False
         self._to: tuple[int, ...] | None = None  # where the run goes on, if it skips steps
-        self._begins = True  # at the next pass, because the run starts or a state was loaded
         self.followed = False  # whether another loader of this process has continued the run
         self._pid = 0  # of the process that has begun
         self._last: Any = None  # the step that was written last
@@ -71,21 +71,17 @@ class Recorder:
     @property
     def begins(self) -> bool:
         """Whether the run begins with the next pass, as it starts or a state was loaded."""
-        return self._begins
+        return self._tail is None
 
     @property
     def hash(self) -> str | None:
         """The hash that a state keeps; None before the run has begun."""
-        if self._begins or self._tail is None:
-            return self._loaded
-        return self._tail.hash
+        return (self._loaded or None) if self._tail is None else self._tail.hash
 
     @property
     def skips_to(self) -> tuple[int, ...] | None:
         """Where the run goes on, if it has skipped steps and read none since."""
-        if self._begins or self._tail is None:
-            return self._to
-        return self._tail.ahead
+        return self._to if self._tail is None else self._tail.ahead
 
     def load(self, saved: Any, to: Cursor | None = None) -> None:
         """Continue, at the next pass, from a saved state, which kept this hash (or None).
@@ -95,13 +91,13 @@ class Recorder:
         if saved is not None and not (isinstance(saved, str) and len(saved) == 64):
             cure = "pass what state_dict returned"
             raise wrong("a state's ledger", "the hash of a line", saved, cure)
-        self._loaded, self._unmarked, self._begins = saved, saved is None, True
+        self._loaded, self._tail = saved, None
         self._to = None if to is None else place_of(to)
 
     def change(self, to: Cursor | None = None) -> None:
         """Continue where the run stands, or skip up to a cursor, with another plan."""
         place = self.skips_to if to is None else place_of(to)
-        if not self._begins:
+        if not self.begins:
             self.load(self.hash)
         self._to = place
 
@@ -129,9 +125,9 @@ class Recorder:
         """
         if get_worker_info() is not None or self._pid not in (0, os.getpid()):
             raise _of_another_process()
-        if self._begins:
+        if self.begins:
             self._tail = self._begun(plan, rank, together, all_begin=all_begin)
-            self._plan, self._pid, self._begins, self._last = plan, os.getpid(), False, None
+            self._plan, self._pid, self._last = plan, os.getpid(), None
         self.refuse_followed()
         if not self._known().stands(plan):
             raise IndexPlanError(
@@ -186,15 +182,15 @@ class Recorder:
 
     def _written(self, plan: Plan) -> Tail:
         keeper = other_keeper(self.path, self)
-        if keeper is not None and self._loaded is None:
+        if keeper is not None and not self._loaded:
             raise a_second(self.path)
         if isinstance(keeper, Recorder):
             keeper.catch_up()  # its loop may be left open, and what it has read comes first
         refuse_a_second_rank(self.path)
         ledger = self._open()
-        if self._unmarked:
+        if self._loaded is None:
             check_begins(plan, ledger.tail, self.path)
-        ledger.begin(plan, self._loaded, skip=self._skips(plan))
+        ledger.begin(plan, self._loaded or None, skip=self._skips(plan))
         keep(self.path, self)
         if isinstance(keeper, Recorder):
             keeper.followed = True
@@ -243,13 +239,15 @@ class Recorder:
     @property
     def _idle(self) -> bool:
         """Whether nothing is read by this process: no pass has begun, or it is a fork."""
-        return self._begins or self._pid != os.getpid()
+        return self.begins or self._pid != os.getpid()
 
     def check_at(self, cursor: Cursor) -> None:
         """Raise unless a cursor that is being saved is where the ledger ends."""
-        if not self._begins and self._idle:
+        if self.begins:
+            return
+        if self._idle:
             raise _of_another_process()
-        if not self._begins and not self._known().stands(self._plan_at(cursor)):
+        if not self._known().stands(self._plan_at(cursor)):
             raise IndexPlanError(
                 "a state",
                 f"must be saved where the run in {self.path} stands, at "
