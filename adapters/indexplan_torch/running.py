@@ -94,9 +94,21 @@ class Given:
         if known is not None and get_worker_info() is not None:
             return known  # a spawned worker has no process group
         rank, world_size = discover(self.rank, self.world_size)
-        if known is None or known.source is not source or known.ranks != (rank, world_size):
-            return running(source, rank, world_size)
-        return known
+        if known is not None and known.source is source and known.ranks == (rank, world_size):
+            return known
+        if source.world_size is None:
+            return Running(source.replace(world_size=world_size).resume(source.start), rank, source)
+        if source.world_size == world_size:
+            return Running(source, rank, source)
+        cure = f"use plan.replace(world_size={world_size})"
+        if world_size == 1:
+            cure = "initialize torch.distributed first"  # torchrun and trainers do
+        raise IndexPlanError(
+            "world_size",
+            f"must be {source.world_size}, the plan's",
+            f"{world_size} running",
+            f"leave it out of the plan to take the running one, or {cure}",
+        )
 
     def check_ranks(
         self, plan: Plan, rank: int, where: tuple[int, int], *, ledger: bool = False
@@ -133,26 +145,3 @@ class Running(NamedTuple):
     def ranks(self) -> tuple[int, int | None]:
         """The rank of this process, and how many there are."""
         return self.rank, self.plan.world_size
-
-
-def running(source: Plan, rank: int, world_size: int) -> Running:
-    """Return the plan that runs, with its world_size filled in.
-
-    Raises
-    ------
-    IndexPlanError
-        If the plan's world_size is not the running one.
-    """
-    if source.world_size is None:
-        return Running(source.replace(world_size=world_size).resume(source.start), rank, source)
-    if source.world_size == world_size:
-        return Running(source, rank, source)
-    cure = f"use plan.replace(world_size={world_size})"
-    if world_size == 1:
-        cure = "initialize torch.distributed first"  # torchrun and trainers do
-    raise IndexPlanError(
-        "world_size",
-        f"must be {source.world_size}, the plan's",
-        f"{world_size} running",
-        f"leave it out of the plan to take the running one, or {cure}",
-    )
