@@ -17,7 +17,7 @@ from typing import Any
 from indexplan import IndexPlanError
 from indexplan.errors import counted
 
-_CURE = "under Lightning use RefreshStepCounts()"
+_CURE = "under Lightning use RefreshStepCounts(), under Composer KeepState()"
 _INSIDE = (
     "resume from a checkpoint that ModelCheckpoint(every_n_train_steps=...) saved in that epoch"
 )

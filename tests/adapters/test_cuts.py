@@ -25,8 +25,8 @@ from tests.adapters.small import (
 FULL = PLAN.replace(remainder="drop")  # 3 steps a pass, as a PlanSampler takes them
 EPOCHS = "use ip.Epochs(order, {read}), whose epochs have so many and lose none, "
 CURE = (
-    EPOCHS + "under Lightning use RefreshStepCounts(), or pass partial=True if passes are left on "
-    "purpose"
+    EPOCHS + "under Lightning use RefreshStepCounts(), under Composer KeepState(), or pass "
+    "partial=True if passes are left on purpose"
 )
 CUT = (
     "a pass must be read whole before a later one begins; got {steps} of {all} steps of epoch 0, "

@@ -217,3 +217,85 @@ def test_bins_are_read_whole_or_cut() -> None:
         fit = [b.tolist() for epoch in range(EPOCHS) for b in plan.batches(epoch, rank=rank)]
         assert (fit, fit) == (seen["flat"], seen["rows"])
         assert [[index] for batch in fit for index in batch] == seen["cut"]
+
+
+def cut_short() -> dict[str, Any]:
+    """Passes that Composer cuts, with and without KeepState, and as the warning's cure has it."""
+    allow_importing_composer()
+    import warnings
+
+    import torch
+    from composer import Trainer
+    from composer.models import ComposerModel
+
+    from indexplan_torch import PlanLoader
+    from indexplan_torch.composer import KeepState
+
+    class Model(ComposerModel):
+        """A line that notes what it is trained on."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = torch.nn.Linear(1, 1)
+            self.batches: list[list[int]] = []
+
+        def forward(self, batch: Any) -> Any:
+            self.batches.append(batch.int().tolist())
+            return self.line(batch[:, None])
+
+        def loss(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            return outputs.mean()
+
+    def fit(plan: ip.Plan, keep: bool, **options: Any) -> tuple[list[list[int]], list[str]]:
+        loader = PlanLoader(torch.arange(97.0), plan)
+        callbacks = [KeepState()] if keep else []
+        trainer = Trainer(model=Model(), train_dataloader=loader, callbacks=callbacks, **options)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                trainer.fit()
+                said = []
+            except ip.IndexPlanError as error:
+                said = [str(error)]
+        said += [str(each.message) for each in told if "sub-epoch" in str(each.message)]
+        trainer.close()
+        return trainer.state.model.module.batches, said
+
+    short = PLAN.replace(order=ip.Epochs(PLAN.order, 50))
+    return {
+        f"{name}, {keep}": fit(plan, keep, **options)
+        for keep in (True, False)
+        for name, plan, options in (
+            ("limited", PLAN, {"max_duration": "4ep", "train_subset_num_batches": 5}),
+            ("cured", short, {"max_duration": "4ep"}),
+            ("ends early", PLAN, {"max_duration": "25ba"}),
+        )
+    }
+
+
+def test_a_limit_is_told_once_and_its_cure_loses_nothing() -> None:
+    """The rule of every trainer: a limit is a warning, and an error where nobody says it is one."""
+    plan, epochs = PLAN.replace(world_size=2), range(4)
+    short = plan.replace(order=ip.Epochs(PLAN.order, 50))
+    lost = "epoch 0, sub-epoch 0: the trainer's limit ends each pass after 5 of 10 steps, so 47 of "
+    left = "a pass must be read whole before a later one begins; got 5 of 10 steps of epoch 0, "
+    read: list[int] = []
+    for rank, seen in enumerate(
+        run_ranks("tests.trainers.composer_checks:cut_short", 2, PYTHONPATH=path())
+    ):
+        batches = [[b.tolist() for b in plan.batches(epoch, rank=rank)] for epoch in epochs]
+        limited, said = seen["limited, True"]
+        assert [batch for epoch in batches for batch in epoch[:5]] == limited
+        assert [True] == [message.startswith(lost) for message in said]
+        assert "use ip.Epochs(order, 50), whose epochs have so many and lose none" in said[0]
+        limited, said = seen["limited, False"]
+        assert batches[0][:5] == limited
+        assert [True] == [message.startswith(left) for message in said]
+        assert "use ip.Epochs(order, 50), whose epochs have so many and lose none" in said[0]
+        assert "under Composer KeepState()" in said[0]
+        cured = [b.tolist() for epoch in epochs for b in short.batches(epoch, rank=rank)]
+        for keep in (True, False):
+            assert [cured, []] == seen[f"cured, {keep}"]
+            assert [sum(batches, [])[:25], []] == seen[f"ends early, {keep}"]
+        read += [index for batch in cured for index in batch]
+    assert set(range(97)) == set(read)

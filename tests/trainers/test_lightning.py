@@ -311,8 +311,8 @@ def test_a_pass_that_lightning_cuts_is_an_error(told: list[Any], kind: str) -> N
         message = (
             "a pass must be read whole before a later one begins; got 6 of 9 steps of epoch 1, "
             "sub-epoch 0, and then epoch 2, sub-epoch 0; use ip.Epochs(order, 76), whose epochs "
-            "have so many and lose none, under Lightning use RefreshStepCounts(), or pass "
-            "partial=True if passes are left on purpose"
+            "have so many and lose none, under Lightning use RefreshStepCounts(), under Composer "
+            "KeepState(), or pass partial=True if passes are left on purpose"
         )
         assert [expected, message] == told[rank][f"changing not refreshed {kind}"]
 
