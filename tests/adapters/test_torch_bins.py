@@ -117,7 +117,7 @@ def test_every_form_keeps_the_cuts(plan: ip.Plan) -> None:
     forms: dict[str, Any] = {
         "lists": {},
         "arrays": {"as_array": True},
-        "items": {"item": lambda index, phase: (index, phase.num_units)},
+        "items": {"item": lambda index, about: (index, about.phase.num_units)},
         "nested": {"nested": True},
     }
     for epoch, sub_epoch in sub_epochs_of(plan)[:3]:
@@ -276,7 +276,7 @@ def test_bins_in_other_forms() -> None:
     assert [[(7, 8), (9, 10, 11)], [(12,)]] == first
     first = next(iter(PlanLoader(bins, plan, as_array=True, **options)))
     assert [(7, 8), (9, 10, 11), (12,)] == first
-    item = lambda index, phase: (index, phase.num_units)  # noqa: E731
+    item = lambda index, about: (index, about.phase.num_units)  # noqa: E731
     first = next(iter(PlanLoader(bins, plan, item=item, **options)))
     assert [((7, 4), (8, 4)), ((9, 4), (10, 4), (11, 4))] == first[:2]
     together = indexplan_torch.Bins(Together(), join=list)
