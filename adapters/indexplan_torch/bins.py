@@ -16,7 +16,8 @@ from indexplan_torch.arguments import check_by_index
 from indexplan_torch.attention import position_ids
 from indexplan_torch.items import Piece, pieces
 
-OWN = "return dicts of tensors with an entry for each token, or pass a join of your own"
+OWN_FIELDS = "return dicts of tensors with an entry for each token"
+OWN = f"{OWN_FIELDS}, or pass a join of your own"
 CUT = "a sample that is cut"
 TOKENS, POSITIONS, SEQ_LENS = "input_ids", "position_ids", "seq_lens"
 
@@ -171,7 +172,7 @@ def _part(sample: Any, piece: Piece) -> Any:
             CUT,
             "must have fields of one length, at least as long as the plan's order was told",
             f"{sizes or shown(sample)} entries, to be cut at {piece.stop}",
-            "pass the order the lengths of this dataset's samples",
+            "pass the order the lengths of this dataset's samples" if sizes else OWN_FIELDS,
         )
     cut = {name: fields[name][piece.start : piece.stop] for name in sizes}
     return {**fields, **cut} if isinstance(sample, Mapping) else cut[TOKENS]

@@ -11,9 +11,10 @@ import fsspec
 
 import indexplan as ip
 from indexplan.cli.main import main
+from indexplan.stores.open import store_of
 from tests.errors.catalogue.made import CHUNK, STORED, saved
-from tests.errors.catalogue.remotes import CASES, URL, USER, store
-from tests.support.cures import after
+from tests.errors.catalogue.remotes import CASES, URL, USER, local, store
+from tests.support.cures import after, where_all_may_enter
 
 met = after(CASES)
 
@@ -74,7 +75,52 @@ def own_folder() -> None:
     read("memory://shared-0.plan", "shared")()
 
 
+def written_there() -> None:
+    """Write the URL with the letters of the store, without a password."""
+    store()
+    read(URL)()
+
+
+def kept_again(at: int) -> Callable[[], None]:
+    """Delete the copy, and fetch it again."""
+
+    def do() -> None:
+        for path in Path("kept").glob(f"{USER}/*/{CHUNK}"):
+            path.unlink()
+        read(f"memory://kept-{at}.plan", "kept")()
+
+    return do
+
+
+def allowed(name: str) -> Callable[[], None]:
+    """Do it again as somebody who may."""
+
+    def do() -> None:
+        place = store_of(local())
+        assert place.has("build.json")
+        assert place.kind()
+        assert place.names()
+        assert place.piece("build.json", 0, 1)
+        place.publish("new", [b""])
+        place.remove("new")
+
+    return where_all_may_enter(met(name, do))
+
+
 CURED = {
+    "a URL of no store": met("a URL of no store", written_there),
+    "a URL with a password": met("a URL with a password", written_there),
+    "a manifest that is gone": met(
+        "a manifest that is gone", store, lambda: store_of(URL).open("manifest.json")
+    ),
+    "a chunk that is gone": met(
+        "a chunk that is gone", lambda: saved("memory://right.plan"), read("memory://right.plan")
+    ),
+    "a kept chunk whose header was edited": met(
+        "a kept chunk whose header was edited", kept_again(9)
+    ),
+    "a kept chunk that was edited": met("a kept chunk that was edited", kept_again(200)),
+    **{name: allowed(name) for name, _ in CASES if "locked" in name},
     "no file locks": met("no file locks", copied),
     "a file that ends too soon": met("a file that ends too soon", copied),
     "a URL of more than one place": met("a URL of more than one place", elsewhere),

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import indexplan as ip
 from tests.errors.catalogue.made import written
 from tests.errors.catalogue.shard_sizes import CASES, edited, npy, parquet, stream
-from tests.support.cures import after
+from tests.support.cures import after, where_all_may_enter
 
 met = after(CASES)
 
@@ -119,6 +119,36 @@ def wids_again() -> None:
     sizes("index.json", 5)
 
 
+def zarr_array() -> None:
+    """Pass the path of an array, stored in chunks that are not too many."""
+    meta = {"zarr_format": 2, "shape": [3], "chunks": [2]}
+    for name in ("array/.zarray", ".zarray"):
+        written(name, json.dumps(meta))
+    Path("zarr.json").unlink(missing_ok=True)
+    check(sizes("array"))
+    check(sizes("."))
+
+
+def in_its_place() -> None:
+    """Put the index in the place of the folder."""
+    Path("index.json").rmdir()
+    mds_again()
+
+
+def one_of_several() -> None:
+    """Pass one folder of several datasets."""
+    Path("d/train").mkdir()
+    parquet("d/train/a.parquet")
+    check(sizes("d/train"))
+
+
+def dataset_again() -> None:
+    """Save a dataset again, with the file that it lists."""
+    stream("b.arrow")
+    written("index.json", json.dumps({"_data_files": [{"filename": "b.arrow"}]}))
+    check(sizes("."))
+
+
 PARQUET = file(parquet)
 CURED: dict[str, Callable[[], Any]] = {
     **{
@@ -184,6 +214,32 @@ CURED: dict[str, Callable[[], Any]] = {
             "a row past the last",
             "a comparison with something else",
             "shards that changed",
+        )
+    },
+    "a path that is longer than names may be": met(
+        "a path that is longer than names may be", file(npy, name="a.npy")
+    ),
+    "several datasets": met("several datasets", one_of_several),
+    "no pyarrow": met("no pyarrow", PARQUET),  # which is installed here
+    **{
+        name: met(name, zarr_array)
+        for name in (
+            "a zarr group",
+            "a zarr array of too many chunks",
+            "a zarr array's metadata as a list",
+        )
+    },
+    "an index that is huge": met("an index that is huge", mds_again),
+    "a folder in the place of an index": met("a folder in the place of an index", in_its_place),
+    "a saved dataset without a file": met("a saved dataset without a file", dataset_again),
+    **{
+        f"a {what} that may not be read": where_all_may_enter(
+            met(f"a {what} that may not be read", file(npy, name=path))
+        )
+        for what, path in (
+            ("file", "a.npy"),
+            ("folder", "d/a.npy"),
+            ("folder inside", "d/e/a.npy"),
         )
     },
     "a stamp of no file": lambda: ip.shard_sizes(npy("a.npy")).stamp(0),

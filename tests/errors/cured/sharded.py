@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 import indexplan as ip
 from indexplan_fetch.unzip import unzip
 from indexplan_torch import PlanLoader, open_parquet
 from tests.errors.catalogue.sharded import (
+    closed,
     dataset,
     loader,
     of_parquet,
@@ -30,10 +32,10 @@ from tests.errors.catalogue.sharded import (
 OF_EIGHT = ip.Plan(ip.Shuffle(2000), world_size=8, batch_size=1)
 
 
-def read_plan(data: Any, order: ip.Order, **options: Any) -> None:
+def read_plan(data: Any, order: ip.Order, batch_size: int = 100) -> None:
     """Read a step of a plan, and end the thread that fetches."""
     try:
-        next(iter(PlanLoader(data, ip.Plan(order, batch_size=100), **options)))
+        next(iter(PlanLoader(data, ip.Plan(order, batch_size=batch_size))))
     finally:
         data._fetcher.stop()
 
@@ -98,7 +100,41 @@ def unzipped() -> None:
     unzip(Path("a.mds.bz2"), "a.mds.bz2", 9)
 
 
+def in_parts() -> None:
+    """Read shards that hold whole files, where a file is not a shard."""
+    with pa.ipc.new_stream("a.arrow", pa.schema({"x": pa.int64()})) as to:
+        for number in range(2):
+            to.write_batch(pa.record_batch({"x": [number, number]}))
+    found = ip.shard_sizes("a.arrow", whole_files=True)
+    data = dataset(found, lambda file: pa.ipc.open_stream(file.path).read_all().to_pylist())
+    read_plan(data, ip.ShardShuffle(found), batch_size=2)
+
+
+def on_with_another() -> None:
+    """Make another loader where the closed one stood."""
+    made = closed()
+    read_on(loader(OF_EIGHT.resume(made.cursor), ranks_per_node=8))
+
+
+def decompressed() -> None:
+    """Decompress a shard with pyarrow, which is installed here."""
+    Path("a.mds.zstd").write_bytes(pa.compress(bytes(9), codec="zstd", asbytes=True))
+    unzip(Path("a.mds.zstd"), "a.mds.zstd", 9)
+
+
+def put_back() -> None:
+    """Read once more when the shard is in its place."""
+    shards()
+    read(dataset())
+
+
 CURED: dict[str, Callable[[], Any]] = {
+    "shards that are parts of files": in_parts,
+    "shards without bytes": lambda: read(dataset(shards(num_bytes=[8128, 8128]))),
+    "a shard that is gone": put_back,
+    "a compressed shard without pyarrow": decompressed,
+    "a shard on a bad disk": lambda: read(stored(cache_dir="other")),
+    "a loader that was closed": on_with_another,
     "no shards": lambda: read(dataset(shards())),
     "a frame": lambda: read(dataset(open_shard=of_records)),
     "shards without a path": with_a_path,

@@ -79,5 +79,9 @@ CURED: dict[str, Callable[[], Any]] = {
     "pieces without their bins": lambda: every(PlanBatchSampler(WINDOWS)),
     "a dataset that takes no pieces": lambda: every(PlanLoader(Bins(DOCUMENTS), WINDOWS)),  # type: ignore[arg-type]
     "a document that is shorter than was said": lambda: cut([[1], [2], [3] * 9, [4]]),
+    "a document of two rows": lambda: cut([{"a": torch.tensor([1, 2]), "b": torch.tensor([1, 2])}]),
+    "Bins of other samples": lambda: every(
+        PlanLoader(Bins(ROWS[:9]), ip.Plan(ip.Packed([1] * 9, max_length=4), batch_size=1))  # type: ignore[arg-type]
+    ),
     "a document with labels that are too short": lambda: cut([{"a": [1, 2], "b": [1, 1]}]),
 }

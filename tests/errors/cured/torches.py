@@ -18,6 +18,7 @@ from indexplan_torch import (
 )
 from indexplan_torch.ranks import discover
 from indexplan_torch.seeding import SeedWorker
+from tests.errors.catalogue import sharded
 from tests.errors.catalogue.torches import OF_TWO, OPEN, first, in_a_turn, loader
 
 RANKS: dict[str, Any] = {"rank": 0, "world_size": 2}
@@ -154,7 +155,21 @@ def prepared() -> None:
     assert len(list(made)) == 5
 
 
+def one_loop_after_another() -> None:
+    """Leave the first loop before the next begins, as a move asks for."""
+    made = loader()
+    for _ in made:
+        break
+    made.move(OPEN.replace(batch_size=3))
+    assert 3 == len(first(made))
+
+
 CURED: dict[str, Callable[[], Any]] = {
+    "a loop after another": one_loop_after_another,
+    "a move to no plan": one_loop_after_another,
+    "a move to a longer plan": lambda: [one_loop_after_another(), shrunk()],
+    "a state of another version": lambda: reloaded(loader().state_dict()),
+    "ranks of a node for a loader": lambda: sharded.read(sharded.dataset(ranks_per_node=1)),
     "an epoch that was finished before the resume": begun_where_it_was_resumed,
     "a dataset that grew": grown,
     "a dataset that shrank": shrunk,
