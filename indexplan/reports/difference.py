@@ -21,7 +21,14 @@ from indexplan.partition.locate import find
 from indexplan.partition.phases import Phase
 from indexplan.partition.steps import Int64, Partition, steps_in
 from indexplan.plan.plan import Plan, check_plan, layout_of
-from indexplan.reports.runs_apart import AT_ONCE, MOST_DRAWN, RunDifference, apart, runs_apart
+from indexplan.reports.runs_apart import (
+    AT_ONCE,
+    MOST_DRAWN,
+    RunDifference,
+    apart,
+    in_lockstep,
+    runs_apart,
+)
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 Step = tuple[int, int, int]
@@ -381,29 +388,20 @@ def _compare_rows(a: Plan, b: Plan, sides: list[_Epoch]) -> tuple[dict[str, Step
     crosses = any(side.partition.policy.crosses for side in sides)
     if a.sub_epochs == b.sub_epochs and not crosses:
         cuts = sorted({*sides[0].cuts, *sides[1].cuts})
-    rows = [side.rows(cuts) for side in sides]
-    one, other = (next(row, None) for row in rows)
     otherwise = a.balance != b.balance
-    while one is not None and other is not None:
-        if (one.start, one.size, one.wraps) != (other.start, other.size, other.wraps):
-            break
+    for one, other, _ in in_lockstep(*(side.rows(cuts) for side in sides)):
+        if one is None or other is None or one[1:4] != other[1:4]:  # start, size, wraps
+            first = min(row.start for row in (one, other) if row is not None)
+            note("steps", first)
+            note("ranks", first)
+            return found, first
         if a.world_size != b.world_size or otherwise or _dealt_otherwise(one, other, a.world_size):
             note("ranks", one.start)
         if a.balance is not None and one.phase.inner_counts != other.phase.inner_counts:
             note("ranks", one.start)  # balance evens out inner batches, too
         if _inner(one.phase) != _inner(other.phase):
             note("phases", one.start)
-        num = min(one.num, other.num)
-        one, other = (
-            row.rest(num) if row.num > num else next(more, None)
-            for row, more in zip((one, other), rows, strict=True)
-        )
-    left = [row.start for row in (one, other) if row is not None]
-    if not left:
-        return found, min(side.num_units for side in sides)
-    note("steps", min(left))
-    note("ranks", min(left))
-    return found, min(left)
+    return found, min(side.num_units for side in sides)
 
 
 class Units:

@@ -146,6 +146,18 @@ class _Row(NamedTuple):
         return [np.concatenate(column) for column in zip(*found, strict=True)]
 
 
+def in_lockstep(one: Iterator[Any], other: Iterator[Any]) -> Iterator[tuple[Any, Any, int]]:
+    """Yield pairs of rows of equally many steps, and how many; last what only one of them has."""
+    a, b = next(one, None), next(other, None)
+    while a is not None and b is not None:
+        num = min(a.num, b.num)
+        yield a, b, num
+        a = a.rest(num) if a.num > num else next(one, None)
+        b = b.rest(num) if b.num > num else next(other, None)
+    if a is not None or b is not None:
+        yield a, b, 0
+
+
 def _rows(history: History, segment: Segment, num_steps: int) -> Iterator[_Row]:
     """Yield the first steps of a segment as rows of equal steps."""
     layout = history.plans[segment.plan].layout
@@ -206,9 +218,7 @@ class _Walk:
             _data_of(*each) for each in zip(self.histories, (one.plan, other.plan), strict=True)
         )
         if a and b and a != b:
-            self.steps_from = self.compared
-            self.ranks_from = self.compared if self.ranks_from is None else self.ranks_from
-            self.why = dict(apart(a, b, "dataset"))
+            self._part(dict(apart(a, b, "dataset")))
             return
         if plans[0].fingerprint == plans[1].fingerprint and one.start == other.start:
             self.compared += num  # as an unchanged plan goes on with its steps wherever it was cut
@@ -216,9 +226,7 @@ class _Walk:
         orders = _Orders(*plans)
         both = zip(self.histories, pair, strict=True)
         rows = [_rows(history, each, num) for history, each in both]
-        row, beside = (next(each, None) for each in rows)
-        while row is not None and beside is not None:
-            least = min(row.num, beside.num)
+        for row, beside, least in in_lockstep(*rows):
             same = self._same(orders, row, beside, least)
             if same and self.ranks_from is None and _dealt_otherwise(row, beside):
                 self.ranks_from = self.compared
@@ -226,14 +234,13 @@ class _Walk:
             self.compared += same
             if same < least:
                 if not self.left_off:
-                    self.steps_from = self.compared
-                    self.ranks_from = self.compared if self.ranks_from is None else self.ranks_from
-                    self.why = self._reasons(pair)
+                    self._part(self._reasons(pair))
                 return
-            row, beside = (
-                each.rest(least) if each.num > least else next(more, None)
-                for each, more in zip((row, beside), rows, strict=True)
-            )
+
+    def _part(self, why: dict[str, str]) -> None:
+        """Note that the next step reads other units."""
+        self.steps_from, self.why = self.compared, why
+        self.ranks_from = self.compared if self.ranks_from is None else self.ranks_from
 
     def _same(self, orders: _Orders, one: _Row, other: _Row, num: int) -> int:
         """Return how many of the first `num` steps of two rows read the same units."""
