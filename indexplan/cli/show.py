@@ -53,12 +53,15 @@ def add(verbs: Any) -> None:
     add_world_size(show)
 
 
-OF_PLANS = ("columns", "epoch", "sub_epoch", "start", "stop", "most_epochs", "dataset", "shards")
+OF_PLANS = (
+    *("columns", "epoch", "sub_epoch", "start", "stop", "most_epochs"),
+    *("dataset", "pattern", "shards", "world_size"),
+)
 
 
 def _show_ledger(options: Any) -> int:
     """Show a run, or what a step of it, counted from the run's start, read."""
-    for name in (*OF_PLANS, "world_size", *(["rank"] if options.step is None else [])):
+    for name in (*OF_PLANS, *(["rank"] if options.step is None else [])):
         if getattr(options, name) not in (None, []):
             option = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
             more = ", or --step" if name == "rank" else ""

@@ -124,17 +124,9 @@ def _fields(plan: Plan, manifest: Manifest | None) -> Shown:
         files = f"{counted(len(epochs), 'epoch')}, {counted(num_bytes, 'byte')}"
     lines = [f"order        {_order_in_words(plan.order)}"]
     if isinstance(mixture := computed(plan.order), Mixture):
-        data["within"] = mixture.within
-        lines.append(f"shares       {_within(mixture)}")
-        data["sizes_together"] = together = sum(_sizes_of(mixture))
-        if mixture.epoch_size != together:
-            each = f"{mixture.epoch_size:,} {mixture.shares_of}, and so it stays where sources join"
-            more = f"{together:,}, which Epochs(order, {together}) reads as an epoch, in a run of "
-            more += '"spread" or "carry" from plan.cursor_at(place) on'
-            lines.append(f"epoch size   {each}; all sources together have {more}")
-        if (composition := _composition(plan, mixture)) is not None:
-            data["composition"] = composition
-            lines.append(f"each step    {_composition_in_words(composition, mixture)}")
+        found = _mixed(plan, mixture)
+        data |= found.data
+        lines.append(found.words)
     lines += [f"hint         {hint}" for hint in _hints_of(plan.order)]
     lines.append(f"unit         {_unit_in_words(plan.order)}")
     lines.append(f"partition    {_partition_in_words(plan)}")
@@ -144,6 +136,24 @@ def _fields(plan: Plan, manifest: Manifest | None) -> Shown:
     lines.append(f"dataset      {_dataset_in_words(dataset)}")
     lines.append(f"files        {files}")
     lines.append(f"fingerprint  {plan.fingerprint}")
+    return Shown(data, "\n".join(lines))
+
+
+def _mixed(plan: Plan, mixture: Mixture) -> Shown:
+    """Return how evenly sources are mixed, and what epochs and steps have of them."""
+    together = sum(source.num_units(0) for _, source in mixture.sources)
+    data: dict[str, Any] = {"within": mixture.within, "sizes_together": together}
+    lines = [f"shares       {_within(mixture)}"]
+    if mixture.epoch_size != together:
+        lines.append(
+            f"epoch size   {mixture.epoch_size:,} {mixture.shares_of}, and so it stays where "
+            f"sources join; all sources together have {together:,}, which Epochs(order, "
+            f'{together}) reads as an epoch, in a run of "spread" or "carry" from '
+            "plan.cursor_at(place) on"
+        )
+    if (composition := _composition(plan, mixture)) is not None:
+        data["composition"] = composition
+        lines.append(f"each step    {_composition_in_words(composition, mixture)}")
     return Shown(data, "\n".join(lines))
 
 
@@ -183,11 +193,6 @@ def _work(plan: Plan, epoch: int, sub_epoch: int | None) -> Shown:
     work = work_of(plan, epoch, sub_epoch or 0)
     words = f"work: {work or 'not looked at, as there are no steps or too many ranks'}"
     return Shown({"work": work and work.to_dict()}, words)
-
-
-def _sizes_of(mixture: Mixture) -> list[int]:
-    """Return how many units an epoch of each source has."""
-    return [source.num_units(0) for _, source in mixture.sources]
 
 
 def _composition(plan: Plan, mixture: Mixture) -> dict[str, Any] | None:
