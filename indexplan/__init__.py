@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from indexplan import live, plot, testing, types
     from indexplan.files.exporting import export
     from indexplan.files.read import load
-    from indexplan.files.saving import finish, save
+    from indexplan.files.saving import save
     from indexplan.headers import get_include
     from indexplan.ledger.ledger import Ledger
     from indexplan.orders.class_balanced import ClassBalanced
@@ -100,7 +100,6 @@ __all__ = [
     "expand",
     "explain",
     "export",
-    "finish",
     "folds",
     "get_include",
     "live",
@@ -124,7 +123,6 @@ __all__ = [
 # library. So are most orders: a run needs one or two of them.
 _AT_FIRST_USE = {
     "verify": "indexplan.reports.verification",
-    "finish": "indexplan.files.saving",
     "save": "indexplan.files.saving",
     "load": "indexplan.files.read",
     "Ledger": "indexplan.ledger.ledger",

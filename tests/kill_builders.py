@@ -35,7 +35,7 @@ from tests.support.builders import (
     warm,
 )
 
-FILES = ("build.json", "a chunk", "blocks.npy", "manifest.json")
+FILES = ("plan.json", "a chunk", "hashes")
 STAGES = ("opened", "written in part", "written, not yet named", "named, still at it")
 BUILDERS = 3
 
@@ -67,9 +67,9 @@ class Crew:
         self, kind: Kind, root: Path, expected: Path, tally: Tally, random: Random
     ) -> None:
         self.kind, self.root, self.tally, self.random = kind, root, tally, random
-        self.sizes = {
-            file.name: file.stat().st_size for file in expected.rglob("*") if file.is_file()
-        }
+        files = [file for file in expected.rglob("*") if file.is_file()]
+        self.sizes = {file.name: file.stat().st_size for file in files}
+        self.num_files = len(files)
         self.stages: dict[int, mmap.mmap] = {}  # of each builder: 0 starts, 1 saves, 2 has saved
 
     def start(self) -> None:
@@ -118,9 +118,9 @@ class Crew:
                 except FileNotFoundError:
                     continue
                 size = found.st_size
-                whole = size == self.sizes.get(name, size)  # a part's record is written at once
+                whole = size == self.sizes[name]
                 stage = 3 if found.st_nlink > 1 else 0 if size == 0 else 2 if whole else 1
-                file = "a chunk" if "chunk" in name else "a record" if "part" in name else name
+                file = "hashes" if ".xxh64" in name else "a chunk" if "chunk" in name else name
                 yield file, STAGES[stage]
 
     def _state(self, pid: int, stage: int) -> str:
@@ -128,11 +128,17 @@ class Crew:
             return ": ".join(max(left, key=lambda at: STAGES.index(at[1])))
         if stage != 1:
             return "before the build" if stage == 0 else "after the build"
-        if (self.root / "manifest.json").exists():
-            return "manifest.json is there: compares, sweeps up"
-        if (self.root / "build.json").exists():
+        if self.whole:
+            return "all files are there: compares, sweeps up"
+        if (self.root / "plan.json").exists():
             return "between files: generates or compares"
-        return "before build.json"
+        return "before plan.json"
+
+    @property
+    def whole(self) -> bool:
+        """Whether all files are there."""
+        names = (name for name in self.root.rglob("*") if not name.name.startswith("."))
+        return sum(name.is_file() for name in names) == self.num_files
 
     def seen(self, file: str, stage: str, seconds: float) -> int | None:
         """Return the first builder that is seen at a file's stage; None if some time is over."""
@@ -144,11 +150,9 @@ class Crew:
         return None
 
 
-def undisturbed(kind: Kind, root: Path, expected: dict[str, str], random: Random) -> None:
-    """Finish a build, in a child, and compare; of a plan that is finished, a part will do."""
-    done = (root / "manifest.json").exists()
-    part = random.choice([None, (1, 2), (2, 2)]) if done else None
-    if ended(fork(lambda: check_finished(kind, root, expected, part))) != 0:
+def undisturbed(kind: Kind, root: Path, expected: dict[str, str]) -> None:
+    """Finish a build, in a child, and compare."""
+    if ended(fork(lambda: check_finished(kind, root, expected))) != 0:
         raise WrongError(f"{root} is not what an undisturbed build writes")
 
 
@@ -179,7 +183,7 @@ def disturb(crew: Crew, kills: int, seconds: float) -> None:
             crew.kill(victim)
         crew.tally.seen[look(crew.kind, crew.root)] += 1
         crew.reap()
-        if (crew.root / "manifest.json").exists() and random.random() < 0.7:
+        if crew.whole and random.random() < 0.7:
             break
     if random.random() < 0.7:
         for victim in list(crew.stages):
@@ -207,7 +211,7 @@ def run(folder: Path, kills: int, seed: int) -> Tally:
         finally:
             for pid in list(crew.stages):
                 crew.kill(pid)
-        undisturbed(KINDS[name], root, expected[name], random)
+        undisturbed(KINDS[name], root, expected[name])
         shutil.rmtree(root)
     return tally
 

@@ -100,6 +100,8 @@ def resolved(names: list[str]) -> Any:
 
 def problems(code: str) -> Iterator[str]:
     """Yield what is wrong with a piece of code in a sentence; nothing, if it is no Python."""
+    if code.endswith(".json"):  # a file, though it reads as an attribute of a plan
+        return
     try:
         tree = ast.parse(" ".join(code.split()))
     except SyntaxError:

@@ -42,7 +42,7 @@ def add(verbs: Any) -> None:
     add_spec(build)
     words = "how many epochs to write, starting with epoch 0 (1)"
     build.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
-    words = "build only part I of N, from 1/N to N/N; the last part to end finishes the plan"
+    words = "build only part I of N, from 1/N to N/N"
     build.add_argument("--part", metavar="I/N", help=words)
     words = "units in each chunk file; a core, or a part, builds whole chunks (2**26)"
     build.add_argument("--units-per-chunk", type=number, metavar="N", help=words)

@@ -23,7 +23,6 @@ from indexplan.errors import (
     integer,
     wrong,
 )
-from indexplan.files.format import Manifest
 from indexplan.seeds import EPOCH_STOP
 
 if TYPE_CHECKING:
@@ -193,8 +192,8 @@ def scan_dataset(
     return data
 
 
-def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, Manifest | None]:
-    """Open a plan directory, or read a plan from a .json file, which has no manifest.
+def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, ip.types.Stored | None]:
+    """Open a plan directory, or read a plan from a .json file, which isn't stored.
 
     `columns` are the files, and folders of files, with the columns of a plan in a .json file.
     """
@@ -216,30 +215,32 @@ def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, Manife
         cure = f"ask it with `indexplan ledger {path}`"
         raise PlanFileError(path, "must be a plan", "the ledger of a run", cure)
     plan = ip.load(path)
-    return plan, plan.order.manifest if isinstance(plan.order, ip.types.Stored) else None
+    return plan, plan.order if isinstance(plan.order, ip.types.Stored) else None
 
 
-def first_epoch(plan: ip.Plan, manifest: Manifest | None) -> int:
+def first_epoch(plan: ip.Plan, stored: ip.types.Stored | None) -> int:
     """Return the epoch that a command is about unless it names one: the first that is left."""
-    return max(manifest.build.epochs[0] if manifest else 0, plan.start.epoch)
+    return max(0 if stored is None else stored.build.epochs[0], plan.start.epoch)
 
 
-def open_plan(options: Any) -> tuple[ip.Plan, Manifest | None, ip.Dataset | ip.Shards | None]:
+def open_plan(
+    options: Any,
+) -> tuple[ip.Plan, ip.types.Stored | None, ip.Dataset | ip.Shards | None]:
     """Open what the command names, and compare it with the dataset if it names one too."""
     columns = getattr(options, "columns", ())
-    plan, manifest = open_either(options.plan, columns)
-    if columns and manifest is not None:
+    plan, stored = open_either(options.plan, columns)
+    if columns and stored is not None:
         rule = "needs a plan in a .json file, as a plan directory has its columns"
         raise IndexPlanError("--column", rule, options.plan, "leave --column out")
-    dataset = scan_dataset(options, manifest.build.dataset if manifest else None)
-    if dataset is not None and manifest is None:
+    dataset = scan_dataset(options, None if stored is None else stored.build.dataset)
+    if dataset is not None and stored is None:
         rule = "needs a plan directory, which remembers its dataset"
         raise IndexPlanError("--dataset", rule, options.plan, "leave --dataset out")
     if dataset is not None:
         plan = ip.load(options.plan, dataset=dataset)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
-    return plan, manifest, dataset
+    return plan, stored, dataset
 
 
 class Progress:

@@ -52,8 +52,8 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """Export the plan."""
-    plan, manifest, _ = open_plan(options)
-    epochs: Iterable[int] = manifest.build.epochs if manifest else range(1)
+    plan, stored, _ = open_plan(options)
+    epochs: Iterable[int] = range(1) if stored is None else stored.build.epochs
     if options.epoch is not None:
         epochs = [options.epoch]
     with Progress("exporting", "B") as progress:

@@ -42,8 +42,8 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """Locate the sample."""
-    plan, manifest, _ = open_plan(options)
-    epoch = first_epoch(plan, manifest) if options.epoch is None else options.epoch
+    plan, stored, _ = open_plan(options)
+    epoch = first_epoch(plan, stored) if options.epoch is None else options.epoch
     where = plan.locate(options.index, epoch)
     if where.step < 0:
         words = f"no step reads sample {options.index} in epoch {epoch}"

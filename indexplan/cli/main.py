@@ -19,7 +19,6 @@ from indexplan.cli import (
     diff,
     explain,
     export,
-    finish,
     ledger,
     locate,
     orders,
@@ -33,7 +32,7 @@ from indexplan.cli.parsing import Parser, new_parser
 from indexplan.errors import Cure, IndexPlanError, PlanFileError
 
 VERBS = (
-    *(build, finish, show, locate, explain, diff, verify, export, plot),
+    *(build, show, locate, explain, diff, verify, export, plot),
     *(ledger, shards, orders, bench),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from indexplan.files.format import MANIFEST
+from indexplan.files.format import PLAN
 
 BEGIN = b'{"check":"'  # of a ledger
 
@@ -21,4 +21,4 @@ def is_ledger(path: str) -> bool:
 
 def is_plan_directory(path: str) -> bool:
     """Return whether a path holds a plan directory."""
-    return os.path.isfile(os.path.join(path, MANIFEST))  # noqa: PTH113, PTH118 (raises nothing)
+    return os.path.isfile(os.path.join(path, PLAN))  # noqa: PTH113, PTH118 (raises nothing)

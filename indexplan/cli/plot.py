@@ -83,12 +83,12 @@ def run(options: Any) -> int:
             option = "--column" if options.columns else "--world-size"
             raise IndexPlanError(option, "must be left out of --kind life", None, "leave it out")
         return _saved(options, plot.life(open_ledger(options.plan)))
-    plan, manifest = open_either(options.plan, options.columns)
+    plan, stored = open_either(options.plan, options.columns)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
     start = plan.start
-    if epoch is None and manifest is not None:
-        epoch = first_epoch(plan, manifest)
+    if epoch is None and stored is not None:
+        epoch = first_epoch(plan, stored)
     if kind == "sizes":
         many = options.epochs
         figure = plot.sizes(plan, many if many is None else range(start.epoch, start.epoch + many))

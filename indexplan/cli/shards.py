@@ -104,10 +104,10 @@ def run(options: Any) -> int:
 
 def _traffic(options: Any) -> ip.types.Traffic:
     """Return which shards the nodes of a run download."""
-    plan, manifest = open_either(options.plan, options.columns)
+    plan, stored = open_either(options.plan, options.columns)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
-    first = first_epoch(plan, manifest)
+    first = first_epoch(plan, stored)
     many = 1 if options.epochs is None else options.epochs
     epochs = integer("--epochs", many, 1, EPOCH_STOP - first + 1, "leave it out for 1")
     return ip.traffic(

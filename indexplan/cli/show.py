@@ -74,12 +74,12 @@ def run(options: Any) -> int:
     """Show what the options name."""
     if is_ledger(options.plan):
         return _show_ledger(options)
-    plan, manifest, dataset = open_plan(options)
+    plan, stored, dataset = open_plan(options)
     epoch, sub_epoch, step, rank = options.epoch, options.sub_epoch, options.step, options.rank
     if rank is not None and step is None:
         raise IndexPlanError("--rank", "needs --step", None, "give both, or leave --rank out")
     if epoch is None and not sub_epoch is step is None:
-        epoch = first_epoch(plan, manifest)
+        epoch = first_epoch(plan, stored)
     counting = {name: getattr(options, name) for name in ("start", "stop", "most_epochs")}
     for name, value in counting.items():
         other = "step" if step is not None else "epoch"
@@ -94,10 +94,10 @@ def run(options: Any) -> int:
         shown = show_step(plan, epoch, sub_epoch, step)
     else:
         given = options.plan, options.columns, counting
-        shown = show_plan(plan, manifest, epoch, sub_epoch, *given)
-    if manifest is not None and epoch is not None and epoch not in manifest.build.epochs:
-        stored = manifest.build.epochs
-        there = f"{counted(len(stored), 'epoch')}, {between(min(stored), max(stored))}"
+        shown = show_plan(plan, stored, epoch, sub_epoch, *given)
+    if stored is not None and epoch is not None and epoch not in stored.build.epochs:
+        epochs = stored.build.epochs
+        there = f"{counted(len(epochs), 'epoch')}, {between(min(epochs), max(epochs))}"
         words = f"epoch {epoch} is not stored, but computed from the order; stored: {there}"
         shown = Shown({**shown.data, "stored": False}, f"{shown.words}\n\n{words}")
     emit(options, shown)

@@ -8,14 +8,12 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from itertools import islice
 
-import numpy as np
-
 from indexplan import kernels
 from indexplan.errors import PlanFileError
-from indexplan.files.format import BUILD, INDICES, Build, Chunk, Written
+from indexplan.files.format import INDICES, PLAN, Build, Chunk, Written, hashes_file
 from indexplan.files.running import run
 from indexplan.orders.base import Order
-from indexplan.stores.agree import difference
+from indexplan.stores.agree import put
 from indexplan.stores.open import store_of
 from indexplan.stores.store import Store
 
@@ -30,7 +28,7 @@ def write_chunks(
     executor: Executor | None,
     progress: Progress | None,
 ) -> list[Written]:
-    """Write some chunk files of a build, or compare those that are there."""
+    """Write some chunk files of a build and their hashes, or compare those that are there."""
 
     def chunks() -> Iterator[Chunk]:
         return islice(build.chunks(), numbers.start, numbers.stop)
@@ -60,23 +58,28 @@ def write_chunks(
         progress(0, total)
     # workers may have another working directory, and need to know little of the build
     root = store.path if executor is None else store.absolute()
-    light = replace(build, epochs=(), num_units=(), dataset=None)
+    light = replace(build, plan={}, epochs=(), num_units=(), dataset=None)
     said = None if progress is None else told
-    run(executor, write_chunk, (root, light, order), chunks(), take, said)
+    run(executor, write_chunk, (root, light, build.sha256, order), chunks(), take, said)
     return [results[chunk] for chunk in chunks()]
 
 
 def write_chunk(
     root: str,
     build: Build,
+    digest: str,
     order: Order,
     chunk: Chunk,
     tell: Callable[[tuple[Chunk, int]], None] | None = None,
 ) -> Written:
-    """Write one chunk file, or compare the one that is there; return its size and block hashes."""
+    """Write one chunk file and then its hashes, or compare those that are there.
+
+    A builder that is killed in between leaves a chunk without hashes, which no reader opens. The
+    next one compares the chunk and writes them.
+    """
     store = store_of(root)
-    if not store.has(BUILD):
-        got = f"no {BUILD} there on {platform.node()}"
+    if not store.has(PLAN):
+        got = f"no {PLAN} there on {platform.node()}"
         raise PlanFileError(
             root,
             "must be there, for every worker to see",
@@ -97,12 +100,9 @@ def write_chunk(
                 tell((chunk, size))
             yield block
 
-    kept = store.has(chunk.name) or not store.publish(chunk.name, hashed())
-    if kept and (got := difference(store, chunk.name, hashed())):  # or another builder was faster
-        raise PlanFileError(
-            f"{store.path}/{chunk.name}",
-            "must hold what its order generates",
-            got,
-            "delete the file and run the same build again",
-        )
-    return Written(size, np.array(hashes, "<u8"), kept)
+    def noted() -> list[memoryview]:
+        return [memoryview(hashes_file(digest, chunk, hashes))]
+
+    kept = put(store, chunk.name, hashed, "must hold what its order generates", "build")
+    put(store, chunk.hashes_name, noted, f"must hold the hashes of {chunk.name}", "build")
+    return Written(size, kept)

@@ -1,7 +1,7 @@
 """The columns of a plan directory: `columns/<sha256>.npy`, needed to compute the order.
 
-Chunks are read without them. The name of each holds the hash of its content, so they need no place
-in the block table.
+Chunks are read without them. The name of each holds the hash of its content, so they need no file
+of hashes.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ def export(
     for file in files:
         num_written += _put(root, file, partial(_told, file.blocks, tell, done))
         done += file.size
-    root.sweep([EXPORT, *(file.name for file in files)])
+    root.tidy([EXPORT, *(file.name for file in files)])
     tell(total)  # the size of rows was a guess
     if format != "npy":
         total = sum(size or 0 for size in root.sizes([file.name for file in files]))

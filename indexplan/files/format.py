@@ -1,4 +1,4 @@
-"""The plan directory: its names, its two JSON files, and the bytes of its chunks.
+"""The plan directory: its names, `plan.json`, and the bytes of its chunks and of their hashes.
 
 Nothing here touches the disk. Every name is made from numbers, never read from a file; every
 byte follows from the order's spec, so that any number of builders write the same ones.
@@ -25,18 +25,23 @@ from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.store import BLOCK_BYTES
 
 FORMAT = "indexplan"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 UNITS_PER_CHUNK = 2**26
-NUM_CHUNKS_MAX = 2**26  # with more, the manifest would be longer than any that is read
+NUM_CHUNKS_MAX = 2**26  # whoever opens a plan looks at the name and the size of each
 HEADER_BYTES = 128
+TAG_BYTES = 32  # with which a file of hashes says what it belongs to
 SLAB_UNITS = 2**19  # units generated at a time: 4 MiB of int64, which stays in the cache
 
 CURE = "restore the file, or build the plan again at another path"
 
-BUILD, BLOCKS, MANIFEST = "build.json", "blocks.npy", "manifest.json"
-# fields of build.json and export.json that follow from the others
-DERIVED = ("num_samples", "traits", "stream_key", "num_units", "dtype", "plan_fingerprint")
+PLAN = "plan.json"
+BUILD_1 = "build.json"  # which directories of format version 1 have instead
+# fields of plan.json and export.json that follow from the others
+DERIVED = (
+    *("num_samples", "traits", "stream_key", "num_units", "sha256"),
+    *("dtype", "plan_fingerprint"),
+)
 # kinds of chunk files: samples of units; where each unit's samples start; which part of each sample
 INDICES, OFFSETS, SPANS = KINDS = "", ".offsets", ".spans"
 
@@ -51,6 +56,9 @@ def header(dtype: str, length: int) -> bytes:
     return b"\x93NUMPY\x01\x00" + (HEADER_BYTES - 10).to_bytes(2, "little") + padded.encode()
 
 
+Key = tuple[int, int, str]  # which chunk file: its epoch, its number there, and its kind
+
+
 class Chunk(NamedTuple):
     """One file of an epoch's order: the units [start, stop), and which of `KINDS` it holds."""
 
@@ -61,32 +69,44 @@ class Chunk(NamedTuple):
     kind: str
 
     @property
+    def key(self) -> Key:
+        """What the file is known by."""
+        return self.epoch, self.number, self.kind
+
+    @property
     def name(self) -> str:
         """The file's name below the plan directory."""
-        return f"epoch-{self.epoch:05d}/chunk-{self.number:05d}{self.kind}.npy"
+        return f"{self._stem}.npy"
+
+    @property
+    def hashes_name(self) -> str:
+        """The name of the file with the hashes of its blocks."""
+        return f"{self._stem}.xxh64"
+
+    @property
+    def _stem(self) -> str:
+        return f"epoch-{self.epoch:05d}/chunk-{self.number:05d}{self.kind}"
 
 
 class Written(NamedTuple):
-    """A chunk file that is there: its bytes, the XXH64 of its blocks, and whether it was kept."""
+    """A chunk file that is there: its bytes, and whether it was there already."""
 
     size: int
-    hashes: NDArray[np.uint64]
-    kept: bool = True
+    kept: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """What a plan directory is a build of: the content of `build.json`.
+    """What a plan directory is a build of: the content of `plan.json`.
 
     It says what the order promises, so that a stored order keeps its promises where nobody knows
-    its class.
+    its class. The partition in `plan` is the default of a loaded plan.
     """
 
-    order: dict[str, Any]
+    plan: dict[str, Any]
     num_samples: int
     traits: Traits
     stream_key: int
-    balance: dict[str, Any] | None
     epochs: tuple[int, ...]
     num_units: tuple[int, ...]
     units_per_chunk: int
@@ -95,24 +115,23 @@ class Build:
     @classmethod
     def of(
         cls,
+        plan: dict[str, Any],
         order: Order,
         epochs: Sequence[int],
         units_per_chunk: int,
         dataset: Dataset | Identified | None,
-        balance: dict[str, Any] | None = None,
     ) -> Build:
-        """Return the build of some epochs of an order, of a plan with some balance or none."""
+        """Return the build of some epochs of a plan, given as its dict form and its order."""
         known = dataset_of(dataset)
         if known is not None and known.num_samples != order.num_samples:
             rule = f"{known.num_samples}, the dataset's number of samples"
             cure = f"use an order of {counted(known.num_samples, 'sample')}"
             raise wrong("the order's num_samples", rule, order.num_samples, cure)
         build = cls(
-            order=order.to_dict(),
+            plan=plan,
             num_samples=order.num_samples,
             traits=order.traits,
             stream_key=order.stream_key,
-            balance=balance,
             epochs=tuple(epochs),
             num_units=tuple(order.num_units(epoch) for epoch in epochs),
             units_per_chunk=integer("units_per_chunk", units_per_chunk, 1, 2**40, "leave it out"),
@@ -122,9 +141,15 @@ class Build:
         return build
 
     @property
+    def order(self) -> dict[str, Any]:
+        """The dict form of the order."""
+        order: dict[str, Any] = self.plan["order"]
+        return order
+
+    @property
     def spec(self) -> list[dict[str, Any] | None]:
         """The dict forms that may name columns: those of the order and of the balance."""
-        return [self.order, self.balance]
+        return [self.order, self.plan.get("balance")]
 
     @property
     def over(self) -> set[str]:
@@ -163,7 +188,7 @@ class Build:
             raise wrong("the number of chunk files", "at most 2**26", self.num_chunks, cure)
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the chunk files, in the order of the block table."""
+        """Yield the chunk files: by epoch, then chunk, indices before offsets before spans."""
         for epoch, units in zip(self.epochs, self.num_units, strict=True):
             for number, start in enumerate(range(0, units, self.units_per_chunk)):
                 stop = min(units, start + self.units_per_chunk)
@@ -236,15 +261,23 @@ class Build:
             yield block[:filled].data
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of `build.json`, as JSON types."""
+        """Return the content of `plan.json` as JSON types, with the digest of all the rest."""
+        return {**self._content, "sha256": self.sha256}
+
+    @once
+    def sha256(self) -> str:
+        """The sha256 of the canonical JSON of all fields but itself, in hexadecimal."""
+        return sha256_of(self._content)
+
+    @property
+    def _content(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "order": self.order,
+            "plan": self.plan,
             "num_samples": self.num_samples,
             "traits": asdict(self.traits),
             "stream_key": self.stream_key,
-            "balance": self.balance,
             "epochs": list(self.epochs),
             "num_units": list(self.num_units),
             "units_per_chunk": self.units_per_chunk,
@@ -254,8 +287,13 @@ class Build:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Build:
         """Return the build that `to_dict` described, or raise `IndexPlanError`."""
-        check_format(data)
-        check_fields("a build", data, BUILD_FIELDS, CURE)
+        if data.get("format") != FORMAT:
+            raise wrong("format", repr(FORMAT), data.get("format"), CURE)
+        version = data.get("format_version")
+        if type(version) is not int or version != FORMAT_VERSION:  # nor true, which equals 1
+            cure = "read it with the indexplan that wrote it, or with a newer one"
+            raise wrong("format_version", f"{FORMAT_VERSION}", version, cure)
+        check_fields(PLAN, data, FIELDS, CURE)
         for name in ("epochs", "num_units"):
             if not isinstance(data[name], list):
                 raise wrong(name, "a list of integers", data[name], CURE)
@@ -265,43 +303,75 @@ class Build:
         )
         if not epochs or list(epochs) != sorted(set(epochs)) or len(epochs) != len(num_units):
             raise wrong("epochs", "rising, with one num_units each", list(epochs)[:8], CURE)
-        if not isinstance(data["order"], dict):
-            raise wrong("a build's order", "an object", data["order"], CURE)
-        if not isinstance(data["order"].get("algorithm"), str):
-            raise wrong("an order's algorithm", "a string", data["order"].get("algorithm"), CURE)
-        if not isinstance(data["balance"], dict | None):
-            raise wrong("a build's balance", "an object or null", data["balance"], CURE)
-        return cls(
-            order=data["order"],
+        if not isinstance(data["plan"], dict):
+            raise wrong("a plan", "an object", data["plan"], CURE)
+        order = data["plan"].get("order")
+        if not isinstance(order, dict):
+            raise wrong("a plan's order", "an object", order, CURE)
+        if not isinstance(order.get("algorithm"), str):
+            raise wrong("an order's algorithm", "a string", order.get("algorithm"), CURE)
+        build = cls(
+            plan=data["plan"],
             num_samples=integer("num_samples", data["num_samples"], 1, 2**63, CURE),
             traits=_traits(data["traits"]),
             stream_key=integer("stream_key", data["stream_key"], 0, SEED_STOP, CURE),
-            balance=data["balance"],
             epochs=epochs,
             num_units=num_units,
             units_per_chunk=integer("units_per_chunk", data["units_per_chunk"], 1, 2**40, CURE),
             dataset=None if data["dataset"] is None else Dataset.from_dict(data["dataset"]),
         )
+        if build.to_dict() != data:
+            raise IndexPlanError(PLAN, "must be as it was written", "an edited one", CURE)
+        return build
 
 
-def check_format(data: dict[str, Any]) -> None:
-    """Raise `IndexPlanError` unless a JSON object says that it has the format of this version."""
-    if data.get("format") != FORMAT:
-        raise wrong("format", repr(FORMAT), data.get("format"), CURE)
-    version = data.get("format_version")
-    if type(version) is not int or version != FORMAT_VERSION:  # nor true, which equals 1
-        cure = "read it with the indexplan that wrote it, or with a newer one"
-        raise wrong("format_version", f"{FORMAT_VERSION}", version, cure)
+FIELDS = ("format", "format_version", *(field.name for field in fields(Build)), "sha256")
 
 
-BUILD_FIELDS = ("format", "format_version", *(field.name for field in fields(Build)))
+def hashes_file(digest: str, chunk: Chunk, hashes: Sequence[int]) -> bytes:
+    """Return the content of the file of a chunk's hashes.
+
+    It begins with a digest of the plan and of the chunk's name, so that chunks which are swapped or
+    copied with their hashes, from one plan or epoch to another, are found out.
+
+    Parameters
+    ----------
+    digest : str
+        The sha256 of the build.
+    chunk : Chunk
+        What was hashed.
+    hashes : sequence of int
+        The XXH64 of each of its blocks.
+    """
+    return _tag(digest, chunk) + np.array(hashes, "<u8").tobytes()
+
+
+def hashes_bytes(size: int) -> int:
+    """Return the size of the file of hashes of a chunk file of so many bytes."""
+    return TAG_BYTES + 8 * -(-size // BLOCK_BYTES)
+
+
+def hashes_in(content: bytes, digest: str, chunk: Chunk, size: int) -> NDArray[np.uint64]:
+    """Return the hashes that a file holds; uint64. `IndexPlanError` if they are of another chunk.
+
+    Whether they are right shows when blocks are compared with them.
+    """
+    if len(content) != hashes_bytes(size) or content[:TAG_BYTES] != _tag(digest, chunk):
+        cure = "restore it, or delete it and run the same build again"
+        rule = f"must hold the hashes of {chunk.name} of this plan"
+        raise IndexPlanError(chunk.hashes_name, rule, "others", cure)
+    return np.frombuffer(content, "<u8", offset=TAG_BYTES)
+
+
+def _tag(digest: str, chunk: Chunk) -> bytes:
+    return hashlib.sha256(f"{digest} {chunk.name}".encode()).digest()
 
 
 def _traits(data: Any) -> Traits:
     """Return what a build says that its order promises, or raise `IndexPlanError`."""
     if not isinstance(data, dict):
-        raise wrong("a build's traits", "an object", data, CURE)
-    check_fields("a build's traits", data, [field.name for field in fields(Traits)], CURE)
+        raise wrong("a plan's traits", "an object", data, CURE)
+    check_fields("a plan's traits", data, [field.name for field in fields(Traits)], CURE)
     try:
         return Traits(**data)
     except IndexPlanError as error:
@@ -331,105 +401,6 @@ def _arrays(order: Order, chunk: Chunk) -> Iterator[Int64]:
             ask = order.spans if chunk.kind == SPANS else order.take
             yield ask(chunk.epoch, start + low, start + high).reshape(-1)
             low = high
-
-
-@dataclass(frozen=True, kw_only=True)
-class Manifest:
-    """The content of `manifest.json`, written last: with it, the directory is a plan.
-
-    Parameters
-    ----------
-    build : Build
-        What was built.
-    plan : dict
-        The plan that was saved, order included; its partition is the default of a loaded plan.
-    chunk_bytes : tuple of int
-        The size of each chunk file, in the order of `Build.chunks`.
-    blocks_sha256 : str
-        The sha256 of `blocks.npy`, in hexadecimal.
-    library_version : str
-        The version of indexplan that finished the build.
-    """
-
-    build: Build
-    plan: dict[str, Any]
-    chunk_bytes: tuple[int, ...]
-    blocks_sha256: str
-    library_version: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the manifest as JSON types, with the sha256 of its own canonical JSON."""
-        content = {
-            **self.build.to_dict(),
-            "order_fingerprint": sha256_of(self.build.order),
-            "plan": self.plan,
-            "plan_fingerprint": sha256_of(self.plan),
-            "chunk_bytes": list(self.chunk_bytes),
-            "blocks_sha256": self.blocks_sha256,
-            "library_version": self.library_version,
-        }
-        return {**content, "manifest_sha256": sha256_of(content)}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Manifest:
-        """Return the manifest that `to_dict` described, or raise `IndexPlanError`."""
-        build = Build.from_dict({name: data[name] for name in BUILD_FIELDS if name in data})
-        own = ("plan", "chunk_bytes", "blocks_sha256", "library_version")
-        derived = ("order_fingerprint", "plan_fingerprint", "manifest_sha256")
-        check_fields("a manifest", data, [*BUILD_FIELDS, *own, *derived], CURE)
-        content = {name: data[name] for name in data if name != "manifest_sha256"}
-        if data["manifest_sha256"] != sha256_of(content):
-            raise IndexPlanError(
-                "manifest.json", "must be as it was written", "an edited one", CURE
-            )
-        if (
-            not isinstance(data["chunk_bytes"], list)
-            or len(data["chunk_bytes"]) != build.num_chunks
-        ):
-            rule = f"a list of {build.num_chunks} sizes, one for each chunk"
-            raise wrong("chunk_bytes", rule, data["chunk_bytes"], CURE)
-        sizes = tuple(
-            integer("a size", size, HEADER_BYTES, 2**63, CURE) for size in data["chunk_bytes"]
-        )
-        samples = 0
-        for chunk, size in zip(build.chunks(), sizes, strict=True):
-            if size != (build.num_bytes(chunk) or size):
-                rule = f"{build.num_bytes(chunk)} bytes"
-                raise wrong(f"the size of {chunk.name}", rule, size, CURE)
-            if chunk.kind == INDICES:
-                if (size - HEADER_BYTES) % build.itemsize:
-                    rule = f"{HEADER_BYTES} bytes, and {build.itemsize} for each index"
-                    raise wrong(f"the size of {chunk.name}", rule, size, CURE)
-                samples = (size - HEADER_BYTES) // build.itemsize
-            elif chunk.kind == SPANS and size != HEADER_BYTES + 16 * samples:
-                rule = f"{HEADER_BYTES} bytes, and 16 for each of {samples} indices"
-                raise wrong(f"the size of {chunk.name}", rule, size, CURE)
-        plan = data["plan"]
-        if isinstance(plan, dict) and plan.get("balance") != build.balance:
-            got = f"a plan with {plan.get('balance')}, not {build.balance}"
-            raise IndexPlanError("manifest.json", "must hold one balance", got, CURE)
-        manifest = cls(
-            build=build,
-            plan=plan,
-            chunk_bytes=sizes,
-            blocks_sha256=data["blocks_sha256"],
-            library_version=data["library_version"],
-        )
-        if manifest.to_dict() != data:
-            raise IndexPlanError(
-                "manifest.json", "must agree with itself", "other fingerprints", CURE
-            )
-        return manifest
-
-    @once
-    def sha256(self) -> str:
-        """The digest of the manifest, which it holds itself."""
-        return str(self.to_dict()["manifest_sha256"])
-
-    @property
-    def num_blocks(self) -> int:
-        """Number of entries of the block table."""
-        return sum(-(-size // BLOCK_BYTES) for size in self.chunk_bytes)
 
 
 def sha256_of(data: Any) -> str:

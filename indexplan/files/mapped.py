@@ -6,9 +6,9 @@ import mmap
 import os
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
 from functools import partial
 from io import BufferedReader
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import PlanFileError
+from indexplan.errors import IndexPlanError, PlanFileError, in_file
 from indexplan.files.directory import PlanDirectory
-from indexplan.files.format import HEADER_BYTES, MANIFEST, Chunk, header
-from indexplan.once import once
+from indexplan.files.format import HEADER_BYTES, PLAN, Chunk, Key, hashes_in, header
 from indexplan.orders.base import Int64
 from indexplan.stores.cache import cache_folder, checked_chunk, fetch
 from indexplan.stores.folder import Folder
@@ -28,22 +27,19 @@ from indexplan.stores.plain import open_file
 from indexplan.stores.publish import explained
 from indexplan.stores.store import BLOCK_BYTES
 
-CURE = "restore it, or delete it and manifest.json and run the same build again"
+CURE = "restore it, or delete it and run the same build again"
 
 # Each map holds a file descriptor, of which macOS gives a process 256: maps take at most a quarter
 # of the limit. The one that was mapped first is dropped first, which takes no lock.
 MAPS, OF_DESCRIPTORS = 64, 4
 TICKS = 20_000_000  # nanoseconds: some ticks of the clock that file systems stamp files with
 
-Key = tuple[int, int, str]  # epoch, number of the chunk in it, kind of file
-
-
 Status = tuple[int, ...] | None
 
 
-def manifest_status(root: str) -> Status:
-    """Return file status that changes when manifest.json is replaced; None if there is none."""
-    return _status(Path(root) / MANIFEST)
+def plan_status(root: str) -> Status:
+    """Return file status that changes when plan.json is replaced; None if there is none."""
+    return _status(Path(root) / PLAN)
 
 
 def _status(path: Path) -> Status:
@@ -71,29 +67,29 @@ class Chunks:
     directory : PlanDirectory
         The plan directory, under its absolute path or URL.
     status : tuple, optional
-        The `manifest_status` from before that was read.
+        The `plan_status` from before that was read.
     """
 
     def __init__(self, directory: PlanDirectory, status: Status = None) -> None:
         self._status = status
         self.directory, self.store = directory, directory.store
-        self.manifest = manifest = directory.manifest
+        self.build = build = directory.build
         # the files that are mapped: those of the plan directory, or kept copies of those in a store
         here, root = isinstance(self.store, Folder), directory.path
-        self.folder = Path(root) if here else cache_folder(root, manifest.sha256)
-        self.units = dict(zip(manifest.build.epochs, manifest.build.num_units, strict=True))
-        self.sizes = dict(
-            zip(map(_key, manifest.build.chunks()), manifest.chunk_bytes, strict=True)
-        )
+        self.folder = Path(root) if here else cache_folder(root, build.sha256)
+        self.units = dict(zip(build.epochs, build.num_units, strict=True))
+        self.sizes = directory.sizes
+        self._hashes: dict[Key, NDArray[np.uint64]] = {}  # of files that are mapped and checked
         self._checked: dict[Key, NDArray[np.bool_]] = {}
         self._of_checked: dict[Key, Status] = {}  # of each file, when it was last mapped
         self._maps: OrderedDict[Key, tuple[mmap.mmap, NDArray[Any]]] = OrderedDict()
 
     @classmethod
     def of(cls, directory: PlanDirectory, status: Status = None) -> Chunks:
-        """Return the process's own chunks of a directory with this manifest."""
-        key = directory.path, directory.manifest.sha256
+        """Return the process's own chunks of a directory that holds this plan."""
+        key = directory.path, directory.build.sha256
         chunks = _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(directory, status))
+        chunks.sizes = directory.sizes  # those of bins are known only from their files
         chunks.forget_changed()
         return chunks
 
@@ -117,7 +113,7 @@ class Chunks:
             mapped.madvise(mmap.MADV_WILLNEED, first, last - first)
 
     def check(self, epoch: int, number: int, kind: str, starts: int | Int64, size: int) -> None:
-        """Compare the blocks that hold `size` numbers from each start with the table, each once.
+        """Compare the blocks that hold `size` numbers from each start with their hashes, each once.
 
         Raises
         ------
@@ -133,7 +129,7 @@ class Chunks:
         if checked is None:
             num_blocks = -(-self.sizes[key] // BLOCK_BYTES)
             checked = self._checked.setdefault(key, np.zeros(num_blocks, np.bool_))
-        each = np.dtype(self.manifest.build.type_of(kind)[0]).itemsize
+        each = np.dtype(self.build.type_of(kind)[0]).itemsize
         if isinstance(starts, int):
             first = (HEADER_BYTES + starts * each) // BLOCK_BYTES
             last = (HEADER_BYTES + (starts + size - 1) * each) // BLOCK_BYTES
@@ -154,31 +150,41 @@ class Chunks:
         if hasattr(mapped, "madvise"):  # read it at once, not page by page
             mapped.madvise(mmap.MADV_WILLNEED, start, size)
         found = kernels.xxh64.xxh64(np.frombuffer(mapped, np.uint8, size, start))
-        table, firsts = self._table
-        if found != (noted := int(table[firsts[key] + block])):
-            self._maps.pop(key, None)  # the file may be restored
-            path = self.folder / self._chunk(*key).name
-            rule = f"must have the XXH64 of the block table, {noted:016x}"
-            cure = "run `indexplan verify` to see what is wrong, then restore the file, or "
-            cure += CURE.removeprefix("restore it, or ")
-            raise PlanFileError(f"{path}, block {block}", rule, f"{found:016x}", self._cure(cure))
+        if found != (noted := int(self._hashes_of(key)[block])):
+            self._maps.pop(key, None)  # the file may be restored, or that of its hashes
+            self._hashes.pop(key, None)
+            chunk = self._chunk(*key)
+            rule = f"must have the XXH64 in {chunk.hashes_name}, {noted:016x}"
+            cure = (
+                "run `indexplan verify` to see what is wrong, then restore the file, or delete it "
+                "and its hashes and run the same build again"
+            )
+            what = f"{self.folder / chunk.name}, block {block}"
+            raise PlanFileError(what, rule, f"{found:016x}", self._cure(cure))
 
-    @once
-    def _table(self) -> tuple[NDArray[np.uint64], dict[Key, int]]:
-        """The block table, and where the blocks of each chunk file begin in it."""
-        counts = [-(-size // BLOCK_BYTES) for size in self.sizes.values()]
-        firsts = dict(zip(self.sizes, accumulate(counts, initial=0), strict=False))
-        return self.directory.blocks_of(self.manifest), firsts
+    def _hashes_of(self, key: Key) -> NDArray[np.uint64]:
+        """Return the hashes of a chunk file's blocks; they are kept as long as its map."""
+        found = self._hashes.get(key)
+        if found is None:
+            chunk = self._chunk(*key)
+            content = self.store.read(chunk.hashes_name)
+            try:
+                found = hashes_in(content, self.build.sha256, chunk, self.sizes[key])
+            except IndexPlanError as error:
+                raise in_file(self.store.path, error) from None
+            self._hashes[key] = found
+        return found
 
     def _open(self, key: Key, name: str) -> BufferedReader:
         """Open a chunk file on this machine; it is downloaded first if need be."""
         if isinstance(self.store, Folder):
             return open_file(self.folder, name)
-        table, firsts = self._table
         size = self.sizes[key]
-        hashes = table[firsts[key] : firsts[key] + -(-size // BLOCK_BYTES)]
-        blocks = partial(checked_chunk, self.store, name, size, hashes)
+        blocks = partial(self._downloaded, key, name, size)
         return fetch(self.store, size, blocks, self.folder / name)
+
+    def _downloaded(self, key: Key, name: str, size: int) -> Iterator[bytes]:
+        return checked_chunk(self.store, name, size, self._hashes_of(key))
 
     def _mapped(self, key: Key) -> tuple[mmap.mmap, NDArray[Any]]:
         """Return the memory map of a chunk file, and its numbers as a view of the map."""
@@ -186,7 +192,8 @@ class Chunks:
         if found is None:
             found = self._maps.setdefault(key, self._map(key))
             while len(self._maps) > _most_maps():
-                self._maps.popitem(last=False)
+                dropped, _ = self._maps.popitem(last=False)
+                self._hashes.pop(dropped, None)
         return found
 
     def _map(self, key: Key) -> tuple[mmap.mmap, NDArray[Any]]:
@@ -205,7 +212,7 @@ class Chunks:
         if hasattr(mapped, "madvise"):
             # Without this, ranks that each read a small slice make the kernel read everything.
             mapped.madvise(mmap.MADV_RANDOM)
-        dtype = np.dtype(self.manifest.build.type_of(key[2])[0])
+        dtype = np.dtype(self.build.type_of(key[2])[0])
         length = (size - HEADER_BYTES) // dtype.itemsize
         if mapped[:HEADER_BYTES] != header(dtype.str, length):
             raise PlanFileError(
@@ -226,16 +233,16 @@ class Chunks:
         """Raise `PlanFileError` if another plan has taken the place of this one.
 
         It is enough to look after a file was opened, as a plan can be replaced only by deleting it,
-        manifest and all. Files from a store are compared with the block table instead.
+        plan.json and all. Files from a store are compared with their hashes instead.
         """
         if isinstance(self.store, Folder):
-            status = manifest_status(self.store.path)
+            status = plan_status(self.store.path)
             if status is None or status != self._status:
-                PlanDirectory(self.store).check_digest(self.manifest.sha256)
+                PlanDirectory(self.store).check_digest(self.build.sha256)
                 self._status = status
 
     def _chunk(self, epoch: int, number: int, kind: str) -> Chunk:
-        each = self.manifest.build.units_per_chunk
+        each = self.build.units_per_chunk
         start = number * each
         return Chunk(epoch, number, start, min(start + each, self.units[epoch]), kind)
 
@@ -251,7 +258,3 @@ def _most_maps() -> int:
 
 
 _CHUNKS: WeakValueDictionary[tuple[str, str], Chunks] = WeakValueDictionary()
-
-
-def _key(chunk: Chunk) -> Key:
-    return chunk.epoch, chunk.number, chunk.kind

@@ -14,7 +14,7 @@ from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, insid
 from indexplan.files.columns import finder, identities
 from indexplan.files.directory import PlanDirectory, replaced
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
-from indexplan.files.mapped import Chunks, manifest_status
+from indexplan.files.mapped import Chunks, plan_status
 from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order, Why
@@ -49,7 +49,7 @@ class Stored(Order):
 
     `load` returns a plan with such an order; make one yourself to use it in another plan. Epochs
     that are not stored are computed, which gives the same indices. A pickle holds the path and the
-    digest of the manifest: if another plan has taken its place, unpickling is refused, and so is
+    digest of `plan.json`: if another plan has taken its place, unpickling is refused, and so is
     opening more files.
 
     Parameters
@@ -57,10 +57,10 @@ class Stored(Order):
     path : str or path-like
         The plan directory, or its URL.
     check : {"touched", "opened"}, default "touched"
-        The manifest, the sizes of all files and the block table are checked when the directory is
-        opened, and each block of 4 MiB is compared with its hash when a process first reads some of
-        it. "opened" leaves out the second: it reads only the pages that it needs, without numba,
-        and takes a damaged block as it is.
+        When the directory is opened, `plan.json` and the names and sizes of all files are checked,
+        and each block of 4 MiB is compared with its hash when a process first reads some of it.
+        "opened" leaves out the second: it reads only the pages that it needs, without numba, and
+        takes a damaged block as it is.
 
     Raises
     ------
@@ -83,18 +83,17 @@ class Stored(Order):
             raise wrong("check", f"one of {', '.join(CHECKS)}", check, "leave it out for touched")
         self.path = store_of(path).absolute()
         self.check = check
-        status = manifest_status(self.path)  # before it is read, so that later changes are noticed
+        status = plan_status(self.path)  # before it is read, so that later changes are noticed
         directory = PlanDirectory(store_of(self.path))
-        directory.check()
-        self.manifest = directory.manifest
-        build = self.manifest.build
+        self.build = build = directory.build
+        self.sizes = directory.sizes
         self.num_samples = build.num_samples
         self.algorithm = str(build.order.get("algorithm"))
         self._chunks = Chunks.of(directory, status)
         self._units = self._chunks.units
 
     def __reduce__(self) -> tuple[Callable[..., Stored], tuple[str, str, str]]:
-        return _opened_again, (self.path, self.check, self.manifest.sha256)
+        return _opened_again, (self.path, self.check, self.build.sha256)
 
     def __repr__(self) -> str:
         return f"Stored({self.path!r})"
@@ -102,7 +101,7 @@ class Stored(Order):
     @once
     def source(self) -> Order:
         """The order that is stored, to be computed instead of read."""
-        build = self.manifest.build
+        build = self.build
         return order_from_dict(build.order, self.find_column, min(build.epochs, default=0))
 
     @once
@@ -116,12 +115,12 @@ class Stored(Order):
     @once
     def traits(self) -> Traits:
         """What the order that is stored promises."""
-        return self.manifest.build.traits
+        return self.build.traits
 
     @property
     def stream_key(self) -> int:
         """The number that seeds of augmentation are made from: that of the order that is stored."""
-        return self.manifest.build.stream_key
+        return self.build.stream_key
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -138,7 +137,7 @@ class Stored(Order):
     @once
     def _leaves_out(self) -> Order | None:
         """The order that is stored, if it leaves units out: only then is it computed for them."""
-        said: Any = self.manifest.build.order
+        said: Any = self.build.order
         while isinstance(said, Mapping):
             if said.get("algorithm") in LEAVING_OUT:
                 return self.known[0]
@@ -203,7 +202,7 @@ class Stored(Order):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dict form of the order that is stored."""
-        return self.manifest.build.order
+        return self.build.order
 
     def num_units(self, epoch: int) -> int:
         """Return how many units the epoch has."""
@@ -214,14 +213,14 @@ class Stored(Order):
         try:
             return self.source
         except IndexPlanError as error:
-            stored = self.manifest.build.epochs
+            stored = self.build.epochs
             where = f"epoch {epoch}, not one of the stored {stored[0]} to {stored[-1]}"
             raise inside(where, error) from error
 
     def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         # one run inside a chunk, as most batches are: 2 us instead of 4.5 for 256 indices
         if len(starts) == 1 and not self.deals_bins and epoch in self._units:
-            each = self.manifest.build.units_per_chunk
+            each = self.build.units_per_chunk
             start = starts.item()
             size = stops.item() - start
             number, low = divmod(start, each)
@@ -281,7 +280,7 @@ class Stored(Order):
 
     def _places(self, positions: Int64) -> tuple[Int64, Int64]:
         """Return the chunks that positions are in, and their places in these."""
-        each = self.manifest.build.units_per_chunk
+        each = self.build.units_per_chunk
         chunks = positions // each  # with the next line, 3 times as fast as divmod
         return chunks, positions - chunks * each
 
@@ -290,7 +289,7 @@ class Stored(Order):
         sizes = stops - starts
         ends = np.cumsum(sizes)
         chunks, lows = self._places(starts)
-        together = (sizes < LONG_RUN) & (lows + sizes <= self.manifest.build.units_per_chunk)
+        together = (sizes < LONG_RUN) & (lows + sizes <= self.build.units_per_chunk)
         left = [np.flatnonzero(~together)]
         chosen = np.flatnonzero(together)
         chosen = chosen[np.lexsort((sizes[chosen], chunks[chosen]))]
@@ -344,7 +343,7 @@ class Stored(Order):
     @property
     def columns(self) -> dict[str, Column]:
         """The columns of the order that is stored, by their sha256."""
-        build, has = self.manifest.build, self._chunks.store.has
+        build, has = self.build, self._chunks.store.has
         return {
             each["sha256"]: self.find_column(each)
             for name, each in identities(build.order).items()
@@ -363,7 +362,7 @@ class Stored(Order):
 
     def _cut(self, starts: Int64, stops: Int64) -> Iterator[tuple[int, int, int]]:
         """Yield the pieces of intervals as (chunk number, start, stop), counted in the chunk."""
-        each = self.manifest.build.units_per_chunk
+        each = self.build.units_per_chunk
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
             while start < stop:
                 number, offset = divmod(start, each)
@@ -387,7 +386,7 @@ class Stored(Order):
         ends = self._read(epoch, number, OFFSETS, start, stop + 1)
         size = self._chunks.sizes[epoch, number, INDICES] - HEADER_BYTES
         # callers make arrays of these sizes, which a flipped bit could make those of petabytes
-        inside = ends[0] >= 0 and ends[-1] <= size // self.manifest.build.itemsize
+        inside = ends[0] >= 0 and ends[-1] <= size // self.build.itemsize
         if not inside or (ends[1:] < ends[:-1]).any():
             raise self._impossible(epoch)
         return ends
@@ -428,8 +427,8 @@ class Stored(Order):
 def _opened_again(path: str, check: str, sha256: str) -> Stored:
     """Return a pickled reader, if the plan at the path is still the same."""
     order = Stored(path, check=check)
-    if order.manifest.sha256 != sha256:
-        raise replaced(order.path, sha256, order.manifest.sha256)
+    if order.build.sha256 != sha256:
+        raise replaced(order.path, sha256, order.build.sha256)
     return order
 
 
@@ -477,7 +476,7 @@ def load(
     """
     known = dataset_of(dataset)
     order = Stored(path, check=check)
-    built_for = order.manifest.build.dataset
+    built_for = order.build.dataset
     if known is not None:
         if built_for is None:
             rule = "a plan that was built for a dataset"
@@ -488,7 +487,7 @@ def load(
             raise wrong(f"{path}", rule, "one that remembers none", cure)
         known.check_same(built_for)
     try:
-        return Plan.from_dict(order.manifest.plan, order=order, columns=order.find_column)
+        return Plan.from_dict(order.build.plan, order=order, columns=order.find_column)
     except IndexPlanError as error:
         raise in_file(path, error) from error
 

@@ -1,4 +1,4 @@
-"""Verify a plan directory: every byte, against the order and the block table.
+"""Verify a plan directory: every byte, against the order and the hashes.
 
 Blocks of 4 MiB are shared out to a thread for each core, so that a plan of one chunk is as fast as
 one of many. Each is hashed, and compared with the same block generated again.
@@ -16,16 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
+from indexplan.errors import IndexPlanError
 from indexplan.files.columns import damage
-from indexplan.files.directory import PlanDirectory
-from indexplan.files.format import (
-    HEADER_BYTES,
-    INDICES,
-    Build,
-    Chunk,
-    Manifest,
-    header,
-)
+from indexplan.files.format import HEADER_BYTES, INDICES, Build, Chunk, hashes_in, header
 from indexplan.files.machine import num_cores
 from indexplan.files.marking import Seen
 from indexplan.files.read import Stored
@@ -69,17 +62,16 @@ class Findings:
 
 
 class Task(NamedTuple):
-    """Blocks [first, stop) of a chunk file of `size` bytes, and their hashes."""
+    """Blocks [first, stop) of a chunk file of `size` bytes."""
 
     chunk: Chunk
     size: int
     first: int
     stop: int
-    hashes: NDArray[np.uint64]
 
 
 def check_files(stored: Stored, progress: Callable[[int, int], None] | None = None) -> Findings:
-    """Compare every block with the block table and with what the order generates; count samples.
+    """Compare every block with its hash and with what the order generates; count samples.
 
     Each problem names the chunk, the block and the first wrong position in it. If the order is not
     known here, indices are only counted.
@@ -89,16 +81,14 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     PlanFileError
         If a file cannot be read, is not a plain file, or has changed its size.
     """
-    build = stored.manifest.build
+    build = stored.build
     source, why = stored.known
     root = store_of(stored.path)
-    findings = Findings(sum(stored.manifest.chunk_bytes), not_generated=why)
-    if (error := PlanDirectory(root).other_build(build)) is not None:
-        findings.problems.append(str(error))
+    findings = Findings(sum(stored.sizes.values()), not_generated=why)
     findings.problems.extend(damage(root, build.spec, build.over))
     if source is not None and (said := _disagreements(build, source)):
         findings.problems.extend(said)
-        findings.not_generated, source = "its order is not that of the manifest", None
+        findings.not_generated, source = "its order is not that of plan.json", None
     counts = source is None or not is_one_to_one(source)
     if build.traits.reads != "once":
         counts = False
@@ -116,7 +106,7 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
 
     if progress is not None:
         progress(0, findings.num_bytes)
-    reads = _num_reads(stored.manifest) if counts else {}
+    reads = _num_reads(stored) if counts else {}
     # to count samples, one epoch after another, so that one bitmap is enough
     for epoch, tasks in groupby(_tasks(stored, source), lambda t: t.chunk.epoch if counts else -1):
         looking.seen = _bitmap(build, reads[epoch]) if counts else None
@@ -134,7 +124,7 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
 
 
 def _disagreements(build: Build, source: Order) -> list[str]:
-    """Return messages about numbers of the manifest that are not those of its order."""
+    """Return messages about numbers of plan.json that are not those of its order."""
     facts: dict[str, tuple[object, object]] = {
         "num_samples": (build.num_samples, source.num_samples),
         "num_units": (list(build.num_units), [source.num_units(epoch) for epoch in build.epochs]),
@@ -143,7 +133,7 @@ def _disagreements(build: Build, source: Order) -> list[str]:
     for name in (each.name for each in fields(Traits)):
         facts[name] = getattr(build.traits, name), getattr(source.traits, name)
     return [
-        f"manifest.json: {name} is {said!r}; its order has {right!r}"
+        f"plan.json: {name} is {said!r}; its order has {right!r}"
         for name, (said, right) in facts.items()
         if said != right
     ]
@@ -151,26 +141,24 @@ def _disagreements(build: Build, source: Order) -> list[str]:
 
 def _tasks(stored: Stored, source: Order | None) -> Iterator[Task]:
     """Yield tasks that are small enough for every core to have some, epoch by epoch."""
-    build, sizes = stored.manifest.build, stored.manifest.chunk_bytes
-    table = PlanDirectory(store_of(stored.path)).blocks_of(stored.manifest)
-    each = max(1, min(TASK_BLOCKS, len(table) // (4 * num_cores())))
-    begin = 0
-    for chunk, size in zip(build.chunks(), sizes, strict=True):
+    build, sizes = stored.build, stored.sizes
+    num_blocks = sum(-(-size // BLOCK_BYTES) for size in sizes.values())
+    each = max(1, min(TASK_BLOCKS, num_blocks // (4 * num_cores())))
+    for chunk in build.chunks():
+        size = sizes[chunk.key]
         num_blocks = -(-size // BLOCK_BYTES)
         # the place of a bin in a file is known only after all bins before it
         step = num_blocks if build.traits.deals_bins and source is not None else each
         for first in range(0, num_blocks, step):
-            stop = min(num_blocks, first + step)
-            yield Task(chunk, size, first, stop, table[begin + first : begin + stop])
-        begin += num_blocks
+            yield Task(chunk, size, first, min(num_blocks, first + step))
 
 
-def _num_reads(manifest: Manifest) -> dict[int, int]:
+def _num_reads(stored: Stored) -> dict[int, int]:
     """Return how many indices the files of each epoch hold."""
-    reads = dict.fromkeys(manifest.build.epochs, 0)
-    for chunk, size in zip(manifest.build.chunks(), manifest.chunk_bytes, strict=True):
-        if chunk.kind == INDICES:
-            reads[chunk.epoch] += (size - HEADER_BYTES) // manifest.build.itemsize
+    reads = dict.fromkeys(stored.build.epochs, 0)
+    for (epoch, _, kind), size in stored.sizes.items():
+        if kind == INDICES:
+            reads[epoch] += (size - HEADER_BYTES) // stored.build.itemsize
     return reads
 
 
@@ -223,16 +211,26 @@ class _Looking:
                 return num_bytes, problems
             stream.seek(task.first * BLOCK_BYTES)
             expected = self._expected(task, data)
-            for number, noted in enumerate(task.hashes.tolist(), task.first):
+            hashes = self._hashes(task, note)
+            for number in range(task.first, task.stop):
                 length = min(BLOCK_BYTES, task.size - number * BLOCK_BYTES)
                 got = data[: stream.readinto(data[:length].data)]
-                if kernels.xxh64.xxh64(got) != noted:
-                    note(number, "its hash is not the table's")
+                if hashes is not None and kernels.xxh64.xxh64(got) != hashes[number]:
+                    note(number, "its hash is another")
                 must = next(expected, data[:0])
                 if len(got) != len(must) or (got.view("<u4") != must.view("<u4")).any():
                     note(number, _first_difference(self.build, chunk, number, got, must))
                 self._mark(chunk, number, got)
         return num_bytes, problems
+
+    def _hashes(self, task: Task, note: Callable[[int, str], None]) -> NDArray[np.uint64] | None:
+        """Return the hashes of a chunk; None if its file of them cannot be right."""
+        content = self.root.read(task.chunk.hashes_name)
+        try:
+            return hashes_in(content, self.build.sha256, task.chunk, task.size)
+        except IndexPlanError as error:
+            note(0, str(error))
+            return None
 
     def _expected(self, task: Task, data: Octets) -> Iterator[Octets]:
         """Yield what the blocks of a task must hold; if that is not known, what they do hold."""

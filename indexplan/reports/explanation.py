@@ -132,7 +132,7 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
     cure = f"name one of the order's {counted(plan.order.num_samples, 'sample')}"
     index = integer("index", index, 0, plan.order.num_samples, cure)
     if epochs is None and isinstance(plan.order, Stored):
-        epochs = plan.order.manifest.build.epochs
+        epochs = plan.order.build.epochs
     elif epochs is None:
         epochs = range(plan.start.epoch, min(plan.start.epoch + 3, EPOCH_STOP))
     layout_of(plan).world_size  # noqa: B018 (raises if it is open)

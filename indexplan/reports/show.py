@@ -8,8 +8,7 @@ from typing import Any
 
 from indexplan.answers import Answer, Shown, table
 from indexplan.errors import IndexPlanError, counted, printable
-from indexplan.files.format import Manifest
-from indexplan.files.read import computed
+from indexplan.files.read import Stored, computed
 from indexplan.orders import Order
 from indexplan.orders.columns import is_identity
 from indexplan.orders.mixture import Mixture
@@ -81,7 +80,7 @@ def show_step(plan: Plan, epoch: int, sub_epoch: int | None, step: int) -> Shown
 
 def show_plan(
     plan: Plan,
-    manifest: Manifest | None,
+    stored: Stored | None,
     epoch: int | None,
     sub_epoch: int | None,
     path: str = "run.plan",
@@ -90,18 +89,18 @@ def show_plan(
 ) -> Shown:
     """Return a plan's fields in words, counts of its epochs, its first batches, how to resume.
 
-    Without a manifest the plan is not stored, and its first epochs are shown; `columns` are the
+    Unless the plan is stored, its first epochs are shown; `columns` are the
     paths of the files with its columns. `where` has the `start`, `stop` and `most_epochs` of
     `draws`, if any.
     """
     start = plan.start.epoch
-    stored = tuple(range(start, min(start + FIRST, EPOCH_STOP)))
-    if manifest is not None:
-        stored = manifest.build.epochs
-    epochs = stored[:SHOWN] if epoch is None else (epoch,)
-    num_more = 0 if epoch is not None or manifest is None else len(stored) - len(epochs)
+    firsts = tuple(range(start, min(start + FIRST, EPOCH_STOP)))
+    if stored is not None:
+        firsts = stored.build.epochs
+    epochs = firsts[:SHOWN] if epoch is None else (epoch,)
+    num_more = 0 if epoch is not None or stored is None else len(firsts) - len(epochs)
     parts = [
-        _fields(plan, manifest),
+        _fields(plan, stored),
         _accounts(plan, epochs, sub_epoch, num_more),
         _work(plan, epochs[0], sub_epoch),
         _draws(plan, epochs[0], dict(where or {})),
@@ -112,14 +111,14 @@ def show_plan(
     return Shown(data, "\n\n".join(part.words for part in parts if part.words))
 
 
-def _fields(plan: Plan, manifest: Manifest | None) -> Shown:
+def _fields(plan: Plan, stored: Stored | None) -> Shown:
     """Return what the plan is, and what is stored of it."""
     dataset, files = None, "none (the plan isn't stored)"
     data: dict[str, Any] = {"plan": plan.to_dict(), "fingerprint": plan.fingerprint}
     data |= {"epochs": None, "num_bytes": None, "dataset": None}
-    if manifest is not None:
-        dataset, num_bytes = manifest.build.dataset, sum(manifest.chunk_bytes)
-        epochs = list(manifest.build.epochs)
+    if stored is not None:
+        dataset, num_bytes = stored.build.dataset, sum(stored.sizes.values())
+        epochs = list(stored.build.epochs)
         data |= {"epochs": epochs, "num_bytes": num_bytes, "dataset": dataset and dataset.to_dict()}
         files = f"{counted(len(epochs), 'epoch')}, {counted(num_bytes, 'byte')}"
     lines = [f"order        {_order_in_words(plan.order)}"]

@@ -84,7 +84,7 @@ def verify(
     check_callable("progress", progress)
     stored = plan.order if isinstance(plan.order, Stored) else None
     if epochs is None:
-        written = stored.manifest.build.epochs if stored else ()
+        written = stored.build.epochs if stored else ()
         epochs = [each for each in written if each >= plan.start.epoch] or [plan.start.epoch]
     chosen = sorted(set(check_epochs(epochs)))
     source, unknown = stored.known if stored is not None else (plan.order, "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from indexplan.canonical import canonical_json, parse_json_object
@@ -32,6 +32,26 @@ def claim(store: Store, marker: str, what: str, content: dict[str, Any]) -> dict
         raise
     except IndexPlanError as error:
         raise in_file(store.path, error) from None
+
+
+def put(
+    store: Store, name: str, blocks: Callable[[], Iterable[memoryview]], rule: str, again: str
+) -> bool:
+    """Write a file, or compare the one that is there, as another builder's; return whether it was.
+
+    `rule` says in an error what the file has to hold, and `again` what to run when it is deleted.
+
+    Raises
+    ------
+    PlanFileError
+        If it cannot be written or read, or holds anything else.
+    """
+    if not store.has(name) and store.publish(name, blocks()):
+        return False
+    if got := difference(store, name, blocks()):
+        cure = f"delete the file and run the same {again} again"
+        raise PlanFileError(f"{store.path}/{name}", rule, got, cure)
+    return True
 
 
 def difference(store: Store, name: str, blocks: Iterable[memoryview]) -> str:

@@ -169,7 +169,7 @@ def _try_fetch(path: Path, size: int, blocks: Iterator[bytes], held: int) -> Non
 
 
 def checked_chunk(store: Store, name: str, size: int, hashes: Iterable[int]) -> Iterator[bytes]:
-    """Yield the blocks of a chunk; raise at the first that does not fit the block table."""
+    """Yield the blocks of a chunk; raise at the first that does not fit its hash."""
     with store.open(name) as stream:
         found = stream.seek(0, os.SEEK_END)
         if found != size:
@@ -184,4 +184,4 @@ def checked_chunk(store: Store, name: str, size: int, hashes: Iterable[int]) -> 
 
 def _damaged(store: Store, name: str, got: str) -> PlanFileError:
     cure = "read it again; if that does not help, verify the plan, and restore the file"
-    return PlanFileError(f"{store.path}/{name}", "must be what blocks.npy says", got, cure)
+    return PlanFileError(f"{store.path}/{name}", "must be what its hashes say", got, cure)

@@ -97,24 +97,17 @@ class Folder:
         """Open a file for reading."""
         return open_file(self.root, name)
 
-    def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-        with explained("removed", self.root / name):
-            (self.root / name).unlink(missing_ok=True)
-
     def absolute(self) -> str:
         """Return the absolute path of the folder."""
         return str(self.root.absolute())
 
-    def settle(self, names: Iterable[str]) -> None:
-        """Sync the folders of these files: a killed builder may have named files without that."""
-        for folder in dict.fromkeys((self.root / name).parent for name in names):
-            with explained("synced", folder):
-                sync_folder(folder)
+    def tidy(self, names: Iterable[str]) -> None:
+        """Remove what dead builders left in the folders of these files, and sync the folders.
 
-    def sweep(self, names: Iterable[str]) -> None:
-        """Remove what dead builders left in the folders of these files."""
-        with explained("cleared of temporary files", self.root):
-            for folder in {(self.root / name).parent for name in names}:
+        A killed builder may have named files, which are kept, without having synced their folder.
+        """
+        for folder in dict.fromkeys((self.root / name).parent for name in names):
+            with explained("cleared of temporary files", folder):
                 if folder == self.root or not folder.is_symlink():
                     sweep(folder)
+                    sync_folder(folder)

@@ -16,7 +16,7 @@ from pathlib import Path
 from indexplan.errors import PlanFileError
 from indexplan.stores.publish import explained
 
-SMALL_BYTES = 2**30  # no manifest or block table is larger: 2**27 blocks are 512 TiB
+SMALL_BYTES = 2**30  # no plan.json, and no hashes of a chunk, are larger
 
 _KINDS = {
     stat.S_IFREG: "a file",
@@ -121,7 +121,7 @@ def _flags(*names: str) -> int:
 
 
 def read_small(path: Path) -> bytes:
-    """Return the bytes of a manifest or block table, or raise `PlanFileError`."""
+    """Return the bytes of a small file, or raise `PlanFileError`."""
     with explained("readable", path), open_file(path.parent, path.name) as stream:
         if (size := os.fstat(stream.fileno()).st_size) > SMALL_BYTES:
             cure = "restore it, or build the plan again at another path"

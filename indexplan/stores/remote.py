@@ -176,20 +176,12 @@ class Remote:
             )
         return data
 
-    def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-        with self._explained("removed", name) as (store, path), suppress(FileNotFoundError):
-            store.rm_file(path)
-
     def absolute(self) -> str:
         """Return the URL."""
         return self.path
 
-    def settle(self, names: Iterable[str]) -> None:
-        """Do nothing: what a store has accepted is safe."""
-
-    def sweep(self, names: Iterable[str]) -> None:
-        """Do nothing: unfinished uploads have no name, and are the store's to remove."""
+    def tidy(self, names: Iterable[str]) -> None:
+        """Do nothing: what a store has accepted is safe, and it removes unfinished uploads."""
 
     @contextmanager
     def _explained(self, what: str, name: str = "") -> Iterator[tuple[Any, str]]:

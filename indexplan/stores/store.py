@@ -45,14 +45,8 @@ class Store(Protocol):
     def open(self, name: str) -> BufferedReader:
         """Open a file for reading, as it is in the place now; `OSError` if that fails."""
 
-    def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-
-    def settle(self, names: Iterable[str]) -> None:
-        """Make sure that files which are there survive a power cut, whoever wrote them."""
-
-    def sweep(self, names: Iterable[str]) -> None:
-        """Remove what dead builders left next to these files."""
+    def tidy(self, names: Iterable[str]) -> None:
+        """Remove what dead builders left next to these files, and let these survive a power cut."""
 
     def absolute(self) -> str:
         """Return the path that names this place from any working directory."""

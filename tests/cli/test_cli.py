@@ -48,7 +48,7 @@ def fails(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> str:
 def test_build(path: str) -> None:
     """What the command builds is what the library does."""
     assert PLAN == ip.load(path)
-    assert (0, 1) == ip.load(path).order.manifest.build.epochs
+    assert (0, 1) == ip.load(path).order.build.epochs
 
 
 def test_build_again_as_json(path: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +59,6 @@ def test_build_again_as_json(path: str, capsys: pytest.CaptureFixture[str]) -> N
         "num_bytes": 8256,
         "num_written": 0,
         "num_kept": 2,
-        "finished": True,
         "fingerprint": PLAN.fingerprint,
     } == said
 

@@ -19,7 +19,6 @@ OF_PLANS = [  # verbs, and what else they need
     "plot -o new.png",
     "verify",
     "export out",
-    "finish",
     "diff other.json",
 ]
 OF_LEDGERS = ["ledger", "ledger replay 0", "plot -o new.png --kind=life"]

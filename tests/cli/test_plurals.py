@@ -14,7 +14,6 @@ ONE = ["--world-size=1", "--batch-size=1"]
 COMMANDS = [
     ["build", "new.plan", "--num-samples=1", *ONE],
     ["build", "one.plan", "--num-samples=1", *ONE],
-    ["finish", "one.plan"],
     ["show", "one.plan"],
     ["show", "one.plan", "--epoch=0", "--step=0"],
     ["explain", "one.plan", "--index=0", "--epochs=1"],

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.errors.catalogue import balance, commands, commands_about_files
 from tests.errors.catalogue.ledgers import ledger
-from tests.errors.catalogue.made import WHOLE, array, parts, saved, spec_file, written
+from tests.errors.catalogue.made import WHOLE, array, saved, spec_file, written
 
 Step = str | Callable[[], Any]
 
@@ -208,7 +208,7 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     # show
     "show": (saved, "show a.plan"),
     "show a.plan": (saved, "show a.plan"),
-    "show a.plan  # again, 2": (restored("manifest.json", "a.plan"), "show a.plan"),
+    "show a.plan  # again, 2": (restored("plan.json", "a.plan"), "show a.plan"),
     SPEC: (spec_file, SPEC),
     f"{SPEC} --column rows.npy": (lambda: array("rows.npy", [1]), f"{SPEC} --column rows.npy"),
     f"{SPEC} --rank 1": (f"{SPEC} --rank 1 --step 0", SPEC),
@@ -285,11 +285,7 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     ),
     "diff run.ledger plan.json": (REPLAYED, "diff run.json plan.json"),
     "diff run.ledger run.ledger --epochs 1": ("diff run.ledger run.ledger",),
-    # finish, verify, export and bench
-    "finish": (lambda: parts(1, 2, 3, 4), "finish a.plan"),
-    "finish a.plan": (lambda: parts(1, 2, 3, 4), "finish a.plan"),
-    "finish a.plan  # again, 2": (lambda: parts(2, 4), "finish a.plan"),
-    "finish a.plan  # again, 3": (restored("build.json", "a.plan"), "finish a.plan"),
+    # verify, export and bench
     "verify": (saved, "verify a.plan"),
     "verify a.plan --world-size 0": ("verify a.plan",),
     "verify a.plan": (BUILD, "verify a.plan"),

@@ -66,8 +66,8 @@ def portable(text: str, here: str) -> str:
     patterns = {
         rf"(?<= on ){re.escape(platform.node())}(?=;)": "{host}",
         rf"(?<=user ){user}\b|(?<=/indexplan-){user}\b|(?<=/[0-9a-f]{{16}}-){user}\b": "{user}",
-        r"\b[0-9a-f]{16}(?=\.\.\.)": "{digest}",  # of a manifest, which tells the library's version
-        r"(?<=/)[0-9a-f]{32}(?=/epoch-)": "{digest}",  # of a URL and of such a manifest
+        r"\b[0-9a-f]{16}(?=\.\.\.)": "{digest}",  # of a plan.json
+        r"(?<=/)[0-9a-f]{32}(?=/epoch-)": "{digest}",  # of a URL and a plan.json
         **{
             rf"(?<=got {package} ){re.escape(version(package))}": "{version}"
             for package in ("torch", "transformers")

@@ -189,7 +189,6 @@ def calls() -> Iterator[Call]:
     right: dict[str, Any] = {"plan": PLAN, "path": "right.plan", "epochs": [0], "dataset": None}
     right |= {"executor": None, "part": None, "progress": None, "units_per_chunk": 2**26}
     yield "save", ip.save, right
-    yield "finish", ip.finish, {"path": "right.plan", "progress": None}
     yield "load", ip.load, {"path": "right.plan", "dataset": None, "check": "opened"}
     yield "Stored", ip.types.Stored, {"path": "right.plan", "check": "opened"}
     export = {"plan": PLAN, "out": "exported", "epochs": [0], "progress": None}

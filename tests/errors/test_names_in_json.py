@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan.canonical import canonical_json
 from indexplan.cli import main
 from indexplan.orders.registry import OURS, registered
-from tests.support.forging import digest, rewritten
+from tests.support.forging import rewritten
 from tests.support.listed import Listed, Wrapped
 
 NAME = "planted-in-json"  # part of the path, by which an audit event is recognised
@@ -166,8 +165,9 @@ def test_plan_directories(field: str, tmp_path: Path) -> None:
     ip.save(ip.Plan(ip.Weighted(LENGTHS), batch_size=2), root, units_per_chunk=4)
     path = texts(tmp_path)[0]
 
-    def change(manifest: dict[str, Any]) -> dict[str, Any]:
-        return {**manifest, "order": {**manifest["order"], field: path}}
+    def change(content: dict[str, Any]) -> dict[str, Any]:
+        content["plan"]["order"][field] = path
+        return content
 
     rewritten(root, change)
     other = tmp_path / "other.json"
@@ -178,19 +178,3 @@ def test_plan_directories(field: str, tmp_path: Path) -> None:
         with watched() as seen, redirect_stdout(out), redirect_stderr(out):
             main([verb, str(root), *more, *words])
         assert [] == seen, verb
-
-
-def test_records_of_parts(tmp_path: Path) -> None:
-    """Nor does `finish` open what a part's record names."""
-    root = tmp_path / "a.plan"
-    plan = ip.Plan(ip.Weighted(LENGTHS), batch_size=2)
-    for part in (1, 2):
-        ip.save(plan, root, units_per_chunk=4, part=(part, 3), epochs=range(2))
-    name = root / "part-00001-of-00003.json"
-    record = json.loads(name.read_text())
-    del record["part_sha256"]
-    for each in planted(record, texts(tmp_path)):
-        name.write_text(canonical_json({**each, "part_sha256": digest(each)}))
-        with watched() as seen, contextlib.suppress(ip.IndexPlanError):
-            ip.finish(root)
-        assert [] == seen, each

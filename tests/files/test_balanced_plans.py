@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import indexplan as ip
 from tests.support.bins import Bins
-from tests.support.forging import rewritten
 
 BALANCE = ip.Balance([1 + 7 * i % 20 for i in range(60)], quadratic=2)
 PLAN = ip.Plan(
@@ -47,39 +44,13 @@ def test_a_loaded_plan_deals_the_same_batches(order: ip.Order, tmp_path: Path) -
 
 
 def test_what_the_directory_says(saved: Path) -> None:
-    """build.json holds the balance, and `columns` the lengths, as they do a column of an order."""
-    build = json.loads((saved / "build.json").read_text())
-    assert BALANCE.to_dict() == build["balance"]
+    """plan.json holds the balance, and `columns` the lengths, as they do a column of an order."""
+    said = json.loads((saved / "plan.json").read_text())
+    assert BALANCE.to_dict() == said["plan"]["balance"]
     lengths = np.load(saved / "columns" / f"{DIGEST}.npy")
     assert BALANCE.lengths.array.tolist() == lengths.tolist()
     text = PLAN.to_json()
     assert PLAN == ip.Plan.from_json(text, columns=saved / "columns")
-
-
-def without(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest that has never heard of balance."""
-    del manifest["plan"]["balance"]
-    return {**manifest, "balance": None}
-
-
-def test_a_lost_balance_is_found(saved: Path) -> None:
-    """Lost by the plan alone, no directory opens; lost by the manifest, build.json tells."""
-    build = (saved / "build.json").read_bytes()
-
-    def of_plan(manifest: dict[str, Any]) -> dict[str, Any]:
-        del manifest["plan"]["balance"]
-        return manifest
-
-    shutil.copytree(saved, saved.parent / "b.plan")
-    rewritten(saved, of_plan)
-    with pytest.raises(ip.PlanFileError, match="must hold one balance; got a plan"):
-        ip.load(saved)
-    other = saved.parent / "b.plan"
-    rewritten(other, without)
-    (other / "build.json").write_bytes(build)
-    report = ip.verify(ip.load(other))
-    assert not report.ok
-    assert "build.json must hold the build that manifest.json holds; got another" in str(report)
 
 
 def test_lengths_that_changed_or_are_gone(saved: Path) -> None:
@@ -91,26 +62,24 @@ def test_lengths_that_changed_or_are_gone(saved: Path) -> None:
     with pytest.raises(ip.IndexPlanError, match="which has changed since it was hashed"):
         ip.load(saved)
     path.unlink()
-    with pytest.raises(ip.PlanFileError, match=re.escape(f"{DIGEST}.npy must be there")):
+    with pytest.raises(ip.PlanFileError, match=re.escape(f"without columns/{DIGEST}.npy")):
         ip.load(saved)
 
 
 def test_a_directory_has_one_balance(saved: Path, tmp_path: Path) -> None:
     """Another balance is another build, also for a part; none is one, too."""
     for balance in (None, ip.Balance(BALANCE.lengths)):
-        with pytest.raises(ip.PlanFileError, match="must be a build of the same order and epochs"):
+        with pytest.raises(ip.PlanFileError, match="must be a build of the same plan and epochs"):
             ip.save(PLAN.replace(balance=balance), saved, epochs=range(2))
     ip.save(PLAN, tmp_path / "parts", epochs=range(2), part=(1, 2))
-    with pytest.raises(ip.PlanFileError, match="must be a build of the same order and epochs"):
+    with pytest.raises(ip.PlanFileError, match="must be a build of the same plan and epochs"):
         ip.save(PLAN.replace(balance=None), tmp_path / "parts", epochs=range(2), part=(2, 2))
 
 
 def test_without_balance(tmp_path: Path) -> None:
-    """A build says that it has none, its plan says nothing, and there are no columns."""
+    """A plan without one says nothing of it, and there are no columns."""
     ip.save(PLAN.replace(balance=None), tmp_path / "a.plan")
-    build = json.loads((tmp_path / "a.plan/build.json").read_text())
-    assert build["balance"] is None
-    assert "balance" not in json.loads((tmp_path / "a.plan/manifest.json").read_text())["plan"]
+    assert "balance" not in json.loads((tmp_path / "a.plan/plan.json").read_text())["plan"]
     assert not (tmp_path / "a.plan/columns").exists()
 
 

@@ -386,5 +386,5 @@ def test_wrong_commands(path: str, tmp_path: Path, capsys: pytest.CaptureFixture
     assert 1 == main(["export", path, path, "--world-size", "3"])
     assert (
         f"indexplan: {path} must be new, empty or an export of the same plan; got a folder that "
-        f"holds blocks.npy; choose another path\n"
+        f"holds epoch-00000; choose another path\n"
     ) == capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Plan directories: what is written is what is read, whoever writes it and however often."""
 
+import hashlib
 import json
 import mmap
 import os
@@ -45,39 +46,34 @@ def saved(tmp_path: Path) -> Path:
 
 def test_layout(saved: Path) -> None:
     """A plan directory holds the files that the format names, and nothing else."""
-    chunks = {f"epoch-{e:05d}/chunk-{c:05d}.npy" for e in range(2) for c in range(4)}
-    assert {"build.json", "manifest.json", "blocks.npy"} | chunks == set(tree(saved))
+    chunks = {f"epoch-{e:05d}/chunk-{c:05d}" for e in range(2) for c in range(4)}
+    names = {f"{chunk}{kind}" for chunk in chunks for kind in (".npy", ".xxh64")}
+    assert {"plan.json"} | names == set(tree(saved))
 
 
 def test_chunks_are_plain_npy_files(saved: Path) -> None:
     """NumPy alone reads an epoch's order from the chunks."""
-    files = sorted((saved / "epoch-00001").iterdir())
+    files = sorted((saved / "epoch-00001").glob("*.npy"))
     arrays = [np.load(file) for file in files]
     assert {np.dtype("<u4")} == {array.dtype for array in arrays}
     expected = PLAN.order.take(1, np.arange(1000))
     assert expected.tolist() == np.concatenate(arrays).tolist()
 
 
-def test_block_table_is_xxh64_of_every_block(saved: Path) -> None:
-    """blocks.npy holds the hash of each 4 MiB of each chunk file, its header included."""
-    import xxhash
-
-    files = sorted(saved.glob("epoch-*/chunk-*.npy"))
-    expected = [xxhash.xxh64(file.read_bytes()).intdigest() for file in files]
-    table = np.load(saved / "blocks.npy")
-    assert (np.dtype("<u8"), expected) == (table.dtype, table.tolist())
-
-
-def test_blocks_of_a_chunk_of_many(tmp_path: Path) -> None:
-    """A chunk of more than 4 MiB has one entry for each block, the last one shorter."""
+def test_hashes_are_xxh64_of_every_block(tmp_path: Path) -> None:
+    """The hashes of a chunk: a digest of plan and name, and XXH64 of each 4 MiB of the file."""
     import xxhash
 
     plan = ip.Plan(ip.Shuffle(2_500_000), batch_size=8)
     ip.save(plan, tmp_path / "a.plan")
-    data = (tmp_path / "a.plan/epoch-00000/chunk-00000.npy").read_bytes()
+    digest = json.loads((tmp_path / "a.plan/plan.json").read_text())["sha256"]
+    name = "epoch-00000/chunk-00000.npy"
+    data = (tmp_path / "a.plan" / name).read_bytes()
     blocks = [data[start : start + 2**22] for start in range(0, len(data), 2**22)]
     expected = [xxhash.xxh64(block).intdigest() for block in blocks]
-    assert expected == np.load(tmp_path / "a.plan/blocks.npy").tolist()
+    found = (tmp_path / "a.plan/epoch-00000/chunk-00000.xxh64").read_bytes()
+    assert hashlib.sha256(f"{digest} {name}".encode()).digest() == found[:32]
+    assert expected == np.frombuffer(found, "<u8", offset=32).tolist()
     assert 3 == len(expected)
 
 
@@ -119,7 +115,6 @@ def test_bytes_are_frozen(name: str, tmp_path: Path) -> None:
     plan, units_per_chunk = FROZEN[name]
     ip.save(plan, tmp_path / "a.plan", epochs=range(EPOCHS), units_per_chunk=units_per_chunk)
     found = tree(tmp_path / "a.plan")
-    del found["manifest.json"]  # it names the library's version
     expected = DIRECTORIES[name]()
     assert sorted(expected) == sorted(found)
     for file in expected:
@@ -339,10 +334,10 @@ def test_offsets_are_integers_throughout(tmp_path: Path) -> None:
 
 
 def test_digest_is_taken_once(saved: Path) -> None:
-    """A manifest that is open knows its digest, and does not write itself anew to tell it."""
-    manifest = ip.load(saved).order.manifest  # type: ignore[attr-defined]
-    assert manifest.sha256 is manifest.sha256
-    assert manifest.sha256 == json.loads((saved / "manifest.json").read_text())["manifest_sha256"]
+    """A plan that is open knows its digest, and does not write itself anew to tell it."""
+    build = ip.load(saved).order.build  # type: ignore[attr-defined]
+    assert build.sha256 is build.sha256
+    assert build.sha256 == json.loads((saved / "plan.json").read_text())["sha256"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,7 +387,7 @@ def test_order_that_nobody_registered(tmp_path: Path) -> None:
 @pytest.mark.parametrize("num_samples", [2**32, 2**32 + 1])
 def test_size_of_an_index(num_samples: int) -> None:
     """Four bytes hold the indices of up to 2**32 samples, and no more."""
-    build = Build.of(ip.Shuffle(num_samples), [0], 2**26, None)
+    build = Build.of({}, ip.Shuffle(num_samples), [0], 2**26, None)
     assert ("<u4" if num_samples == 2**32 else "<i8") == build.dtype
 
 

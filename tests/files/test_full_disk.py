@@ -14,7 +14,7 @@ from tests.support.children import in_child
 
 FREE = "free some space, then run it again"
 CHECK = "check its permissions and its file system"
-FILE = r"(epoch-\d{5}/chunk-\d{5}(\.offsets)?|blocks)\.npy"
+FILE = r"epoch-\d{5}/chunk-\d{5}(\.offsets)?\.(npy|xxh64)"
 
 
 @pytest.fixture(scope="module", params=["many", "bins"])
@@ -104,7 +104,7 @@ def refuse_at_once(kind: str, root: Path, call: str, error: int) -> str:
         (
             "write",
             errno.ENOSPC,
-            f"/build.json must be written; got 'No space left on device'; {FREE}",
+            f"/plan.json must be written; got 'No space left on device'; {FREE}",
         ),
         (
             "fsync",

@@ -27,7 +27,6 @@ PLANS = {
     "bins": ip.Plan(Bins(NUM), world_size=2, batch_size=[ip.Phase(0, 4), ip.Phase(7, (2, 3))]),
 }
 COPIES = count()
-JSON_FILES = ["manifest.json", "build.json"]
 CHUNKS = {
     "samples": [f"epoch-0000{e}/chunk-0000{c}.npy" for e in range(2) for c in range(2)],
     "bins": [f"epoch-00001/chunk-00000{kind}.npy" for kind in ("", ".offsets")],
@@ -124,12 +123,13 @@ def copied(root: Path) -> Iterator[Path]:
 
 
 @EXAMPLES
-@given(kind=st.sampled_from(list(PLANS)), changes=edits(), which=st.integers(0, 6))
+@given(kind=st.sampled_from(list(PLANS)), changes=edits(), which=st.integers(0, 8))
 def test_edited_bytes(
     roots: dict[str, Path], kind: str, changes: list[tuple[str, float, bytes]], which: int
 ) -> None:
     """Edited bytes of any file are refused, or make no difference."""
-    files = [*JSON_FILES, "blocks.npy", *CHUNKS[kind]]
+    hashes = [name.replace(".npy", ".xxh64") for name in CHUNKS[kind]]
+    files = ["plan.json", *CHUNKS[kind], *hashes]
     with copied(roots[kind]) as root:
         file = root / files[which % len(files)]
         file.write_bytes(edited(file.read_bytes(), changes))
@@ -139,7 +139,7 @@ def test_edited_bytes(
 @EXAMPLES
 @given(
     kind=st.sampled_from(list(PLANS)),
-    which=st.integers(0, 4),
+    which=st.integers(0, 3),
     data=st.binary(min_size=1, max_size=128),
     place=st.integers(0, 127),
 )
@@ -147,7 +147,7 @@ def test_edited_headers(
     roots: dict[str, Path], kind: str, which: int, data: bytes, place: int
 ) -> None:
     """The .npy header of a chunk is what it has to be, to the byte, also where nobody hashes it."""
-    names = ["blocks.npy", *CHUNKS[kind]]
+    names = CHUNKS[kind]
     with copied(roots[kind]) as root:
         file = root / names[which % len(names)]
         whole = file.read_bytes()
@@ -159,16 +159,14 @@ def test_edited_headers(
 
 
 @EXAMPLES
-@given(changes=edits(), published=st.booleans())
-def test_builds_that_find_an_edited_build(
-    roots: dict[str, Path], changes: list[tuple[str, float, bytes]], published: bool
+@given(changes=edits())
+def test_builds_that_find_an_edited_plan_json(
+    roots: dict[str, Path], changes: list[tuple[str, float, bytes]]
 ) -> None:
-    """A build goes on from its own build.json only, and says in one line what is wrong with it."""
+    """A build goes on from its own plan.json only, and says in one line what is wrong with it."""
     with copied(roots["samples"]) as root:
-        file = root / "build.json"
+        file = root / "plan.json"
         file.write_bytes(edited(file.read_bytes(), changes))
-        if not published:
-            (root / "manifest.json").unlink()
         dataset = ip.Dataset.scan(roots["samples"].parent / "data.npy")
         try:
             ip.save(PLANS["samples"], root, epochs=range(2), dataset=dataset, units_per_chunk=100)
@@ -176,6 +174,28 @@ def test_builds_that_find_an_edited_build(
             check_words(error)
         else:
             opened(root, "samples")
+
+
+@EXAMPLES
+@given(kind=st.sampled_from(list(PLANS)), data=st.data())
+def test_moved_files(roots: dict[str, Path], kind: str, data: st.DataObject) -> None:
+    """Files and folders that are removed, renamed, swapped or copied over each other."""
+    with copied(roots[kind]) as root:
+        paths = sorted(path for path in root.rglob("*"))
+        a, b = (data.draw(st.sampled_from(paths)) for _ in range(2))
+        do = data.draw(st.sampled_from(["remove", "rename", "swap", "copy"]))
+        inside = a in b.parents or b in a.parents or a == b
+        if do == "remove":
+            shutil.rmtree(a) if a.is_dir() else a.unlink()
+        elif do == "rename":
+            a.rename(a.with_name(data.draw(st.sampled_from([f"{a.name}x", f".{a.name}", "x.npy"]))))
+        elif do == "copy" and a.is_file() and b.is_file():
+            b.write_bytes(a.read_bytes())
+        elif not inside:
+            a.rename(root / "between")
+            b.rename(a)
+            (root / "between").rename(b)
+        opened(root, kind)
 
 
 VALUES = st.recursive(
@@ -215,25 +235,25 @@ def changed(draw: Any, value: Any) -> Any:
 @EXAMPLES
 @given(kind=st.sampled_from(list(PLANS)), data=st.data())
 def test_edited_json(roots: dict[str, Path], kind: str, data: st.DataObject) -> None:
-    """A manifest with any other value in it is refused, or says the same."""
+    """A plan.json with any other value in it is refused, or says the same."""
     with copied(roots[kind]) as root:
-        manifest = json.loads((root / "manifest.json").read_text())
-        (root / "manifest.json").write_text(json.dumps(changed(data.draw, manifest)))
+        content = json.loads((root / "plan.json").read_text())
+        (root / "plan.json").write_text(json.dumps(changed(data.draw, content)))
         opened(root, kind)
 
 
 @EXAMPLES
 @given(kind=st.sampled_from(list(PLANS)), data=st.data())
 def test_forged_json(roots: dict[str, Path], kind: str, data: st.DataObject) -> None:
-    """A manifest that was forged, digests and all, may say other things, but breaks nothing.
+    """A plan.json that was forged, digests and all, may say other things, but breaks nothing.
 
     Whoever can write all files of a directory can write another plan. It is read or refused.
     """
     with copied(roots[kind]) as root:
 
-        def change(manifest: dict[str, Any]) -> dict[str, Any]:
-            field = data.draw(st.sampled_from(sorted(manifest)))
-            return {**manifest, field: changed(data.draw, manifest[field])}
+        def change(content: dict[str, Any]) -> dict[str, Any]:
+            field = data.draw(st.sampled_from(sorted(content)))
+            return {**content, field: changed(data.draw, content[field])}
 
         rewritten(root, change)
         try:

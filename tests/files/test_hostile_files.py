@@ -62,9 +62,8 @@ def test_folder_of_something_else(tmp_path: Path) -> None:
     """A folder that holds other things is neither read nor written to."""
     (tmp_path / "a.plan").mkdir()
     (tmp_path / "a.plan/photo.jpg").write_text("precious")
-    assert (
-        "a.plan must be a plan directory; got a folder without manifest.json; check the path"
-        == (refused(tmp_path / "a.plan"))
+    assert "a.plan must be a plan directory; got a folder without plan.json; check the path" == (
+        refused(tmp_path / "a.plan")
     )
     with pytest.raises(ip.PlanFileError) as error:
         ip.save(PLAN, tmp_path / "a.plan")
@@ -78,7 +77,7 @@ def test_folder_of_something_else(tmp_path: Path) -> None:
 def test_build_of_something_else(saved: Path) -> None:
     """A plan directory is never turned into that of another order or other epochs."""
     for other, epochs, said in (
-        (PLAN.replace(order=ip.Shuffle(1000, seed=6)), 1, "order.seed 5, not 6; choose"),
+        (PLAN.replace(order=ip.Shuffle(1000, seed=6)), 1, "plan.order.seed 5, not 6; choose"),
         (PLAN, 2, "got one with epochs [0], not [0, 1]; choose another path"),
     ):
         with pytest.raises(ip.PlanFileError, match=re.escape(said)):
@@ -100,8 +99,8 @@ def test_missing_chunk(saved: Path) -> None:
     """A chunk that is gone is named when the plan is opened."""
     (saved / CHUNK).unlink()
     assert (
-        f"a.plan/{CHUNK} must be there; got 'No such file or directory'; restore it, or delete "
-        "manifest.json and run the same build again"
+        f"a.plan must have all of its 9 files; got 8 of them, without {CHUNK}; run the same "
+        "build again, or each of its parts"
     ) == refused(saved)
 
 
@@ -110,13 +109,15 @@ def test_truncated_chunk(saved: Path) -> None:
     data = (saved / CHUNK).read_bytes()
     (saved / CHUNK).write_bytes(data[:-1])
     assert (
-        f"a.plan/{CHUNK} must hold 1152 bytes; got 1151; restore it, or delete it and "
-        "manifest.json and run the same build again"
+        f"a.plan/{CHUNK} must hold 1152 bytes; got 1151; restore it, or delete it and run "
+        "the same build again"
     ) == refused(saved)
 
 
 @pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("name", ["columns/*.npy", "epoch-00000/*-00001.npy"])
+@pytest.mark.parametrize(
+    "name", ["columns/*.npy", "epoch-00000/*-00001.npy", "epoch-00000/*-00001.xxh64"]
+)
 def test_the_cure_of_a_wrong_size(name: str, lost: bool, tmp_path: Path) -> None:
     """What the message says to do is enough: the same build makes the file again."""
     plan, path = ip.Plan(ip.Weighted(range(1, 21)), batch_size=2), tmp_path / "a.plan"
@@ -126,13 +127,8 @@ def test_the_cure_of_a_wrong_size(name: str, lost: bool, tmp_path: Path) -> None
     file.write_bytes(whole[:-1])
     if lost:
         file.unlink()
-    said = refused(path)
-    assert (
-        f"{'delete manifest' if lost else 'delete it and manifest'}.json and run the same" in said
-    )
-    if not lost:
-        file.unlink()
-    (path / "manifest.json").unlink()
+    assert "run the same build again" in refused(path)
+    file.unlink(missing_ok=True)
     ip.save(plan, path, units_per_chunk=8)
     assert whole == file.read_bytes()
     assert plan == ip.load(path)
@@ -146,7 +142,7 @@ def test_edited_chunk(saved: Path) -> None:
     (saved / CHUNK).write_bytes(header + numbers.tobytes())
     assert not ip.verify(ip.load(saved)).ok
     assert (
-        f"{CHUNK}, block 0: its hash is not the table's",
+        f"{CHUNK}, block 0: its hash is another",
         f"{CHUNK}, block 0: position 300 of epoch 0 holds 7, not {right}",
     ) == problems(ip.load(saved))
     with pytest.raises(ip.PlanFileError, match="must hold what its order generates; got other"):
@@ -184,69 +180,57 @@ def test_link_in_place_of_a_chunk(saved: Path, tmp_path: Path) -> None:
     ) == refused(saved)
 
 
-def test_edited_block_table(saved: Path) -> None:
-    """A block table that is not the manifest's is refused."""
-    table = bytearray((saved / "blocks.npy").read_bytes())
-    table[-1] ^= 1
-    (saved / "blocks.npy").write_bytes(table)
-    assert (
-        "a.plan/blocks.npy must be as it was written; got other bytes; delete blocks.npy and "
-        "manifest.json, and run the same build again"
-    ) == refused(saved)
-
-
 @pytest.mark.parametrize(
     "value",
     [None, -1, 2**70, "../../x", "/etc/passwd", [], {}, True, [2**70], 0.5, "x" * 9999, [[]] * 99],
     ids=lambda value: repr(value)[:12],
 )
-def test_edited_manifest(saved: Path, value: Any) -> None:
-    """Whatever field of the manifest is changed to whatever value, the plan is refused."""
-    manifest = json.loads((saved / "manifest.json").read_text())
-    assert 18 == len(manifest)
-    for field in manifest:
-        if manifest[field] is not value:  # null is right for dataset and balance
-            text = canonical_json({**manifest, field: value})
-            (saved / "manifest.json").write_text(text)
+def test_edited_plan_json(saved: Path, value: Any) -> None:
+    """Whatever field of plan.json is changed to whatever value, the plan is refused."""
+    content = json.loads((saved / "plan.json").read_text())
+    assert 11 == len(content)
+    for field in content:
+        if content[field] is not value:  # null is right for a dataset
+            text = canonical_json({**content, field: value})
+            (saved / "plan.json").write_text(text)
             assert refused(saved).startswith("a.plan: ")
             assert len(refused(saved)) < 1200
 
 
-@pytest.mark.parametrize("field", ["epochs", "num_units", "units_per_chunk", "chunk_bytes"])
-def test_manifest_edited_with_its_digest(saved: Path, field: str) -> None:
-    """A manifest that was edited with care, digest included, still has to fit the files."""
-    manifest = json.loads((saved / "manifest.json").read_text())
+@pytest.mark.parametrize("field", ["epochs", "num_units", "units_per_chunk"])
+def test_plan_json_edited_with_its_digest(saved: Path, field: str) -> None:
+    """A plan.json that was edited with care, digest included, still has to fit the files."""
+    content = json.loads((saved / "plan.json").read_text())
     edits: dict[str, Callable[[Any], Any]] = {
         "epochs": lambda _: [7],
         "num_units": lambda _: [2**60],
         "units_per_chunk": lambda _: 1,
-        "chunk_bytes": lambda sizes: [sizes[0] + 1, *sizes[1:]],
     }
-    manifest[field] = edits[field](manifest[field])
-    del manifest["manifest_sha256"]
-    digest = hashlib.sha256(canonical_json(manifest).encode()).hexdigest()
-    (saved / "manifest.json").write_text(canonical_json({**manifest, "manifest_sha256": digest}))
+    content[field] = edits[field](content[field])
+    del content["sha256"]
+    digest = hashlib.sha256(canonical_json(content).encode()).hexdigest()
+    (saved / "plan.json").write_text(canonical_json({**content, "sha256": digest}))
     assert refused(saved).startswith("a.plan")
 
 
 def test_missing_and_unknown_fields(saved: Path) -> None:
-    """A manifest has exactly its fields."""
-    manifest = json.loads((saved / "manifest.json").read_text())
-    (saved / "manifest.json").write_text(json.dumps({**manifest, "colour": "red"}))
+    """plan.json has exactly its fields."""
+    content = json.loads((saved / "plan.json").read_text())
+    (saved / "plan.json").write_text(json.dumps({**content, "colour": "red"}))
     assert "got ['colour']" in refused(saved)
-    for field in manifest:
-        rest = {name: value for name, value in manifest.items() if name != field}
-        (saved / "manifest.json").write_text(json.dumps(rest))
+    for field in content:
+        rest = {name: value for name, value in content.items() if name != field}
+        (saved / "plan.json").write_text(json.dumps(rest))
         assert field in refused(saved)
 
 
-@pytest.mark.parametrize("version", [0, 2, 1.0, True, "1", None])
+@pytest.mark.parametrize("version", [0, 1, 3, 2.0, True, "2", None])
 def test_other_formats(saved: Path, version: Any) -> None:
-    """Only version 1 is read, and only the integer stands for it."""
-    manifest = json.loads((saved / "manifest.json").read_text())
-    (saved / "manifest.json").write_text(json.dumps({**manifest, "format_version": version}))
+    """Only version 2 is read, and only the integer stands for it."""
+    content = json.loads((saved / "plan.json").read_text())
+    (saved / "plan.json").write_text(json.dumps({**content, "format_version": version}))
     expected = (
-        f"a.plan: format_version must be 1; got {version!r}; read it with the indexplan that wrote "
+        f"a.plan: format_version must be 2; got {version!r}; read it with the indexplan that wrote "
         "it, or with a newer one"
     )
     assert expected == refused(saved)
@@ -261,16 +245,16 @@ def test_other_formats(saved: Path, version: Any) -> None:
     ],
     ids=lambda text: text[:12],
 )
-def test_manifest_that_is_no_object(saved: Path, text: str) -> None:
+def test_plan_json_that_is_no_object(saved: Path, text: str) -> None:
     """Text that is not one JSON object is refused."""
-    (saved / "manifest.json").write_text(text)
-    assert refused(saved).startswith("a.plan: manifest.json must ")
+    (saved / "plan.json").write_text(text)
+    assert refused(saved).startswith("a.plan: plan.json must ")
 
 
-def test_manifest_that_is_not_text(saved: Path) -> None:
+def test_plan_json_that_is_not_text(saved: Path) -> None:
     """Bytes that are not even text are refused."""
-    (saved / "manifest.json").write_bytes(b"\xff\xfe\x80" * 100)
-    assert refused(saved).startswith("a.plan: manifest.json must be JSON; got ")
+    (saved / "plan.json").write_bytes(b"\xff\xfe\x80" * 100)
+    assert refused(saved).startswith("a.plan: plan.json must be JSON; got ")
 
 
 @pytest.mark.parametrize("epochs", [[], [-1], [2**32], [0.5], [True]])

@@ -17,7 +17,7 @@ from tests.support.bins import Bins
 from tests.support.trees import PLAN, tree
 
 CHUNK = "epoch-00000/chunk-00001.npy"
-FILES = ["manifest.json", "blocks.npy", CHUNK]
+FILES = ["plan.json", "epoch-00000/chunk-00001.xxh64", CHUNK]
 CURE = "put the file itself in its place, or choose another path"
 
 
@@ -127,18 +127,17 @@ def test_device_in_place_of_a_plan(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a named pipe", "a link", "a folder"])
-def test_other_things_than_build_json(saved: Path, kind: str) -> None:
-    """A build does not go on where build.json is something else."""
-    (saved / "build.json").unlink()
-    KINDS[kind](saved / "build.json")
+def test_other_things_than_plan_json(saved: Path, kind: str) -> None:
+    """A build does not go on where plan.json is something else."""
+    (saved / "plan.json").unlink()
+    KINDS[kind](saved / "plan.json")
     said = refused(lambda: ip.save(PLAN, saved, units_per_chunk=256))
-    assert f"{saved}/build.json must be a plain file; got {kind}; {CURE}" == said
+    assert f"{saved}/plan.json must be a plain file; got {kind}; {CURE}" == said
 
 
 @pytest.mark.parametrize("kind", ["a named pipe", "a link", "a folder"])
 def test_other_things_than_chunks_found_by_a_build(saved: Path, kind: str) -> None:
     """A build that finds something else in the place of a chunk stops."""
-    (saved / "manifest.json").unlink()
     (saved / CHUNK).unlink()
     KINDS[kind](saved / CHUNK)
     said = refused(lambda: ip.save(PLAN, saved, units_per_chunk=256))
@@ -148,8 +147,6 @@ def test_other_things_than_chunks_found_by_a_build(saved: Path, kind: str) -> No
 def test_builds_write_nowhere_else(saved: Path, tmp_path: Path) -> None:
     """A build does not write through a link in the place of an epoch's folder."""
     folder = saved / "epoch-00000"
-    for name in ("manifest.json", "blocks.npy"):
-        (saved / name).unlink()
     shutil.rmtree(folder)
     (tmp_path / "elsewhere").mkdir()
     folder.symlink_to(tmp_path / "elsewhere")
@@ -174,7 +171,7 @@ def test_sizes_that_change_after_opening(saved: Path, change: int) -> None:
     data = (saved / CHUNK).read_bytes()
     (saved / CHUNK).write_bytes((data + b"\0" * 9)[: len(data) + change])
     size = len(data) + change
-    cure = "restore it, or delete it and manifest.json and run the same build again"
+    cure = "restore it, or delete it and run the same build again"
     assert f"{saved / CHUNK} must hold 1152 bytes; got {size}; {cure}" == (
         refused(order.take, 0, 256, 300)
     )
@@ -192,9 +189,8 @@ def test_builders_never_change_a_published_file(saved: Path) -> None:
     order, before = ip.types.Stored(saved), facts()
     expected = PLAN.order.take(0, 0, 1000).tolist()
     assert expected == order.take(0, 0, 1000).tolist()
-    for name in ("manifest.json", "blocks.npy"):
-        (saved / name).unlink()
-        ip.save(PLAN, saved, units_per_chunk=256)
+    (saved / "epoch-00000/chunk-00002.xxh64").unlink()
+    ip.save(PLAN, saved, units_per_chunk=256)
     assert before == facts()
     shutil.rmtree(saved)
     ip.save(PLAN, saved, units_per_chunk=256)

@@ -27,7 +27,6 @@ NAMED = "1234-0123456789ab"
 ENDS: dict[str, Callable[[Path], Any]] = {
     "save": lambda root: ip.save(PLAN, root, **TWO),
     "a part": lambda root: ip.save(PLAN, root, part=(2, 2), **TWO),
-    "finish": ip.finish,
 }
 
 
@@ -76,7 +75,7 @@ def test_leftovers_of_a_plan_that_is_not_finished(tmp_path: Path) -> None:
     """What a killed part leaves goes with the next part that has the same folder."""
     root = tmp_path / "a.plan"
     left = killed(root, (3, 3))
-    assert not ip.save(PLAN, root, part=(3, 3), **TWO).finished
+    ip.save(PLAN, root, part=(3, 3), **TWO)
     assert not left.exists()
     assert not [name for name in tree(root) if name.endswith(".tmp")]
 
@@ -90,7 +89,7 @@ def test_files_of_users(tmp_path: Path, end: str) -> None:
     names += [f"{EPOCH}/{name}" for name in names]
     for name in names:
         (root / name).write_bytes(b"mine")
-    (root / f".blocks.npy.{NAMED}.tmp").mkdir()
+    (root / f".plan.json.{NAMED}.tmp").mkdir()
     os.mkfifo(root / EPOCH / f".chunk-00000.npy.{NAMED}.tmp")
     before = sorted(root.rglob("*"))
     ENDS[end](root)
@@ -104,7 +103,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     old(tmp_path / f".chunk-00000.npy.{NAMED}.tmp")
     (root / EPOCH).rename(tmp_path / "moved")
     (root / EPOCH).symlink_to(tmp_path)
-    store_of(root).sweep([f"{EPOCH}/chunk-00000.npy"])
+    store_of(root).tidy([f"{EPOCH}/chunk-00000.npy"])
     assert (tmp_path / f".chunk-00000.npy.{NAMED}.tmp").exists()
 
 
@@ -119,9 +118,13 @@ def test_leftovers_of_other_machines_and_versions(tmp_path: Path) -> None:
     """Where a lock may be out of sight, a file is dead an hour after it was last written to."""
     for who in ("", "indexplan-01234567-"):
         young = old(tmp_path / f".chunk-00000.npy.{who}{NAMED}.tmp", PATIENCE - 60)
-        dead = old(tmp_path / f".chunk-00001.offsets.npy.{who}{NAMED}.tmp")
+        dead = [
+            old(tmp_path / f".{name}.{who}{NAMED}.tmp")
+            for name in ("chunk-00001.offsets.npy", "chunk-00001.xxh64", "plan.json")
+        ]
         sweep(tmp_path)
-        assert (True, False) == (young.exists(), dead.exists())
+        assert young.exists()
+        assert [] == [file for file in dead if file.exists()]
 
 
 def publish_while_others_sweep(path: Path, without_locks: bool) -> bytes:
@@ -154,7 +157,7 @@ def test_a_stopped_builder(tmp_path: Path) -> None:
         "from tests.support.trees import PLAN\n"
         "def progress(done, total):\n"
         "    if done: os.kill(os.getpid(), signal.SIGSTOP)\n"
-        "print(ip.save(PLAN, sys.argv[1], progress=progress, **eval(sys.argv[2])).finished)\n"
+        "print(ip.save(PLAN, sys.argv[1], progress=progress, **eval(sys.argv[2])).num_bytes)\n"
     )
     with said.open("w") as output:
         command = [sys.executable, "-c", code, str(root), repr(TWO)]
@@ -166,10 +169,10 @@ def test_a_stopped_builder(tmp_path: Path) -> None:
                 break
             stopped += 1
             if stopped == 1:
-                assert ip.save(PLAN, root, **TWO).finished
+                ip.save(PLAN, root, **TWO)
             os.kill(builder.pid, signal.SIGCONT)
     builder.returncode = os.waitstatus_to_exitcode(status)
-    assert (0, "True\n", 8) == (builder.returncode, said.read_text(), stopped)
+    assert (0, "9024\n", 8) == (builder.returncode, said.read_text(), stopped)
     assert not [name for name in tree(root) if name.endswith(".tmp")]
 
 

@@ -36,13 +36,13 @@ def replace(root: Path, plan: ip.Plan = OTHER) -> str:
     shutil.rmtree(root)
     ip.save(plan, root, **MANY)
     cure = "open it again, and give every plan a path of its own"
-    rule = f"must still hold the plan that was opened, of the manifest_sha256 {first:.16}..."
+    rule = f"must still hold the plan that was opened, of the sha256 {first:.16}..."
     return f"{root} {rule}; got {digest(root):.16}...; {cure}"
 
 
 def digest(root: Path) -> str:
-    """The digest that a manifest holds of itself."""
-    return ip.types.Stored(root).manifest.sha256
+    """The digest that plan.json holds of itself."""
+    return ip.types.Stored(root).build.sha256
 
 
 def refused(function: Callable[..., object], *arguments: Any) -> str:
@@ -120,7 +120,8 @@ def test_readers_while_the_other_plan_is_built(root: Path) -> None:
     order = ip.types.Stored(root)
     shutil.rmtree(root)
     ip.save(OTHER, root, part=(1, 2), **MANY)
-    assert "got none...; " in refused(order.take, 0, 0, 1)
+    assert "must still hold the plan that was opened" in refused(order.take, 0, 0, 1)
+    assert "must be readable; got 'No such file or directory'" in refused(order.take, 0, 600, 601)
 
 
 def test_link_to_another_plan(root: Path, tmp_path: Path) -> None:
@@ -149,8 +150,8 @@ def opened(root: Path) -> list[str]:
     return [Path(path).name for path in paths]
 
 
-def test_the_manifest_is_read_once(root: Path) -> None:
-    """Of a plan that stays, the manifest is not read again, however many files are mapped."""
+def test_plan_json_is_read_once(root: Path) -> None:
+    """Of a plan that stays, plan.json is not read again, however many files are mapped."""
     names = in_child(opened, root)
     assert {f"chunk-0000{i}.npy" for i in range(4)} <= set(names)
-    assert "manifest.json" not in names
+    assert "plan.json" not in names

@@ -319,9 +319,9 @@ def test_promises_that_are_not_the_orders(tmp_path: Path) -> None:
     """`verify` tells a directory whose promises are not those of the order that it names."""
     ip.save(ip.Plan(Drawn(20, seed=7), world_size=2, batch_size=3), tmp_path / "a.plan")
 
-    def forged(manifest: dict[str, Any]) -> dict[str, Any]:
-        traits = {**manifest["traits"], "constant_num_units": False, "reads": "once"}
-        return {**manifest, "traits": traits, "stream_key": 8}
+    def forged(content: dict[str, Any]) -> dict[str, Any]:
+        traits = {**content["traits"], "constant_num_units": False, "reads": "once"}
+        return {**content, "traits": traits, "stream_key": 8}
 
     rewritten(tmp_path / "a.plan", forged)
     problems = [
@@ -330,7 +330,7 @@ def test_promises_that_are_not_the_orders(tmp_path: Path) -> None:
         for problem in check.problems
     ]
     assert [
-        "manifest.json: stream_key is 8; its order has 7",
-        "manifest.json: constant_num_units is False; its order has True",
-        "manifest.json: reads is 'once'; its order has 'any'",
+        "plan.json: stream_key is 8; its order has 7",
+        "plan.json: constant_num_units is False; its order has True",
+        "plan.json: reads is 'once'; its order has 'any'",
     ] == problems[:3]

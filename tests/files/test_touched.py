@@ -76,10 +76,10 @@ def test_flipped_bits(saved: Path, block: tuple[int, int], where: str) -> None:
             assert np.array_equal(expected, order.take(0, low, high))
     after = file_of(saved, position).read_bytes()[BLOCK_BYTES * block[1] :][:BLOCK_BYTES]
     said = (
-        f"{file_of(saved, position)}, block {block[1]} must have the XXH64 of the block table, "
-        f"{xxh64(data):016x}; got {xxh64(after):016x}; run `indexplan verify` to see what is "
-        "wrong, then restore the file, or delete it and manifest.json and run the same build "
-        "again"
+        f"{file_of(saved, position)}, block {block[1]} must have the XXH64 in "
+        f"{file_of(Path(), position).with_suffix('.xxh64')}, {xxh64(data):016x}; got "
+        f"{xxh64(after):016x}; run `indexplan verify` to see what is wrong, then restore the "
+        "file, or delete it and its hashes and run the same build again"
     )
     for _ in range(2):  # it stays an error
         assert said == damaged(order, start, start + 1)
@@ -210,13 +210,44 @@ def test_impossible_offsets(tmp_path: Path) -> None:
                 order.take(0, start, stop)
 
 
-def test_swapped_block_table(saved: Path) -> None:
-    """A block table that changed after the plan was opened is refused at the first touch."""
+@pytest.mark.parametrize("which", ["the tag", "a hash", "another chunk's"])
+def test_damaged_hashes(saved: Path, which: str) -> None:
+    """Hashes that were damaged, or put elsewhere, are refused at the first touch of their chunk."""
+    file = saved / "epoch-00000/chunk-00000.xxh64"
+    whole = file.read_bytes()
+    damage = {
+        "the tag": bytes([whole[0] ^ 1]) + whole[1:],
+        "a hash": whole[:-1] + bytes([whole[-1] ^ 1]),
+        "another chunk's": file.with_name("chunk-00001.xxh64").read_bytes() + bytes(8),
+    }
+    file.write_bytes(damage[which])
     order = ip.types.Stored(saved)
-    table = bytearray((saved / "blocks.npy").read_bytes())
-    table[-1] ^= 1
-    (saved / "blocks.npy").write_bytes(table)
-    assert f"{saved}/blocks.npy must be as it was written" in damaged(order, 0, 5)
+    for _ in range(2):  # it stays an error
+        assert "chunk-00000.xxh64" in damaged(order, EACH - 1, EACH)
+    file.write_bytes(whole)
+    assert PLAN.order.take(0, EACH - 1) == order.take(0, EACH - 1)
+
+
+def test_chunks_swapped_with_their_hashes(tmp_path: Path) -> None:
+    """A chunk that moved with its hashes, to another number or epoch or plan, is found out."""
+    for name, size in (("a", 8), ("b", 9)):
+        plan = ip.Plan(ip.Shuffle(1000), batch_size=size)
+        ip.save(plan, tmp_path / name, epochs=range(2), units_per_chunk=250)
+    root = tmp_path / "a"
+    moved = [
+        (root / "epoch-00000/chunk-00001", root / "epoch-00000/chunk-00002", 0),
+        (root / "epoch-00001/chunk-00000", root / "epoch-00000/chunk-00000", 1),
+        (root / "epoch-00001/chunk-00003", tmp_path / "b/epoch-00001/chunk-00003", 1),
+    ]
+    for here, there, epoch in moved:
+        for kind in (".npy", ".xxh64"):
+            a, b = here.with_suffix(kind), there.with_suffix(kind)
+            whole = a.read_bytes()
+            a.write_bytes(b.read_bytes())
+            b.write_bytes(whole)
+        start = 250 * int(here.name[-1])
+        with pytest.raises(ip.PlanFileError, match=r"must hold the hashes of epoch-0000"):
+            ip.types.Stored(root).take(epoch, start, start + 5)
 
 
 def test_threads(saved: Path) -> None:

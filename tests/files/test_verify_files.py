@@ -3,7 +3,7 @@
 import json
 import threading
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,11 +115,11 @@ def test_every_wrong_block_of_one_chunk(blocks: Path) -> None:
     name = "epoch-00000/chunk-00000.npy, block"
     assert {BYTES} == set(wrong)
     assert [
-        f"{name} 0: its hash is not the table's",
+        f"{name} 0: its hash is another",
         f"{name} 0: position 0 of epoch 0 holds {right[0] ^ 1}, not {right[0]}",
-        f"{name} 1: its hash is not the table's",
+        f"{name} 1: its hash is another",
         f"{name} 1: position 1048544 of epoch 0 holds {right[2] ^ 1}, not {right[2]}",
-        f"{name} 2: its hash is not the table's",
+        f"{name} 2: its hash is another",
         f"{name} 2: position 2499999 of epoch 0 holds {right[3] ^ 1}, not {right[3]}",
     ] == list(wrong[BYTES].problems)
     assert f"--  {COUNTED}: not checked; blocks are wrong, as said above" in str(report)
@@ -238,7 +238,7 @@ def test_bins_are_counted(tmp_path: Path, kind: type[Bins], skipped: str) -> Non
             file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
             report = ip.verify(ip.load(tmp_path / "a.plan"))
             bad = {check.name: check.problems for check in report.checks if not check.ok}
-            assert f"epoch-00001/{name}, block 0: its hash is not the table's" == bad[BYTES][0]
+            assert f"epoch-00001/{name}, block 0: its hash is another" == bad[BYTES][0]
             assert 2 == len(bad[BYTES])
         file.write_bytes(whole)
 
@@ -262,7 +262,7 @@ def test_unknown_orders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert reason in [check["skipped"] for check in said["checks"]]
     file = root / "epoch-00000/chunk-00000.npy"
     whole = file.read_bytes()
-    wrong_hash = "its hash is not the table's"
+    wrong_hash = "its hash is another"
     for place, expected in ((128, [wrong_hash]), (30, [wrong_hash, "the .npy header is wrong"])):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         report = ip.verify(ip.load(root))
@@ -278,65 +278,42 @@ def test_unknown_orders_of_bins(tmp_path: Path) -> None:
     root = tmp_path / "a.plan"
     ip.save(ip.Plan(Bins(60), world_size=1, batch_size=2), root)
     unknown = {"algorithm": "test-bins-v0", "num_samples": 60}
-    rewritten(root, lambda manifest: manifest | {"order": unknown})
+    rewritten(root, lambda content: content | {"plan": content["plan"] | {"order": unknown}})
     report = ip.verify(ip.load(root))
     assert report.ok, str(report)
     assert f"ok  {COUNTED} (60)" in str(report)
 
 
 @pytest.mark.parametrize(("num_samples", "num_units"), [(1001, [1000]), (999, [1000])])
-def test_manifest_of_another_order(tmp_path: Path, num_samples: int, num_units: list[int]) -> None:
-    """A manifest that was forged, digests and all, is compared with the order that it names."""
+def test_plan_json_of_another_order(tmp_path: Path, num_samples: int, num_units: list[int]) -> None:
+    """A plan.json that was forged, digests and all, is compared with the order that it names."""
     ip.save(ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=2), tmp_path / "a.plan")
     order = ip.Shuffle(num_samples).to_dict()
-    rewritten(tmp_path / "a.plan", lambda manifest: manifest | {"order": order})
+    rewritten(
+        tmp_path / "a.plan", lambda content: content | {"plan": content["plan"] | {"order": order}}
+    )
     report = ip.verify(ip.load(tmp_path / "a.plan"))
     assert (
-        f"manifest.json: num_samples is 1000; its order has {num_samples}",
-        f"manifest.json: num_units is {num_units}; its order has [{num_samples}]",
+        f"plan.json: num_samples is 1000; its order has {num_samples}",
+        f"plan.json: num_units is {num_units}; its order has [{num_samples}]",
     ) == next(check.problems for check in report.checks if check.name == WRITTEN)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (
-            lambda _: "garbage",
-            "build.json must be JSON; got b'garbage' (Expecting value: line 1 column 1 (char 0))",
-        ),
-        (
-            lambda text: text.replace('"units_per_chunk":300', '"units_per_chunk":200'),
-            "build.json must hold the build that manifest.json holds; got another",
-        ),
-        (
-            lambda text: text.replace('"num_samples":1000', '"num_samples":1000.0'),
-            "build.json must hold the build that manifest.json holds; got another",
-        ),
-    ],
-)
-def test_another_build(tmp_path: Path, change: Callable[[str], str], said: str) -> None:
-    """build.json, which the next builder goes by, has to be the build that the manifest names."""
-    root = tmp_path / "a.plan"
-    ip.save(ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=2), root, units_per_chunk=300)
-    text = (root / "build.json").read_text()
-    (root / "build.json").write_text(json.dumps(json.loads(text), indent=1))  # the same build
-    assert ip.verify(ip.load(root)).ok
-    (root / "build.json").write_text(change(text))
-    wrong = {
-        check.name: check.problems for check in ip.verify(ip.load(root)).checks if check.problems
-    }
-    cure = "restore the file, or build the plan again at another path"
-    assert {BYTES: (f"{said}; {cure}",)} == wrong
-
-
-def test_no_build(tmp_path: Path) -> None:
-    """A plan whose build.json is gone is read, and verification says what is gone."""
-    root = tmp_path / "a.plan"
-    ip.save(ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=2), root)
-    (root / "build.json").unlink()
-    report = ip.verify(ip.load(root))
-    assert f"{root}/build.json must be readable; got 'No such file or directory'" in str(report)
-    assert not report.ok
+def test_hashes_that_are_not_the_chunks(blocks: Path) -> None:
+    """Damaged hashes are a problem of their own, though every index is right."""
+    file = blocks / "epoch-00000/chunk-00000.xxh64"
+    whole = file.read_bytes()
+    name = "epoch-00000/chunk-00000"
+    for place, said in (
+        (0, f"block 0: {name}.xxh64 must hold the hashes of {name}.npy of this plan; got others"),
+        (40, "block 1: its hash is another"),
+    ):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        report = ip.verify(ip.load(blocks))
+        file.write_bytes(whole)
+        (found,) = (check.problems for check in report.checks if not check.ok)
+        assert 1 == len(found)
+        assert found[0].startswith(f"{name}.npy, {said}")
 
 
 def test_epochs_are_not_looked_up_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,16 +37,29 @@ def column(numbers: list[int]) -> tuple[dict[str, Any], dict[str, bytes]]:
     return {"dtype": "<u4", "length": len(numbers), "sha256": digest}, file
 
 
-def directory(build: dict[str, Any], files: dict[str, bytes]) -> dict[str, bytes]:
-    """Return a plan directory but for its manifest, which names a version of the library.
+def directory(content: dict[str, Any], files: dict[str, bytes]) -> dict[str, bytes]:
+    """Return a plan directory of some chunks and columns."""
+    same = {"format": "indexplan", "format_version": 2, "epochs": [*range(EPOCHS)], "dataset": None}
+    content = {**same, **content}
+    digest = hashlib.sha256(canonical(content)).hexdigest()
+    found = {**files, "plan.json": canonical({**content, "sha256": digest})}
+    for name, data in files.items():
+        if name.startswith("epoch-"):
+            tag = hashlib.sha256(f"{digest} {name}".encode()).digest()
+            hashes = struct.pack("<Q", xxhash.xxh64(data).intdigest())  # they have one block each
+            found[name.removesuffix(".npy") + ".xxh64"] = tag + hashes
+    return found
 
-    `files` has the chunks in the order of the block table, and columns.
-    """
-    same = {"format": "indexplan", "format_version": 1, "epochs": [*range(EPOCHS)], "dataset": None}
-    text = json.dumps({**same, **build}, sort_keys=True, separators=(",", ":"))
-    chunks = [data for name, data in files.items() if name.startswith("epoch-")]
-    hashes = [xxhash.xxh64(data).intdigest() for data in chunks]
-    return {**files, "build.json": text.encode(), "blocks.npy": npy("<u8", "Q", hashes)}
+
+def canonical(content: dict[str, Any]) -> bytes:
+    """Return JSON with sorted keys and without spaces."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+
+def plan_of(order: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return the dict form of a plan."""
+    same = {"partition": "partition-v1", "global_batch_size": None, "resumed": None}
+    return {**same, "order": order, "sub_epochs": 1, "remainder": "spread", **more}
 
 
 def of_samples(balance: dict[str, Any] | None = None) -> dict[str, bytes]:
@@ -57,8 +70,12 @@ def of_samples(balance: dict[str, Any] | None = None) -> dict[str, bytes]:
         for number, start in enumerate(range(0, NUM_SAMPLES, SAMPLES_PER_CHUNK)):
             some = row[start : start + SAMPLES_PER_CHUNK]
             chunks[f"epoch-{epoch:05d}/chunk-{number:05d}.npy"] = npy("<u4", "I", some)
-    build = {
-        "order": {"algorithm": "shuffle-v1", "num_samples": NUM_SAMPLES, "seed": SEED},
+    order = {"algorithm": "shuffle-v1", "num_samples": NUM_SAMPLES, "seed": SEED}
+    plan: dict[str, Any] = {"world_size": 3, "batch_size": 16, "sub_epochs": 2}
+    if balance is not None:
+        plan["balance"] = balance
+    content = {
+        "plan": plan_of(order, **plan),
         "num_samples": NUM_SAMPLES,
         "traits": {
             "deals_bins": False,
@@ -67,11 +84,10 @@ def of_samples(balance: dict[str, Any] | None = None) -> dict[str, bytes]:
             "cuts_samples": False,
         },
         "stream_key": SEED,
-        "balance": balance,
         "num_units": [NUM_SAMPLES] * EPOCHS,
         "units_per_chunk": SAMPLES_PER_CHUNK,
     }
-    return directory(build, chunks)
+    return directory(content, chunks)
 
 
 def balanced() -> dict[str, bytes]:
@@ -95,15 +111,16 @@ def of_pieces() -> dict[str, bytes]:
             files[f"{name}.npy"] = npy("<u4", "I", [document for document, *_ in pieces])
             files[f"{name}.offsets.npy"] = npy("<i8", "q", ends)
             files[f"{name}.spans.npy"] = npy("<i8", "q", spans)
-    build = {
-        "order": {
-            "algorithm": "document-windows-v1",
-            "lengths": lengths,
-            "length": DOCUMENTS.length,
-            "overlap": DOCUMENTS.overlap,
-            "block_size": DOCUMENTS.block_size,
-            "seed": DOCUMENTS.seed,
-        },
+    order = {
+        "algorithm": "document-windows-v1",
+        "lengths": lengths,
+        "length": DOCUMENTS.length,
+        "overlap": DOCUMENTS.overlap,
+        "block_size": DOCUMENTS.block_size,
+        "seed": DOCUMENTS.seed,
+    }
+    content = {
+        "plan": plan_of(order, world_size=None, batch_size=3),
         "num_samples": len(DOCUMENTS.lengths),
         "traits": {
             "deals_bins": True,
@@ -112,11 +129,10 @@ def of_pieces() -> dict[str, bytes]:
             "cuts_samples": True,
         },
         "stream_key": DOCUMENTS.seed,
-        "balance": None,
         "num_units": [DOCUMENTS.num] * EPOCHS,
         "units_per_chunk": WINDOWS_PER_CHUNK,
     }
-    return directory(build, files)
+    return directory(content, files)
 
 
 DIRECTORIES = {"of samples": of_samples, "balanced": balanced, "of pieces": of_pieces}

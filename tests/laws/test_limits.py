@@ -64,7 +64,7 @@ def test_no_thread_to_be_had() -> None:
 def test_too_many_open_files(tmp_path: Path) -> None:
     """Too many open files are no matter of permissions."""
     message = (
-        f"{tmp_path}/there.plan/manifest.json must be readable; got 'Too many open files'; raise "
+        f"{tmp_path}/there.plan/plan.json must be readable; got 'Too many open files'; raise "
         f"the limit on open files (ulimit -n), or close some"
     )
     assert message == in_child(without_files, str(tmp_path))

@@ -180,7 +180,7 @@ def test_hostile_json_is_refused(name: str, tmp_path: Path) -> None:
             tracemalloc.stop()
             assert held < MB
     ip.save(ip.Plan(ip.Sequential(20), batch_size=2), tmp_path / "a.plan")
-    (tmp_path / "a.plan/manifest.json").write_text(text)
+    (tmp_path / "a.plan/plan.json").write_text(text)
     with refused:
         ip.load(tmp_path / "a.plan")
 
@@ -243,8 +243,8 @@ def with_40_files(root: str) -> Any:
     plan = ip.load(root, check="touched")
     read = [plan.indices(0, rank=rank).tolist() for rank in range(2)]
     again = ip.load(root).order.take(0, np.arange(2000)[::-7]).tolist()
-    with Path(root, "manifest.json").open() as one, Path(root, "build.json").open() as other:
-        more = [ip.verify(ip.load(root)).ok, one.read(1) + other.read(1)]
+    with Path(root, "plan.json").open() as one:
+        more = [ip.verify(ip.load(root)).ok, one.read(1)]
     exported = ip.export(ip.load(root), f"{root}.exported").num_written
     kept = ip.save(ip.load(root), root, units_per_chunk=10).num_kept
     return read, again, more, exported, kept, MAPS
@@ -257,5 +257,5 @@ def test_a_plan_of_more_chunks_than_files_may_be_open(tmp_path: Path) -> None:
     read, again, more, exported, kept, maps = in_child(with_40_files, str(tmp_path / "a.plan"))
     assert read == [plan.indices(0, rank=rank).tolist() for rank in range(2)]
     assert again == plan.order.take(0, np.arange(2000)[::-7]).tolist()
-    assert ([True, "{{"], 4, 200) == (more, exported, kept)
+    assert ([True, "{"], 4, 200) == (more, exported, kept)
     assert maps > 40

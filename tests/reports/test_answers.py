@@ -192,9 +192,8 @@ def test_commands_print_answers(tmp_path: Path, capsys: pytest.CaptureFixture[st
     expected: dict[tuple[str, ...], Answer] = {
         ("verify", made): ip.verify(plan),
         ("diff", made, made): ip.diff(plan, plan),
-        ("finish", made): ip.finish(made),
         ("export", made, out): again,
-        ("show", made): show_plan(plan, plan.order.manifest, None, None, made),
+        ("show", made): show_plan(plan, plan.order, None, None, made),
     }
     for words, answer in expected.items():
         assert 0 == main(words)
@@ -204,7 +203,7 @@ def test_commands_print_answers(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_fingerprints_of_what_was_written(tmp_path: Path) -> None:
-    """`save`, parts, `finish` and `export` name the plan that they wrote."""
+    """`save`, parts and `export` name the plan that they wrote."""
     parts = [ip.save(PLAN, tmp_path / "a", epochs=range(2), part=(i, 2)) for i in (1, 2)]
-    done = [*parts, ip.finish(tmp_path / "a"), ip.export(PLAN, tmp_path / "b")]
+    done = [*parts, ip.export(PLAN, tmp_path / "b")]
     assert {PLAN.fingerprint} == {each.fingerprint for each in done}

@@ -17,19 +17,16 @@ def digest(data: Any) -> str:
 
 
 def rewritten(root: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Change a manifest; the plan's order and build.json follow, and all digests are right."""
-    manifest = change(json.loads((root / "manifest.json").read_text()))
-    manifest.pop("manifest_sha256", None)
-    if isinstance(manifest.get("plan"), dict):
-        manifest["plan"]["order"] = manifest.get("order")
-    for field in ("order", "plan"):
-        if f"{field}_fingerprint" in manifest:
-            manifest[f"{field}_fingerprint"] = digest(manifest.get(field))
-    build = json.loads((root / "build.json").read_text())
-    text = canonical_json({name: manifest[name] for name in build if name in manifest})
-    (root / "build.json").write_text(text)
-    text = canonical_json({**manifest, "manifest_sha256": digest(manifest)})
-    (root / "manifest.json").write_text(text)
+    """Change plan.json, and make its digest right again; then the hashes say so, too."""
+    file = root / "plan.json"
+    before = json.loads(file.read_text())
+    content = change({name: before[name] for name in before if name != "sha256"})
+    content.pop("sha256", None)
+    file.write_text(canonical_json({**content, "sha256": digest(content)}))
+    for hashes in root.glob("epoch-*/*.xxh64"):
+        name = f"{hashes.relative_to(root).with_suffix('.npy')}"
+        tag = hashlib.sha256(f"{digest(content)} {name}".encode()).digest()
+        hashes.write_bytes(tag + hashes.read_bytes()[32:])
 
 
 def ledger_of(lines: Iterable[dict[str, Any]]) -> bytes:

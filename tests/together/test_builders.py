@@ -40,22 +40,6 @@ def test_saving_again_keeps_every_byte(saved: Path) -> None:
     assert times == {file: file.stat().st_mtime_ns for file in saved.rglob("*.npy")}
 
 
-@pytest.mark.parametrize("lost", ["manifest.json", "blocks.npy", "epoch-00001/chunk-00002.npy"])
-def test_building_goes_on(saved: Path, lost: str) -> None:
-    """A build that lacks files is half-built, until the same build has been run again."""
-    before = tree(saved)
-    (saved / "manifest.json").unlink()
-    (saved / lost).unlink(missing_ok=True)
-    with pytest.raises(ip.PlanFileError) as error:
-        ip.load(saved)
-    assert (
-        f"{saved} must be finished; got a half-built one; run the same build again to finish it"
-        == str(error.value)
-    )
-    ip.save(PLAN, saved, epochs=range(2), units_per_chunk=256)
-    assert before == tree(saved)
-
-
 def _save(path: str) -> None:
     ip.save(PLAN, path, epochs=range(2), units_per_chunk=16)
 
@@ -85,7 +69,8 @@ def test_killed_builders_leave_nothing_wrong(tmp_path: Path) -> None:
             builder.stdout.readline()
         builder.kill()
         builder.communicate()
-        assert not (tmp_path / "a.plan/manifest.json").exists()
+        with pytest.raises(ip.PlanFileError, match="must have all of its 81 files; got "):
+            ip.load(tmp_path / "a.plan")
     plan = ip.Plan(ip.Shuffle(40_000, seed=1), batch_size=8)
     for name in ("a.plan", "b.plan"):
         ip.save(plan, tmp_path / name, units_per_chunk=1000)
@@ -108,7 +93,7 @@ def test_full_disk(tmp_path: Path) -> None:
         "a.plan/epoch-00000/chunk-00000.npy must be written; got 'File too large'; raise the limit "
         "on file sizes, then run it again\n"
     ) == out
-    assert ["build.json"] == list(tree(tmp_path / "a.plan"))
+    assert ["plan.json"] == list(tree(tmp_path / "a.plan"))
     ip.save(ip.Plan(ip.Shuffle(100_000), batch_size=8), tmp_path / "a.plan")
     assert ip.verify(ip.load(tmp_path / "a.plan").replace(world_size=1)).ok
 
@@ -178,19 +163,19 @@ def test_another_plan_without_links(tmp_path: Path, system: str) -> None:
     """Where files get their names by renaming, a plan is not turned into another one either."""
     root = tmp_path / "a.plan"
     message = in_child(save_another_without_links, root, system)
-    assert message.startswith(f"{root} must be a build of the same order and epochs; got one with")
+    assert message.startswith(f"{root} must be a build of the same plan and epochs; got one with")
     ip.save(PLAN, tmp_path / "b.plan")
     assert tree(tmp_path / "b.plan") == tree(root)
 
 
 def save_overtaken_by_another(root: Path) -> str:
-    """Save, without links; just before build.json gets its name, another plan is saved there."""
+    """Save, without links; just before plan.json gets its name, another plan is saved there."""
     refuse("link", errno.EPERM)
     overtaken = False
 
     def event(call: str, arguments: tuple[object, ...]) -> None:
         nonlocal overtaken
-        if call == "os.rename" and not overtaken and str(arguments[1]).endswith("build.json"):
+        if call == "os.rename" and not overtaken and str(arguments[1]).endswith("plan.json"):
             overtaken = True
             ip.save(PLAN, root, part=(2, 2))  # no chunk, so nothing is swept up
 
@@ -202,7 +187,7 @@ def test_two_plans_at_once_without_links(tmp_path: Path) -> None:
     """A name that is taken between looking and renaming is not taken away again."""
     root = tmp_path / "a.plan"
     message = in_child(save_overtaken_by_another, root)
-    assert message.startswith(f"{root} must be a build of the same order and epochs; got one with")
+    assert message.startswith(f"{root} must be a build of the same plan and epochs; got one with")
     for path in (root, tmp_path / "b.plan"):
         ip.save(PLAN, path)
     assert tree(tmp_path / "b.plan") == tree(root)
@@ -287,8 +272,8 @@ def test_systems_that_lack_what_linux_has(tmp_path: Path) -> None:
         "print(ip.save(PLAN, 'a.plan', units_per_chunk=256).num_written)\n"
         "plan = ip.load('a.plan', check='touched')\n"
         "print(plan == PLAN, ip.verify(plan).ok, plan.batch(0, 1, step=2, rank=1)[0])\n"
-        "os.symlink(os.path.abspath('a.plan/blocks.npy'), 'link')\n"
-        "os.replace('link', 'a.plan/blocks.npy')\n"
+        "os.symlink(os.path.abspath('a.plan/plan.json'), 'link')\n"
+        "os.replace('link', 'a.plan/plan.json')\n"
         "try: ip.load('a.plan')\n"
         "except ip.PlanFileError as error: print(error)\n"
         "ip.save(PLAN, 'memory://a.plan')\n"
@@ -297,7 +282,7 @@ def test_systems_that_lack_what_linux_has(tmp_path: Path) -> None:
     )
     assert (
         f"4\nTrue True {PLAN.batch(0, 1, step=2, rank=1)[0]}\n"
-        f"{tmp_path}/a.plan/blocks.npy must be a plain file; got a link; put the file itself in "
+        f"{tmp_path}/a.plan/plan.json must be a plain file; got a link; put the file itself in "
         "its place, or choose another path\n"
         "reading from an object store needs POSIX file locks, which this system lacks; copy the "
         "plan to a folder, and read it there\n"
@@ -333,7 +318,7 @@ def test_paths_that_are_none(path: Any) -> None:
     """What is no path is refused in words."""
     rule = "path must be a str or path-like object"
     message = f"{rule}; got {path!r}; pass where the directory is, such as run.plan"
-    assert [message] * 3 == [said(ip.load, path), said(ip.save, PLAN, path), said(ip.finish, path)]
+    assert [message] * 2 == [said(ip.load, path), said(ip.save, PLAN, path)]
 
 
 def test_names_with_colons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,7 +341,7 @@ def test_hidden_names(tmp_path: Path) -> None:
 
 
 def test_too_many_chunks(tmp_path: Path) -> None:
-    """A build that no manifest could describe is refused before anything is written."""
+    """A build of more files than anybody could open is refused before anything is written."""
     plan = ip.Plan(ip.Shuffle(2**40), batch_size=8)
     rule = f"the number of chunk files must be at most 2**26; got {2**40}"
     cure = "build fewer epochs, or leave units_per_chunk out"

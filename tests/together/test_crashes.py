@@ -45,28 +45,23 @@ def test_killed_before_every_call(how: str) -> None:
     assert (how == "renames") == ("rename" in calls)
     publishing = "open write fsync link rename open fsync remove"
     publishing = publishing if how == "renames" else publishing.replace(" rename", "")
-    assert 4 == " ".join(calls).count(publishing)  # build.json, a chunk, blocks.npy, manifest.json
+    assert 3 == " ".join(calls).count(publishing)  # plan.json, a chunk, and its hashes
 
 
 @pytest.mark.parametrize(
     ("left_out", "said"),
     [
-        (3, "a.plan/build.json got its name before its content was synced"),
-        (6, "the manifest got its name before ['a.plan/build.json'] were sure of theirs"),
-        (9, "['a.plan/manifest.json'] can still vanish when the build is done"),
+        (3, "a.plan/plan.json got its name before its content was synced"),
+        (6, "['a.plan/plan.json'] can still vanish when the build is done"),
     ],
 )
 def test_check_of_power_cuts(left_out: int, said: str) -> None:
     """A build that leaves out one of its syncs does not pass the check of power cuts."""
-    chunk, manifest = "a.plan/build.json", "a.plan/manifest.json"
     calls = [
         ("open", "a.plan/.1.tmp"),
         ("write", ""),
         ("fsync", ""),
-        ("link", chunk),
-        ("open", "a.plan"),
-        ("fsync", ""),
-        ("link", manifest),
+        ("link", "a.plan/plan.json"),
         ("open", "a.plan"),
         ("fsync", ""),
     ]
@@ -93,12 +88,11 @@ def save_overtaken(root: Path, part: tuple[int, int] | None, name: str) -> bool:
 @pytest.mark.parametrize(
     ("part", "name"),
     [
-        (None, "build.json"),
+        (None, "plan.json"),
         (None, "chunk-00003.npy"),
-        (None, "blocks.npy"),
-        (None, "manifest.json"),
+        (None, "chunk-00003.xxh64"),
         ((2, 2), "chunk-00003.npy"),
-        ((2, 2), "part-00002-of-00002.json"),
+        ((2, 2), "chunk-00003.xxh64"),
     ],
 )
 def test_overtaken(tmp_path: Path, part: tuple[int, int] | None, name: str) -> None:
@@ -124,7 +118,7 @@ def test_command_interrupted(tmp_path: Path, number: signal.Signals) -> None:
     builder.send_signal(number)
     assert (b"", b"") == builder.communicate()
     assert -number == builder.returncode
-    with pytest.raises(ip.PlanFileError, match="must be finished; got a half-built one"):
+    with pytest.raises(ip.PlanFileError, match="must have all of its 25 files; got"):
         ip.load(tmp_path / "a.plan")
     plan = ip.Plan(ip.Shuffle(10**6), batch_size=8)
     for name in ("a.plan", "b.plan"):

@@ -140,7 +140,7 @@ def test_page_on_processes(tmp_path: Path) -> None:
     command = [sys.executable, "build.py"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(command, check=True, cwd=tmp_path, env=environment, timeout=120)
-    assert (0, 1, 2, 3) == ip.types.Stored(tmp_path / "processes.plan").manifest.build.epochs
+    assert (0, 1, 2, 3) == ip.types.Stored(tmp_path / "processes.plan").build.epochs
 
 
 def test_dask_loses_a_worker(tmp_path: Path, expected: dict[str, bytes], client: Client) -> None:
@@ -407,7 +407,7 @@ def test_storage_that_a_worker_does_not_see(tmp_path: Path) -> None:
     with pytest.raises(ip.PlanFileError) as error:
         write_chunk(str(tmp_path), build, order, next(build.chunks()))
     assert str(error.value) == (
-        f"{tmp_path} must be there, for every worker to see; got no build.json there on "
+        f"{tmp_path} must be there, for every worker to see; got no plan.json there on "
         f"{os.uname().nodename}; if nobody removed it, choose a path on shared storage"
     )
     assert [] == list(tmp_path.iterdir())

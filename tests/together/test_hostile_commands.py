@@ -20,7 +20,6 @@ COMMANDS: dict[str, list[str]] = {
     "build of orders": ["b.plan", "--num-samples=9", "--global-batch-size=2", "--order=Shuffle()"],
     "build of a dataset": ["c.plan", "--dataset=data", "--pattern=*", "--batch-size=2"],
     "build of chunks": ["d.plan", "--num-samples=9", "--batch-size=2", "--units-per-chunk=5"],
-    "finish": ["right.plan"],
     "show": ["right.plan", "--epoch=0", "--step=0", "--rank=0", "--world-size=2"],
     "show of a dataset": ["right.plan", "--dataset=data", "--pattern=*", "--epoch=0"],
     "locate": ["right.plan", "3"],

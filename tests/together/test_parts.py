@@ -7,50 +7,70 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.files.format import Build
-from indexplan.files.parts import chunks_of
 from tests.support.bins import Bins
-from tests.support.parted import TWELVE, build, expected, unfinished
 from tests.support.terminal import seen_at_a_terminal
 from tests.support.trees import PLAN, tree
 
-__all__ = ["expected"]  # a fixture
-
+TWELVE = {"epochs": range(3), "units_per_chunk": 256}  # 3 epochs of 4 chunks
 ROOT = Path(__file__).parents[2]
 
 
-@given(st.integers(1, 300), st.integers(1, 40))
-def test_shares(num_chunks: int, of: int) -> None:
-    """Each chunk is in one share, and shares differ by one chunk at most."""
-    whole = Build.of(ip.Sequential(num_chunks), [0], 1, None)
-    shares = [chunks_of(whole.num_chunks, number, of) for number in range(1, of + 1)]
-    assert list(range(num_chunks)) == [chunk for part in shares for chunk in part]
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of a build that was not parted."""
+    path = tmp_path_factory.mktemp("whole") / "a.plan"
+    ip.save(PLAN, path, **TWELVE)
+    return tree(path)
 
 
-@pytest.mark.parametrize("numbers", [[1], [1, 2], [3, 1, 2], [5, 4, 3, 2, 1], [*range(13, 0, -1)]])
+def build(path: Path, number: int, of: int) -> ip.types.Saved:
+    """Build one part."""
+    return ip.save(PLAN, path, part=(number, of), **TWELVE)
+
+
+@given(st.permutations(range(1, 14)).flatmap(lambda p: st.integers(1, 13).map(lambda n: p[:n])))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 def test_parts_make_the_plan(
-    tmp_path: Path, expected: dict[str, bytes], numbers: list[int]
+    tmp_path_factory: pytest.TempPathFactory, expected: dict[str, bytes], order: list[int]
 ) -> None:
-    """Parts in any order, also more of them than chunks, end in the files of one build."""
-    saved = [build(tmp_path / "a.plan", number, len(numbers)) for number in numbers]
-    assert [False] * (len(numbers) - 1) == [part.finished for part in saved[:-1]]
+    """Parts in any order, also more of them than chunks, end in the files of one build.
+
+    Each writes its own chunks, and shares differ by one at most; before the last part is there, the
+    directory is refused, and parts that run again write nothing.
+    """
+    path, of = tmp_path_factory.mktemp("parts") / "a.plan", len(order)
+    numbers = [1 + sorted(order).index(each) for each in order]
+    saved = []
+    for number in numbers:
+        if saved:
+            assert (tree(path) == expected) == (12 == sum(part.num_written for part in saved))
+        saved.append(build(path, number, of))
     assert 12 == sum(part.num_written for part in saved)
-    assert expected == tree(tmp_path / "a.plan")
-    sizes = ip.types.Stored(tmp_path / "a.plan").manifest.chunk_bytes
-    assert sum(sizes) == sum(part.num_bytes for part in saved)
-    whole = replace(saved[-1], num_bytes=sum(sizes), num_written=0, num_kept=12)
-    assert whole == ip.finish(tmp_path / "a.plan") == ip.finish(tmp_path / "a.plan")
-    assert expected == tree(tmp_path / "a.plan")
+    assert {12 // of, -(-12 // of)} >= {part.num_written for part in saved}
+    assert expected == tree(path)
+    again = build(path, numbers[0], of)
+    assert (0, saved[0].num_written) == (again.num_written, again.num_kept)
+    assert PLAN == ip.load(path)
+
+
+def test_what_a_part_leaves_is_refused(tmp_path: Path) -> None:
+    """Until all parts are there, readers are told how many files are, and which is missing."""
+    path = tmp_path / "a.plan"
+    build(path, 2, 4)
+    with pytest.raises(ip.PlanFileError) as error:
+        ip.load(path)
+    assert (
+        f"{path} must have all of its 25 files; got 7 of them, without epoch-00000/chunk-00000.npy;"
+        " run the same build again, or each of its parts"
+    ) == str(error.value)
 
 
 def test_parts_of_bins(tmp_path: Path) -> None:
@@ -63,43 +83,23 @@ def test_parts_of_bins(tmp_path: Path) -> None:
 
 
 def test_parts_from_machines_that_share_nothing(tmp_path: Path, expected: dict[str, bytes]) -> None:
-    """Parts built in folders of their own and copied together are finished by `finish`."""
+    """Parts built in folders of their own and copied together are the plan."""
     for number in (1, 2):
         build(tmp_path / f"{number}.plan", number, 2)
         shutil.copytree(tmp_path / f"{number}.plan", tmp_path / "a.plan", dirs_exist_ok=True)
-    checked: list[tuple[int, int]] = []
-    saved = ip.finish(tmp_path / "a.plan", progress=lambda *done: checked.append(done))
-    assert (0, 12, True) == (saved.num_written, saved.num_kept, saved.finished)
-    assert [(number, 12) for number in range(13)] == checked
     assert expected == tree(tmp_path / "a.plan")
 
 
 def test_other_numbers_of_parts(tmp_path: Path, expected: dict[str, bytes]) -> None:
-    """What is missing may be built with another number of parts."""
+    """What is missing may be built with another number of parts, or without parts."""
     path = tmp_path / "a.plan"
-    assert not build(path, 1, 3).finished
-    assert not build(path, 2, 3).finished
-    assert not build(path, 5, 6).finished
-    said = "PLAN must have all of its chunks; got no record of chunks 2 and 3 of epoch 2; "
-    assert said + "run part 6/6 again" == unfinished(path)
-    assert build(path, 6, 6).finished
-    assert expected == tree(path)
-
-
-def test_whole_build_after_parts(tmp_path: Path, expected: dict[str, bytes]) -> None:
-    """A build without parts keeps what parts have written, and sweeps up after them."""
-    build(tmp_path / "a.plan", 2, 4)
-    saved = ip.save(PLAN, tmp_path / "a.plan", **TWELVE)
-    assert (9, 3) == (saved.num_written, saved.num_kept)
-    assert expected == tree(tmp_path / "a.plan")
-
-
-def test_late_copy_of_a_part(tmp_path: Path, expected: dict[str, bytes]) -> None:
-    """A part that runs again after the end compares, and leaves the plan as it was."""
-    for number in (1, 2, 2):
-        saved = build(tmp_path / "a.plan", number, 2)
-    assert (0, 6, True) == (saved.num_written, saved.num_kept, saved.finished)
-    assert expected == tree(tmp_path / "a.plan")
+    for number, of in ((1, 3), (2, 3), (5, 6)):
+        build(path, number, of)
+    shutil.copytree(path, tmp_path / "b.plan")
+    build(path, 6, 6)
+    saved = ip.save(PLAN, tmp_path / "b.plan", **TWELVE)
+    assert (2, 10) == (saved.num_written, saved.num_kept)
+    assert expected == tree(path) == tree(tmp_path / "b.plan")
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_killed_parts_and_copies(tmp_path: Path) -> None:
             builder.stdout.readline()
         builder.send_signal(signal.SIGKILL)
         builder.communicate()
-        assert not list(path.glob("part-*"))
-    assert unfinished(path).endswith("; run the same build again")
+        with pytest.raises(ip.PlanFileError, match="must have all of its 81 files; got "):
+            ip.load(path)
     builders = [start(path, number, 2) for number in (1, 2, 2)]
     for builder in builders:
         builder.communicate()
@@ -191,35 +191,20 @@ def test_job_array_of_the_page(tmp_path: Path) -> None:
 
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`build --part` and `finish` say what they did, to people and to programs."""
+    """`build --part` says what it did, to people and to programs."""
     made = str(tmp_path / "a.plan")
     words = ["build", made, "--num-samples", "1000", "--batch-size", "16", "--epochs", "3"]
     assert 0 == main([*words, "--part", "2/2"])
-    assert (
-        f"{made}: 4,128 bytes; 1 chunk written, 0 were there already; other parts are not done "
-        "yet\n"
-    ) == capsys.readouterr().out
-    assert 1 == main(["finish", made])
-    assert (
-        f"indexplan: {made} must have all of its chunks; got no record of chunk 0 of epoch 0, "
-        "chunk 0 of epoch 1; run part 1/2 again\n"
-    ) == capsys.readouterr().err
-    assert 0 == main([*words, "--part", "1/2", "--json"])
-    said = json.loads(capsys.readouterr().out)
-    assert (2, True) == (said["num_written"], said["finished"])
-    assert 0 == main(["finish", made])
-    said = f"{made}: 12,384 bytes; 0 chunks written, 3 were there already\n"
+    said = f"{made}: 4,128 bytes; 1 chunk written, 0 were there already\n"
     assert said == capsys.readouterr().out
-    assert 0 == main(["finish", made, "--json"])
+    assert 0 == main([*words, "--part", "1/2", "--json"])
     assert {
         "path": made,
-        "num_bytes": 12384,
-        "num_written": 0,
-        "num_kept": 3,
-        "finished": True,
+        "num_bytes": 8256,
+        "num_written": 2,
+        "num_kept": 0,
         "fingerprint": ip.load(made).fingerprint,
     } == json.loads(capsys.readouterr().out)
-    assert 1 == main(["finish", f"{made}x"])
 
 
 def test_smaller_chunks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,8 +214,7 @@ def test_smaller_chunks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     words += ["--units-per-chunk", "2.5e2"]
     for number in range(1, 5):
         assert 0 == main([*words, "--part", f"{number}/4", "--json"])
-        said = json.loads(capsys.readouterr().out)
-        assert (1, number == 4) == (said["num_written"], said["finished"])
+        assert 1 == json.loads(capsys.readouterr().out)["num_written"]
     plan = ip.Plan(ip.Shuffle(1000), batch_size=16)
     ip.save(plan, tmp_path / "b.plan", units_per_chunk=250)
     assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
@@ -258,15 +242,9 @@ def test_wrong_part_options(
 
 
 def test_progress(tmp_path: Path) -> None:
-    """Somebody at a terminal sees how far a part is, and how far finish is."""
+    """Somebody at a terminal sees how far a part is."""
     words = ["--num-samples", "1000", "--batch-size", "16", "--epochs", "2"]
     said = seen_at_a_terminal("build", str(tmp_path / "1.plan"), *words, "--part", "1/2")
     assert "building: 100%" in said
     assert "1.00k/1.00k" in said
     assert "idx/s]" in said
-    assert 0 == main(["build", str(tmp_path / "2.plan"), *words, "--part", "2/2"])
-    for number in (1, 2):
-        shutil.copytree(tmp_path / f"{number}.plan", tmp_path / "a.plan", dirs_exist_ok=True)
-    said = seen_at_a_terminal("finish", str(tmp_path / "a.plan"))
-    assert "checking: 100%" in said
-    assert "chunk/s]" in said

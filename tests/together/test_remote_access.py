@@ -31,7 +31,7 @@ __all__ = ["cache", "saved", "server", "url"]  # fixtures
 def test_no_such_bucket(url: str) -> None:
     """A bucket that is not there is named with what is looked for in it."""
     url = url.replace("bucket", "nobody")
-    expected = f"{url}/build.json must be written; got nothing there; check the bucket and the path"
+    expected = f"{url}/plan.json must be written; got nothing there; check the bucket and the path"
     assert expected == refused(ip.save, PLAN, url)
     assert refused(ip.load, url).startswith(f"{url} must be a plan directory; got nothing there; ")
 
@@ -42,8 +42,8 @@ def test_wrong_credentials(saved: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIASOMEBODYELSE0000")
     said = "got no permission; check the credentials, and what they are allowed to do"
     try:
-        assert f"{saved}/manifest.json must be readable; {said}" == refused(ip.load, saved)
-        assert f"{saved}/build.json must be readable; {said}" == refused(ip.save, PLAN, saved)
+        assert f"{saved}/plan.json must be readable; {said}" == refused(ip.load, saved)
+        assert f"{saved}/plan.json must be readable; {said}" == refused(ip.save, PLAN, saved)
     finally:
         forget()
 
@@ -57,7 +57,7 @@ def test_no_server(saved: str) -> None:
     )
     out = run(code, saved, AWS_ENDPOINT_URL="http://127.0.0.1:9", AWS_MAX_ATTEMPTS="1")
     cure = "check the bucket, the credentials and the network"
-    expected = f"{saved}/manifest.json must be readable; got EndpointConnectionError; {cure}\n"
+    expected = f"{saved}/plan.json must be readable; got EndpointConnectionError; {cure}\n"
     assert expected == out
 
 
@@ -70,7 +70,7 @@ def test_no_credentials(saved: str) -> None:
         "except ip.PlanFileError as error: print(error)\n"
     )
     cure = "check the bucket, the credentials and the network"
-    expected = f"{saved}/manifest.json must be readable; got NoCredentialsError; {cure}\n"
+    expected = f"{saved}/plan.json must be readable; got NoCredentialsError; {cure}\n"
     assert expected == run(code, saved)
 
 
@@ -87,7 +87,7 @@ def test_no_credentials(saved: str) -> None:
 )
 def test_urls_with_credentials(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A URL that carries credentials is refused at once, and never repeated."""
-    for function in (ip.load, ip.types.Stored, ip.finish):
+    for function in (ip.load, ip.types.Stored):
         message = refused(function, url)
         assert KEY not in message
     assert message == refused(ip.save, PLAN, url)
@@ -136,7 +136,7 @@ def test_secrets_stay_where_they_are(saved: str, tmp_path: Path) -> None:
         "ip.save(plan, url + '2')\n"
         "print(repr(plan), main(['show', url]), main(['verify', url]), main(['show', url + '3']))\n"
         "import fsspec\n"
-        "fsspec.filesystem('s3', use_listings_cache=False).rm_file(url + '2/manifest.json')\n"
+        "fsspec.filesystem('s3', use_listings_cache=False).rm_file(url + '2/plan.json')\n"
         "fsspec.config.conf['s3']['secret'] += 'wrong'\n"
         "fsspec.config.conf['s3']['endpoint_url'] = 'http://127.0.0.1:9/' + sys.stdin.read()\n"
         "try: ip.load(url)\n"

@@ -35,7 +35,7 @@ def test_edited_chunk(saved: str) -> None:
 def test_cached_chunk_of_another_size(saved: str, found: bytes) -> None:
     """A kept chunk that is too short or too long is fetched again, as is what a kill has left."""
     order = ip.types.Stored(saved)
-    folder = cache_folder(saved, order.manifest.sha256)
+    folder = cache_folder(saved, order.build.sha256)
     (folder / CHUNK).parent.mkdir(parents=True)
     (folder / CHUNK).write_bytes(found)
     (folder / "epoch-00000/.chunk-00001.npy.part").write_bytes(b"left by a killed reader")
@@ -48,7 +48,7 @@ def test_damaged_download(url: str, cache: Path) -> None:
     assert "damaged" in url
     ip.save(PLAN, url, units_per_chunk=256)
     cure = "read it again; if that does not help, verify the plan, and restore the file"
-    expected = f"{url}/{CHUNK} must be what blocks.npy says; got other bytes in block 0; {cure}"
+    expected = f"{url}/{CHUNK} must be what its hashes say; got other bytes in block 0; {cure}"
     order = ip.types.Stored(url)
     for _ in range(2):
         assert expected == refused(order.take, 0, 300)
@@ -63,7 +63,7 @@ def test_chunk_that_vanishes(saved: str, cache: Path) -> None:
     expected = f"{saved}/{CHUNK} must be readable; got nothing there; {cure}"
     assert expected == refused(order.take, 0, 300)
     assert {} == tree(cache)
-    assert refused(ip.load, saved).startswith(f"{saved}/{CHUNK} must be there; got ")
+    assert f"got 16 of them, without {CHUNK}; " in refused(ip.load, saved)
 
 
 def test_chunk_of_another_size(saved: str) -> None:
@@ -71,17 +71,17 @@ def test_chunk_of_another_size(saved: str) -> None:
     order = ip.types.Stored(saved)
     store().pipe_file(f"{saved}/{CHUNK}", b"x" * 2000)
     assert f"{saved}/{CHUNK} must hold 1152 bytes; got 2000; " in refused(ip.load, saved)
-    assert "must be what blocks.npy says; got 2000 instead of 1152 bytes" in (
+    assert "must be what its hashes say; got 2000 instead of 1152 bytes" in (
         refused(order.take, 0, 300)
     )
 
 
-def test_edited_manifest(saved: str) -> None:
-    """A manifest that was edited is refused, in its URL's name, whatever was kept."""
+def test_edited_plan_json(saved: str) -> None:
+    """A plan.json that was edited is refused, in its URL's name, whatever was kept."""
     ip.load(saved).order.take(0, 300)
-    text = store().cat_file(f"{saved}/manifest.json").replace(b'"world_size":3', b'"world_size":4')
-    store().pipe_file(f"{saved}/manifest.json", text)
-    expected = f"{saved}: manifest.json must be as it was written; got an edited one; "
+    text = store().cat_file(f"{saved}/plan.json").replace(b'"world_size":3', b'"world_size":4')
+    store().pipe_file(f"{saved}/plan.json", text)
+    expected = f"{saved}: plan.json must be as it was written; got an edited one; "
     assert refused(ip.load, saved).startswith(expected)
 
 

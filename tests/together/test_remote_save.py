@@ -87,32 +87,29 @@ def test_export_of_tables(anywhere: str, tmp_path: Path, kind: str) -> None:
 
 
 def test_bins_and_parts(url: str) -> None:
-    """Bins go through a store, built part by part, and the records of the parts are swept up."""
+    """Bins go through a store, built part by part."""
     from tests.support.bins import Bins
 
     plan = ip.Plan(Bins(500), world_size=3, batch_size=7)
-    each = [ip.save(plan, url, units_per_chunk=50, part=(i, 3)).finished for i in (3, 1, 2)]
-    assert [False, False, True] == each
-    assert 2 * 6 == ip.finish(url).num_kept
+    each = [ip.save(plan, url, units_per_chunk=50, part=(i, 3)).num_written for i in (3, 1, 2)]
+    assert [4, 4, 4] == each
     read = ip.load(url)
     assert plan.batch(0, step=3, rank=1).tolist() == read.batch(0, step=3, rank=1).tolist()
     assert ip.verify(read).ok
-    assert [] == [name for name in store().find(url) if "part-" in name]
 
 
 def test_unfinished_parts(url: str) -> None:
-    """What parts of a build have left to do is named, and cannot be read."""
+    """What has all but some parts cannot be read, and a missing file is named."""
     ip.save(PLAN, url, units_per_chunk=256, part=(2, 2))
-    expected = f"{url} must have all of its chunks; got no record of chunks 0 and 1 of epoch 0; "
-    assert refused(ip.finish, url).startswith(expected)
-    rule = "must be finished; got a half-built one; run the same build again to finish it"
-    assert f"{url} {rule}" == refused(ip.load, url)
+    got = "got 5 of them, without epoch-00000/chunk-00000.npy"
+    cure = "run the same build again, or each of its parts"
+    assert f"{url} must have all of its 9 files; {got}; {cure}" == refused(ip.load, url)
 
 
 def test_builders_at_once(url: str, tmp_path: Path) -> None:
     """Processes that build the same plan at once all succeed, and the bytes are those of one."""
-    work = "ip.save(PLAN, url, units_per_chunk=64).finished"
-    assert "[True, True, True]\n" == run(AT_ONCE.format(work), url)
+    work = "ip.save(PLAN, url, units_per_chunk=64).num_bytes"
+    assert f"{[6048] * 3}\n" == run(AT_ONCE.format(work), url)
     ip.save(PLAN, tmp_path / "one.plan", units_per_chunk=64)
     root = url.removeprefix("s3://")
     found = {p.removeprefix(f"{root}/"): store().cat_file(p) for p in store().find(root)}
@@ -125,8 +122,8 @@ def test_other_builders_at_once(url: str) -> None:
         "def work(_)",
         "def save(seed):\n"
         "    plan = PLAN.replace(order=ip.Shuffle(1000, seed=seed))\n"
-        "    try: return ip.save(plan, url, units_per_chunk=256).finished\n"
-        "    except ip.PlanFileError as error: return 'got one with order' in str(error) and seed\n"
+        "    try: return bool(ip.save(plan, url, units_per_chunk=256))\n"
+        "    except ip.PlanFileError as error: return 'with plan.order' in str(error) and seed\n"
         "def work(_)",
     )
     done = eval(run(code, url))  # noqa: S307 (a list of our own)
@@ -152,7 +149,7 @@ def test_temporary_folder_without_room(url: str, tmp_path: Path) -> None:
         "got 'File too large'; raise the limit on file sizes, then run it again\n"
     ) == run(code, url, TMPDIR=str(tmp_path))
     assert {} == tree(tmp_path)
-    assert [f"{url}/build.json"] == [f"s3://{path}" for path in store().find(url)]
+    assert [f"{url}/plan.json"] == [f"s3://{path}" for path in store().find(url)]
 
 
 def test_build_of_something_else(saved: str) -> None:
@@ -160,12 +157,12 @@ def test_build_of_something_else(saved: str) -> None:
     before = store().find(saved, detail=True)
     other = PLAN.replace(order=ip.Shuffle(1000, seed=6))
     message = refused(ip.save, other, saved, epochs=range(2), units_per_chunk=256)
-    assert message.startswith(f"{saved} must be a build of the same order and epochs; got one with")
+    assert message.startswith(f"{saved} must be a build of the same plan and epochs; got one with")
     rule = "must be new, empty or a plan directory; got"
     folder = saved + "/epoch-00000"
     expected = f"{folder} {rule} a folder that holds chunk-00000.npy; choose another path"
     assert expected == refused(ip.save, PLAN, folder)
-    file = f"{saved}/blocks.npy"
+    file = f"{saved}/plan.json"
     assert f"{file} {rule} a file; choose another path" == refused(ip.save, PLAN, file)
     assert before == store().find(saved, detail=True)
 
@@ -189,13 +186,13 @@ def test_stores_that_write_in_place(tmp_path: Path) -> None:
     """In a store that would replace files, they are looked for first."""
     url = f"local://{tmp_path}/a.plan"
     saved = ip.save(PLAN, url, units_per_chunk=256)
-    assert (4, True) == (saved.num_written, saved.finished)
+    assert 4 == saved.num_written
     ip.save(PLAN, tmp_path / "b.plan", units_per_chunk=256)
     assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
-    assert not store_of(url).publish("build.json", [b"another"])
+    assert not store_of(url).publish("plan.json", [b"another"])
     other = PLAN.replace(order=ip.Shuffle(1000, seed=6))
     message = refused(ip.save, other, url, units_per_chunk=256)
-    assert message.startswith(f"{url} must be a build of the same order and epochs; got one with")
+    assert message.startswith(f"{url} must be a build of the same plan and epochs; got one with")
     assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
 
 

@@ -19,7 +19,7 @@ def build(job: Job) -> int:
 
 
 def prepare(job: Job) -> None:
-    if not (path_of(job) / "manifest.json").exists():
+    if not (path_of(job) / "plan.json").exists():
         build(job)
 
 

@@ -10,8 +10,6 @@ import indexplan as ip
 from tests.errors.catalogue.made import (
     Case,
     Command,
-    load_edited,
-    load_forged,
     nothing,
     without_steps,
 )
@@ -29,11 +27,6 @@ def described(**fields: Any) -> None:
     """Read a plan whose balance has some fields changed."""
     balance = {**ip.Balance([1, 2, 3]).to_dict(), **fields}
     ip.Plan.from_dict({**planned(None).to_dict(), "balance": balance}, columns=[[1, 2, 3]])
-
-
-def other_plan() -> None:
-    """Load a directory whose manifest says of its plan alone that it has a balance."""
-    load_forged(plan={**planned(None).to_dict(), "balance": {}})
 
 
 CASES: list[Case] = [
@@ -70,11 +63,6 @@ CASES: list[Case] = [
     ),
     ("a balance of another algorithm", lambda: described(algorithm="balance-v9")),
     ("a balance in JSON that holds its lengths", lambda: described(lengths=[1, 2, 3])),
-    (
-        "a build of a balance that is none",
-        lambda: load_edited(balance=[]),
-    ),
-    ("a manifest whose plan has another balance", other_plan),
     ("a picture of work without balance", lambda: ip.plot.work(planned(None))),
     (
         "a picture of work without steps",

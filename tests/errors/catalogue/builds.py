@@ -25,10 +25,13 @@ from tests.errors.catalogue.made import (
     Elsewhere,
     array,
     damaged,
+    edited,
     locked,
     saved,
     written,
 )
+
+HASHES = CHUNK.replace(".npy", ".xxh64")
 
 
 def scan(pattern: str = "**/*") -> ip.Dataset:
@@ -69,9 +72,10 @@ def again(change: Callable[[Path], Any], **options: Any) -> None:
     saved(**options)
 
 
-def unfinished(change: Callable[[Path], Any]) -> None:
-    """Build a plan, take its manifest away, change something, and build it again."""
-    again(lambda root: ((root / "manifest.json").unlink(), change(root)))
+def edited_again() -> None:
+    """Build a plan, edit what its plan.json says beside it, and build it again."""
+    edited(sha256="0" * 64)
+    saved()
 
 
 def file_for_a_folder(root: Path) -> None:
@@ -82,8 +86,8 @@ def file_for_a_folder(root: Path) -> None:
 
 def worker_without_the_folder() -> None:
     """Run a task where its folder is not."""
-    build = Build.of(STORED.order, [0], 2**26, None)
-    write_chunk("a.plan", build, STORED.order, next(build.chunks()))
+    build = Build.of(STORED.to_dict(), STORED.order, [0], 2**26, None)
+    write_chunk("a.plan", build, build.sha256, STORED.order, next(build.chunks()))
 
 
 def locked_again(root: Path, modes: dict[str, int]) -> None:
@@ -149,16 +153,16 @@ CASES: list[Case] = [
     ("a file at the path", lambda: saved(str(written("a.plan")))),
     ("a folder of something else", lambda: saved(str(written("a.plan/photo.jpg").parent))),
     ("a build of other epochs", lambda: again(lambda _: None, epochs=range(2))),
-    ("a build.json that is no JSON", lambda: again(lambda r: written(f"{r}/build.json"))),
+    ("a plan.json that is no JSON", lambda: again(lambda r: written(f"{r}/plan.json"))),
     ("a chunk of other bytes", lambda: again(lambda r: damaged(r / CHUNK))),
     (
         "a chunk with more bytes",
         lambda: again(lambda r: written(f"{r}/{CHUNK}", (r / CHUNK).read_bytes() + b"x")),
     ),
     ("another partition", lambda: again(lambda _: None, plan=STORED.replace(batch_size=(5, 3)))),
-    ("a manifest that was edited", lambda: again(lambda r: damaged(r / "manifest.json"))),
-    ("a block table of other bytes", lambda: again(lambda r: damaged(r / "blocks.npy", 130))),
-    ("a file for an epoch's folder", lambda: unfinished(file_for_a_folder)),
+    ("a plan.json that was edited", edited_again),
+    ("hashes of other bytes", lambda: again(lambda r: damaged(r / HASHES, 35))),
+    ("a file for an epoch's folder", lambda: again(file_for_a_folder)),
     (
         "a folder that is locked",
         lambda: again(lambda r: (shutil.rmtree(r / "epoch-00000"), locked_again(r, {"": 0o555}))),

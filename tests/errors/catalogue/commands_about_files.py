@@ -10,10 +10,8 @@ from tests.errors.catalogue.made import (
     OPEN,
     Case,
     Command,
-    edited,
     locked,
     nothing,
-    parts,
     saved,
     spec_file,
     without,
@@ -30,11 +28,6 @@ def on_dask() -> None:
 BENCH = "bench --num-samples 9 --batch-size 2"
 
 COMMANDS: list[Command] = [
-    # finish
-    ("finish", nothing),
-    ("finish a.plan", nothing),
-    ("finish a.plan", lambda: parts(1, 3)),
-    ("finish a.plan", lambda: edited("build.json", epochs=5)),
     # verify
     ("verify", nothing),
     ("verify a.plan --world-size 0", saved),

@@ -39,9 +39,9 @@ class Over(Wrapped):
 
 
 def forged(**changes: Any) -> None:
-    """Open a plan of pieces whose manifest was edited with care."""
+    """Open a plan of pieces whose plan.json was edited with care."""
     root = saved(plan=PLAN)
-    rewritten(root, lambda manifest: {**manifest, **changes})
+    rewritten(root, lambda content: {**content, **changes})
     ip.load(root)
 
 
@@ -51,6 +51,13 @@ def other_spans(change: Callable[[Any], Any]) -> None:
     data = path.read_bytes()
     path.write_bytes(data[:128] + change(np.load(path)).tobytes())
     ip.types.Stored("a.plan", check="opened").spans(0, 0, 2)
+
+
+def more_spans() -> None:
+    """Open a plan of pieces whose file of spans is too long."""
+    with Path(saved(plan=PLAN), "epoch-00000/chunk-00000.spans.npy").open("ab") as stream:
+        stream.write(bytes(16))
+    ip.load("a.plan")
 
 
 def changed() -> None:
@@ -88,9 +95,9 @@ CASES: list[Case] = [
     ),
     ("a column's sum over pieces", lambda: PLAN.step_total(ORDER.lengths, 0, step=0)),
     (
-        "a manifest of pieces of single samples",
+        "a plan.json of pieces of single samples",
         lambda: forged(traits={**asdict(ORDER.traits), "deals_bins": False}),
     ),
-    ("a manifest of more spans than samples", lambda: forged(chunk_bytes=[148, 152, 240])),
+    ("more spans than samples", more_spans),
     ("spans of no tokens", lambda: other_spans(lambda spans: spans * 0)),
 ]

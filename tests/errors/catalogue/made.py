@@ -101,7 +101,7 @@ def damaged(path: Path, at: int = 200) -> None:
     path.write_bytes(data)
 
 
-def edited(name: str = "manifest.json", **changes: Any) -> Path:
+def edited(name: str = "plan.json", **changes: Any) -> Path:
     """Edit a JSON file of a plan directory, and nothing else."""
     path = saved() / name
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
@@ -109,19 +109,19 @@ def edited(name: str = "manifest.json", **changes: Any) -> Path:
 
 
 def forged(**changes: Any) -> Path:
-    """Edit a manifest and make its digests right again."""
+    """Edit a plan.json and make its digest right again."""
     root = saved()
-    rewritten(root, lambda manifest: {**manifest, **changes})
+    rewritten(root, lambda content: {**content, **changes})
     return root
 
 
 def load_edited(**changes: Any) -> None:
-    """Open a plan whose manifest was edited."""
+    """Open a plan whose plan.json was edited."""
     ip.load(edited(**changes))
 
 
 def load_forged(**changes: Any) -> None:
-    """Open a plan whose manifest was edited with care."""
+    """Open a plan whose plan.json was edited with care."""
     ip.load(forged(**changes))
 
 

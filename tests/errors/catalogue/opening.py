@@ -87,7 +87,7 @@ def link(path: Path) -> None:
 
 
 def huge(path: Path) -> None:
-    """Make a file longer than any manifest."""
+    """Make a file longer than any plan.json."""
     os.truncate(path, 2**30 + 1)
 
 
@@ -116,12 +116,12 @@ CASES: list[Case] = [
         lambda: locked({f"{saved()}/epoch-00000": 0}, lambda: ip.load("a.plan")),
     ),
     (
-        "a manifest that is locked",
-        lambda: locked({f"{saved()}/manifest.json": 0}, lambda: ip.load("a.plan")),
+        "a plan.json that is locked",
+        lambda: locked({f"{saved()}/plan.json": 0}, lambda: ip.load("a.plan")),
     ),
-    ("a manifest that is huge", lambda: after(lambda r: huge(r / "manifest.json"))),
-    ("a manifest that is a link", lambda: after(lambda r: link(r / "manifest.json"))),
-    ("a manifest that is no JSON", lambda: after(lambda r: written(f"{r}/manifest.json", "{"))),
+    ("a plan.json that is huge", lambda: after(lambda r: huge(r / "plan.json"))),
+    ("a plan.json that is a link", lambda: after(lambda r: link(r / "plan.json"))),
+    ("a plan.json that is no JSON", lambda: after(lambda r: written(f"{r}/plan.json", "{"))),
     ("a chunk that is gone", lambda: after(lambda r: (r / CHUNK).unlink())),
     ("a chunk that was cut", lambda: after(cut)),
     ("another check", lambda: ip.load(saved(), check="all")),

@@ -79,9 +79,9 @@ def no_temporary_folder() -> None:
 
 
 def huge() -> None:
-    """Open a manifest that is longer than any."""
+    """Open a plan.json that is longer than any."""
     saved()
-    with Path("a.plan/manifest.json").open("r+b") as stream:
+    with Path("a.plan/plan.json").open("r+b") as stream:
         stream.truncate(2**30 + 1)
     ip.load(local())
 
@@ -94,18 +94,18 @@ def of_locked(ask: Callable[[Any], Any], mode: int = 0, name: str = "a.plan") ->
 
 CASES: list[Case] = [
     ("no file locks", lambda: without("fcntl", lambda: read(b"", "unlocked"))),
-    ("a file that ends too soon", lambda: store_of(store("short")).piece("build.json", 0, 9999)),
+    ("a file that ends too soon", lambda: store_of(store("short")).piece("plan.json", 0, 9999)),
     ("a URL of no store", lambda: ip.load("zz://bucket/a.plan")),
     ("a URL of more than one place", lambda: ip.load("zip::s3://bucket/a.plan")),
     ("a URL with a password", lambda: ip.load("sftp://me:secret@host/a.plan")),
     ("no fsspec", lambda: without("fsspec", lambda: ip.load("s3://bucket/a.plan"))),
     ("no package for the store", lambda: without("s3fs", lambda: ip.load("s3://bucket/a.plan"))),
     ("nothing there", lambda: (stores(), ip.load(URL))),
-    ("a file at the URL", lambda: saved(f"{store()}/blocks.npy")),
+    ("a file at the URL", lambda: saved(f"{store()}/plan.json")),
     ("a folder of something else", lambda: saved(f"{store()}/epoch-00000")),
     ("no temporary folder", no_temporary_folder),
-    ("a manifest that is huge", huge),
-    ("a manifest that is gone", lambda: (stores(), store_of(URL).open("manifest.json"))),
+    ("a plan.json that is huge", huge),
+    ("a plan.json that is gone", lambda: (stores(), store_of(URL).open("plan.json"))),
     ("no home folder for what is kept", homeless),
     ("a file for what is kept", lambda: read(b"", str(written("file")))),
     (
@@ -121,16 +121,12 @@ CASES: list[Case] = [
     ("a chunk of other bytes", lambda: read(b"x" * 1152)),
     ("a kept chunk whose header was edited", lambda: kept(9)),
     ("a kept chunk that was edited", lambda: kept(200)),
-    ("a folder that is locked", lambda: of_locked(lambda place: place.has("build.json"))),
+    ("a folder that is locked", lambda: of_locked(lambda place: place.has("plan.json"))),
     ("a locked folder's kind", lambda: of_locked(lambda place: place.kind(), name=".")),
     ("a locked folder's names", lambda: of_locked(lambda place: place.names())),
     (
         "a locked file",
-        lambda: of_locked(lambda place: place.piece("build.json", 0, 1), name="a.plan/build.json"),
-    ),
-    (
-        "a locked folder's file",
-        lambda: of_locked(lambda place: place.remove("build.json"), mode=0o555),
+        lambda: of_locked(lambda place: place.piece("plan.json", 0, 1), name="a.plan/plan.json"),
     ),
     (
         "a file in a locked folder",

@@ -10,7 +10,7 @@ import numpy as np
 import indexplan as ip
 import indexplan.plot
 from tests.errors.catalogue.balance import BINS, planned
-from tests.errors.catalogue.made import edited, saved, without_steps
+from tests.errors.catalogue.made import without_steps
 
 BALANCE = ip.Balance([1, 2, 3])
 
@@ -18,12 +18,6 @@ BALANCE = ip.Balance([1, 2, 3])
 def reread() -> Any:
     """Write a plan with to_json, and read it."""
     return ip.Plan.from_json(planned(BALANCE).to_json(), columns=[[1, 2, 3]])
-
-
-def built_again() -> Any:
-    """Build a plan at another path, as its manifest was edited."""
-    edited(balance=[])
-    return ip.load(saved("b.plan"))
 
 
 def wide_windows(lengths: list[int]) -> Any:
@@ -54,8 +48,6 @@ CURED: dict[str, Callable[[], Any]] = {
     "a balance of lengths in another unit than those of the order": lambda: wide_windows([50, 30]),
     "a balance in JSON that is none": reread,
     "a balance in JSON that holds its lengths": reread,
-    "a build of a balance that is none": built_again,
-    "a manifest whose plan has another balance": built_again,
     "a picture of work without balance": lambda: ip.plot.work(
         planned(None).replace(balance=ip.Balance([1, 2, 3]))
     ),

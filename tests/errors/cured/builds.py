@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from tests.errors.catalogue.builds import CASES, scan
+from tests.errors.catalogue.builds import CASES, HASHES, scan
 from tests.errors.catalogue.made import (
     CHUNK,
     STORED,
@@ -59,8 +59,8 @@ def elsewhere() -> None:
 
 
 def restored() -> None:
-    """Restore build.json from a copy, and run the same build again."""
-    shutil.copy(saved("copy.plan") / "build.json", "a.plan")
+    """Restore plan.json from a copy, and run the same build again."""
+    shutil.copy(saved("copy.plan") / "plan.json", "a.plan")
     again()()
 
 
@@ -156,12 +156,12 @@ CURED = {
     "a file at the path": met("a file at the path", elsewhere),
     "a folder of something else": met("a folder of something else", elsewhere),
     "a build of other epochs": met("a build of other epochs", other_epochs),
-    "a build.json that is no JSON": met("a build.json that is no JSON", restored, elsewhere),
+    "a plan.json that is no JSON": met("a plan.json that is no JSON", restored, elsewhere),
+    "a plan.json that was edited": met("a plan.json that was edited", restored, elsewhere),
     "a chunk of other bytes": met("a chunk of other bytes", again(CHUNK)),
     "a chunk with more bytes": met("a chunk with more bytes", again(CHUNK)),
     "another partition": met("another partition", replaced, elsewhere),
-    "a manifest that was edited": met("a manifest that was edited", again("manifest.json")),
-    "a block table of other bytes": met("a block table of other bytes", again("blocks.npy")),
+    "hashes of other bytes": met("hashes of other bytes", again(HASHES)),
     "a file for an epoch's folder": met("a file for an epoch's folder", again("epoch-00000")),
     **{
         name: where_all_may_enter(met(name, rights(paths)))

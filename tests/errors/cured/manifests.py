@@ -1,4 +1,4 @@
-"""Plan directories whose manifest is restored, or which are built again."""
+"""Plan directories whose plan.json is restored, or which are built again."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import shutil
 from pathlib import Path
 
 import indexplan as ip
-from tests.errors.catalogue.made import STORED, saved
-from tests.errors.catalogue.manifests import CASES
+from tests.errors.catalogue.made import CHUNK, STORED, saved
+from tests.errors.catalogue.manifests import CASES, HASHES
 from tests.support.bins import Bins
 from tests.support.cures import after
 
-LATER = "a manifest of a later format"  # takes a later indexplan
-BINS = "a chunk of bins that is one byte longer"
-TABLES = ("a block table that was edited", "a block table of another length")
+LATER = "a plan.json of a later format"  # takes a later indexplan
+BINS = ("a chunk of bins that is one byte longer", "hashes of another length")
+HASHED = ("hashes of another chunk", "a hash that was edited")
+FIRST = ("a plan of the first format", "a place of the first format")
 met = after(CASES)
 
 
@@ -28,14 +29,17 @@ def restored() -> None:
     assert ip.load("a.plan") == STORED
 
 
-def bins_elsewhere() -> None:
-    """Build the plan of bins again at another path."""
-    ip.verify(ip.load(saved("b.plan", ip.Plan(Bins(10), batch_size=2))))
+def bins_again() -> None:
+    """Delete what is too long, and run the same build again."""
+    for file in Path("a.plan/epoch-00000").iterdir():
+        if file.stat().st_size % 2:
+            file.unlink()
+    ip.verify(ip.load(saved(plan=ip.Plan(Bins(10), batch_size=2))))
 
 
-def rebuilt() -> None:
-    """Delete the block table and the manifest, and run the same build again."""
-    for name in ("blocks.npy", "manifest.json"):
+def hashed_again() -> None:
+    """Delete the chunk and its hashes, and run the same build again."""
+    for name in (CHUNK, HASHES):
         Path("a.plan", name).unlink()
     ip.verify(ip.load(saved()))
 
@@ -44,8 +48,9 @@ CURED = {
     **{
         name: met(name, restored, elsewhere)
         for name, _ in CASES
-        if name not in (LATER, BINS, *TABLES)
+        if name not in (LATER, *BINS, *HASHED, *FIRST)
     },
-    BINS: met(BINS, bins_elsewhere),
-    **{name: met(name, rebuilt) for name in TABLES},
+    **{name: met(name, bins_again) for name in BINS},
+    **{name: met(name, restored, hashed_again) for name in HASHED},
+    **{name: met(name, elsewhere) for name in FIRST},
 }

@@ -98,12 +98,12 @@ def with_a_dataset() -> None:
     loaded()
 
 
-MANIFEST = (restored("manifest.json"), elsewhere)
-DAMAGED = (restored(CHUNK), again(CHUNK, "manifest.json"))
+PLAN_JSON = (restored("plan.json"), elsewhere)
+DAMAGED = (restored(CHUNK), again(CHUNK))
 LOCKED = {
     "a folder that is locked": "a.plan",
     "an epoch that is locked": "a.plan/epoch-00000",
-    "a manifest that is locked": "a.plan/manifest.json",
+    "a plan.json that is locked": "a.plan/plan.json",
     "a chunk locked after opening": f"a.plan/{CHUNK}",
     "a verification of a locked chunk": f"a.plan/{CHUNK}",
 }
@@ -115,18 +115,16 @@ CURED = {
         "a build that is not finished", again(build=lambda: parts(2, 3, 4))
     ),
     **{
-        name: met(name, *MANIFEST)
+        name: met(name, *PLAN_JSON)
         for name in (
-            "a manifest that is huge",
-            "a manifest that is a link",
-            "a manifest that is no JSON",
+            "a plan.json that is huge",
+            "a plan.json that is a link",
+            "a plan.json that is no JSON",
         )
     },
     "a chunk that is gone": met(
         "a chunk that is gone",
-        restored(CHUNK),
-        Path("a.plan", CHUNK).unlink,
-        again("manifest.json"),
+        again(),
     ),
     **{
         name: met(name, *DAMAGED)

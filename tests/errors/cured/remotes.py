@@ -63,8 +63,8 @@ def restored(url: str, cache: str) -> Callable[[], None]:
 
 
 def folder_restored() -> None:
-    """Restore the manifest, or build the plan again at another path."""
-    shutil.copy(saved("b.plan") / "manifest.json", "a.plan")
+    """Restore plan.json, or build the plan again at another path."""
+    shutil.copy(saved("b.plan") / "plan.json", "a.plan")
     for name in ("a.plan", "b.plan"):
         read(f"local://{Path(name).absolute()}")()
 
@@ -128,7 +128,7 @@ CURED = {
     "a file at the URL": met("a file at the URL", elsewhere),
     "a folder of something else": met("a folder of something else", elsewhere),
     "no temporary folder": met("no temporary folder", elsewhere),
-    "a manifest that is huge": met("a manifest that is huge", folder_restored),
+    "a plan.json that is huge": met("a plan.json that is huge", folder_restored),
     "no home folder for what is kept": met(
         "no home folder for what is kept", read("memory://homeless.plan")
     ),
