@@ -141,7 +141,7 @@ def grown(num_samples: int, length: int) -> IndexPlanError:
 
 
 def empty_batches(
-    world_size: int | None, remainder: str, epoch: int, sub_epoch: int
+    world_size: int | None, remainder: str, epoch: int, sub_epoch: int, *, or_else: str = ""
 ) -> IndexPlanError:
     """Return the error of a loop that would give a rank an empty batch, which no model accepts."""
     return IndexPlanError(
@@ -149,7 +149,7 @@ def empty_batches(
         "must hold a unit for every rank",
         f"steps of fewer than {world_size=} units in epoch {epoch}, sub-epoch {sub_epoch}, "
         f"under {remainder=}",
-        "use remainder='pad', fewer ranks or a larger batch size",
+        f"use remainder='pad', fewer ranks or a larger batch size{or_else}",
     )
 
 

@@ -15,6 +15,7 @@ from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,u
 from torch.utils.data import default_collate
 
 from indexplan import Plan
+from indexplan_torch.cuts import check_together
 from indexplan_torch.loader import PlanLoader, handed_over
 from indexplan_torch.versions import lacking
 
@@ -70,6 +71,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
         super().begin()
         loader = self.base_dataloader
         loader.feed.set_coming()
+        check_together(loader.feed, "Accelerate")
         self._begins = True
         self.remainder = _rows_of_last_step(loader)
 

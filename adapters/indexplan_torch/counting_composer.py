@@ -12,7 +12,7 @@ from indexplan import IndexPlanError
 from indexplan.errors import counted
 from indexplan_torch.arguments import run_of
 from indexplan_torch.callers import Caller, look
-from indexplan_torch.cuts import check_whole
+from indexplan_torch.cuts import check_together, check_whole
 from indexplan_torch.versions import private
 
 IN_COMPOSER = Caller(
@@ -47,6 +47,7 @@ def refuse_counting(feed: Any) -> None:
     if feed is not run_of(getattr(state, "train_dataloader", None)):
         if seen.function == "_eval_loop":
             check_whole(feed, "Composer")
+            check_together(feed, "Composer", " or fewer ranks")
         return
     saved = private("mosaicml", trainer, "_rng_state")  # one a rank; None after Composer skipped
     if saved is None or "train" in state.dataset_resumption:

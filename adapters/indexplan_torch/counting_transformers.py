@@ -15,7 +15,7 @@ from indexplan import IndexPlanError
 from indexplan.errors import counted
 from indexplan_torch.arguments import loaded, run_of
 from indexplan_torch.callers import WHOLE, Caller, look
-from indexplan_torch.cuts import check_whole
+from indexplan_torch.cuts import check_together, check_whole
 from indexplan_torch.versions import lacking, private
 
 _STATE = "trainer_state.json"
@@ -120,6 +120,7 @@ def refuse_counting(feed: Any) -> None:
     counts = "set_initial_training_values"
     if seen.function in _EVALUATIONS:
         check_whole(feed, "transformers.Trainer")
+        check_together(feed, "transformers.Trainer")
     if seen.function != counts and hasattr(trainer, counts):
         return
     resuming = look(RESUMING)

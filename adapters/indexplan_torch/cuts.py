@@ -23,6 +23,10 @@ _INSIDE = (
 )
 _WHOLE = "combine loaders by mode 'max_size', which reads the longest whole"
 _REFRESHED = f"under Lightning {_WHOLE}, or {_INSIDE}"
+PADDED = (
+    ", or remainder='pad' without evaluation=True, and the loader of "
+    "indexplan_torch.accelerate.prepare, under which gather_for_metrics leaves padding out"
+)
 _MEANT = "pass partial=True if this is intended"
 
 
@@ -118,7 +122,7 @@ def _samples(run: Any, left: Any) -> tuple[int, int]:
     """Return how many samples, or bins, all ranks have read of a pass, and how many not."""
     plan, _ = run.running()
     where = divmod(left.number, plan.sub_epochs)
-    cursor = plan.cursor(*where, step=left.step // run.given.again)
+    cursor = plan.cursor(*where, step=run.plan_step(left.number, left.step))
     account = plan.replace(world_size=plan.world_size).resume(cursor).account(*where)
     return account.num_finished, account.num_read
 
@@ -147,6 +151,19 @@ def check_received(begun: Any, step: int, *, ended: bool = False) -> None:
             got,
             "remove what changes batches between the plan and the loop, such as a "
             "wrapper that deals the batch sampler out to ranks again",
+        )
+
+
+def check_together(run: Any, trainer: str, or_else: str = PADDED) -> None:
+    """Raise if ranks would have different numbers of batches under a trainer that gathers each."""
+    plan, _ = run.running()
+    account = plan.account(*run.where)
+    if run.given.evaluation and account.num_steps and not account.min_batch_size:
+        raise IndexPlanError(
+            "an evaluation's ranks",
+            f"must have equally many batches under {trainer}, which gathers after each",
+            f"evaluation=True, and steps of fewer than world_size={plan.world_size} units",
+            f"use a larger batch size{or_else}",
         )
 
 

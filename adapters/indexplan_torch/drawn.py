@@ -8,7 +8,7 @@ which keeps this iterator's state with every batch until the loop receives the b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, islice, repeat
+from itertools import chain, compress, islice, repeat
 from typing import Any
 
 from indexplan import IndexPlanError
@@ -116,7 +116,10 @@ def requests(run: Run, number: int, form: Form) -> Iterator[Any]:
     """Yield what to request from the dataset, batch by batch, in the remaining steps of a pass."""
     plan, rank = run.running()
     again = run.given.again
-    once = form.requests(plan, *divmod(number, plan.sub_epochs), rank)
+    where = divmod(number, plan.sub_epochs)
+    once = form.requests(plan, *where, rank)
+    if run.given.evaluation:
+        once = compress(once, plan.batch_sizes(*where, rank=rank))
     times = chain.from_iterable(repeat(each, again) for each in once)
     return islice(times, run.steps(number).start % again, None)
 

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import shown, wrong
 from indexplan.keywords import PLACES, unknown
-from indexplan_torch.arguments import check_by_index, check_length, is_bins, loaded
+from indexplan_torch.arguments import check_by_index, check_length, flag, is_bins, loaded
 from indexplan_torch.counting import UNDER_TRAINER
 from indexplan_torch.cuts import check_received
 from indexplan_torch.items import Item
@@ -85,6 +85,11 @@ class PlanLoader(DataLoader[Any]):
         the running one.
     rank, world_size, mesh, nested, item, as_array, keep_bins, partial, compare, again
         As for `PlanBatchSampler`.
+    evaluation : bool, default False
+        For data that is read once and not trained on, under a plan of remainder "spread": any
+        number of samples, ranks and batch size. A rank gets no batch in a step of which it reads
+        nothing, so ranks may have different numbers of batches, and `len` is this rank's own.
+        Gather results after the last batch, not after each. A state is that of a whole pass.
     ledger : str, path-like, Ledger or False, optional
         The file in which the run records what it has read, or a `Ledger`, which can also check
         the dataset's identity. The first rank writes it: when a state is saved, at the end of a
@@ -153,6 +158,7 @@ class PlanLoader(DataLoader[Any]):
         partial: bool = False,
         compare: bool = True,
         again: int = 1,
+        evaluation: bool = False,
         ledger: str | os.PathLike[str] | Ledger | Literal[False] | None = None,
         batch_sampler: Any = None,
         **options: Unpack[Options],
@@ -197,6 +203,8 @@ class PlanLoader(DataLoader[Any]):
             raise wrong("in_order", f"{rule} still has", given["in_order"], "leave it out")
         _check_dataset(dataset, self.feed)
         self.feed.alone |= _resumed(self.feed)
+        if flag("evaluation", evaluation):
+            self.feed.evaluate()
         if ledger is not None and not self.feed.recorder:
             self.feed.keep_ledger(ledger)
         # Named like the parameters, so that a trainer can rebuild the loader from them.
@@ -204,7 +212,7 @@ class PlanLoader(DataLoader[Any]):
         self.keep_bins = keep_bins
         self.rank, self.world_size, self.mesh = rank, world_size, mesh
         self.partial, self.compare, self.again = partial, compare, self.feed.given.again
-        self.ledger = ledger
+        self.evaluation, self.ledger = evaluation, ledger
         given.setdefault("worker_init_fn", None)
         if given["worker_init_fn"] is None or isinstance(given["worker_init_fn"], SeedWorker):
             given["worker_init_fn"] = SeedWorker(self.feed)

@@ -21,6 +21,8 @@ import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import as_integer, empty_batches, shown, wrong
 from indexplan_torch.again import Dealt
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 State = dict[str, Any]
 
 STATE_VERSION = 1
+EVALUATE = "; to evaluate, pass evaluation=True to PlanLoader, and gather after its last batch"
 
 
 class Received(NamedTuple):
@@ -294,9 +297,10 @@ class Run:
         if ledger is False:
             self.recorder = False
             return
-        if self.given.partial:
-            cure = "leave one of them out, as a ledger has every step of a pass"
-            raise wrong("partial", "False with a ledger", True, cure)
+        for name in ("partial", "evaluation"):
+            if getattr(self.given, name):
+                cure = "leave one of them out, as a ledger has every step of a pass"
+                raise wrong(name, "False with a ledger", True, cure)
         from indexplan_torch.recording import Recorder, write_at_exit
 
         self.recorder = ledger if isinstance(ledger, Recorder) else Recorder(ledger)
@@ -352,8 +356,8 @@ class Run:
             self.given.check_ranks(plan, rank, self.where, ledger=bool(self.recorder))
             self._compared = True  # unless they differ: then a later pass compares them again
         account = plan.account(*self.where)
-        if account.num_steps and not account.min_batch_size:
-            raise empty_batches(plan.world_size, plan.remainder, *self.where)
+        if account.num_steps and not account.min_batch_size and not self.given.evaluation:
+            raise empty_batches(plan.world_size, plan.remainder, *self.where, or_else=EVALUATE)
         steps = self.steps(number)
         if self.recorder and steps:
             self._begin_in_ledger(self.recorder, plan, rank)
@@ -377,7 +381,7 @@ class Run:
         if not self.recorder or reading is None or reading.first == reading.stop:
             return
         if begun in (None, reading):
-            step = reading.step // self.given.again
+            step = self.plan_step(reading.number, reading.step)
             self.recorder.record(self._place(reading.number), step)
 
     @property
@@ -394,10 +398,27 @@ class Run:
 
         If the pass was over when the run was saved, return those of the pass that continues it.
         """
-        plan, _ = self.running()
+        plan, rank = self.running()
         where, again = self._at(number), self.given.again
+        if self.given.evaluation:
+            num_read = int(np.count_nonzero(plan.batch_sizes(*where, rank=rank)))
+            return range(plan.steps(*where).start, plan.steps(*where).start + num_read)
         steps, dealt = plan.steps(*where), self.dealt if where == self._place(self.first) else 0
         return range(steps.start * again + dealt, steps.stop * again)
+
+    def plan_step(self, number: int, step: int) -> int:
+        """Return the plan's step of a step of a pass, as the loop counts them."""
+        if not self.given.evaluation:
+            return step // self.given.again
+        plan, rank = self.running()
+        steps = plan.steps(*self._at(number))
+        read = np.flatnonzero(plan.batch_sizes(*self._at(number), rank=rank))
+        at = step - steps.start
+        return steps.start + int(read[at]) if at < len(read) else steps.stop
+
+    def evaluate(self) -> None:
+        """Give the loop no batch in a step of which this rank reads nothing."""
+        self.given, self.alone = replace(self.given, evaluation=True), True
 
     def forget(self) -> None:
         """Forget the current pass, because a trainer only looked at some of its batches."""
@@ -436,13 +457,23 @@ class Run:
         return self.plan.start.step if number == self.first else 0
 
     def _standing(self) -> tuple[int, int | None]:
-        """Return the pass that is set, and the step in it (None if the pass has not begun)."""
+        """Return the pass that is set, and the step in it (None if nothing was read of it)."""
         check_left(self, self.number)
         reading = self.reading
         if reading is None or reading.number != self.number:
             refuse_fetched_ahead(self)
             return self.number, None
         self._check_counted(reading)
+        if reading.unread:
+            return reading.number, None
+        if self.given.evaluation and not reading.finished:
+            raise IndexPlanError(
+                "a loader with evaluation=True",
+                "must be asked for a state or cursor between two passes, as ranks stand at other "
+                "steps inside one",
+                f"step {reading.step} of {reading.stop}",
+                "save before or after the evaluation",
+            )
         return reading.number, reading.step
 
     def _check_counted(self, reading: Reading) -> None:
@@ -462,8 +493,11 @@ class Run:
         plan, _ = self.running()
         if number in self.over:
             return plan.start
-        step = self.steps(number).start if step is None else step
-        return plan.cursor(*self._place(number), step=step // self.given.again)
+        if step is None:
+            step = self.steps(number).start // self.given.again
+        else:
+            step = self.plan_step(number, step)
+        return plan.cursor(*self._place(number), step=step)
 
     def received(self, name: str, otherwise: str) -> Received:
         """Return the batch that the loop received last; without one, raise, naming `name`."""
@@ -477,7 +511,7 @@ class Run:
                 otherwise,
             )
         self._check_counted(reading)
-        step = (reading.step - 1) // self.given.again
+        step = self.plan_step(reading.number, reading.step - 1)
         return Received(plan, rank, self._place(reading.number), step)
 
     def move(self, plan: Plan, *, jump: bool = False) -> None:

@@ -9,6 +9,7 @@ import torch.distributed
 from torch.utils.data import get_worker_info
 
 from indexplan import IndexPlanError, Plan
+from indexplan.errors import wrong
 from indexplan_torch.again import check_again
 from indexplan_torch.arguments import flag
 from indexplan_torch.items import Form
@@ -35,6 +36,8 @@ class Given:
         How many times each step is read.
     partial : bool
         Whether the loop leaves passes on purpose.
+    evaluation : bool
+        Whether the loop gets no batch in a step of which this rank reads nothing.
     """
 
     plan: Plan
@@ -45,6 +48,14 @@ class Given:
     compare: bool
     again: int
     partial: bool
+    evaluation: bool = False
+
+    def __post_init__(self) -> None:
+        if self.evaluation and self.plan.remainder != "spread":
+            rule = "'spread' where evaluation=True, to read each sample once"
+            raise wrong("remainder", rule, self.plan.remainder, "leave remainder out of the plan")
+        if self.evaluation and self.again > 1:
+            raise wrong("again", "1 where evaluation=True", self.again, "leave again out")
 
     @classmethod
     def of(

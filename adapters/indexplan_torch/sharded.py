@@ -177,7 +177,8 @@ def _place(feed: Run) -> tuple[int, int, int] | None:
     begun = feed.reading
     if begun is None:
         return None
-    return (*divmod(begun.number, feed.plan.sub_epochs), begun.step // feed.given.again)
+    place = divmod(begun.number, feed.plan.sub_epochs)
+    return (*place, feed.plan_step(begun.number, begun.step))
 
 
 def sharded(dataset: Any) -> ShardedDataset | None:

@@ -63,7 +63,8 @@ def first(samples: Any) -> Any:
 EMPTY = (
     "each step must hold a unit for every rank; got steps of fewer than world_size={world_size} "
     "units in epoch {epoch}, sub-epoch {sub_epoch}, under remainder='{remainder}'; use "
-    "remainder='pad', fewer ranks or a larger batch size"
+    "remainder='pad', fewer ranks or a larger batch size; to evaluate, pass evaluation=True to "
+    "PlanLoader, and gather after its last batch"
 )
 
 CASES: list[tuple[str, Callable[[], Any]]] = [

@@ -140,6 +140,7 @@ def saved_by_the_first() -> None:
 CASES: list[Case] = [
     ("a ledger that is no path", lambda: loader(ledger=7)),
     ("a ledger of passes that are left", lambda: kept(partial=True)),
+    ("a ledger of an evaluation", lambda: kept(evaluation=True)),
     ("a ledger of one pass again and again", again_and_again),
     (
         "a state whose ledger is a number",

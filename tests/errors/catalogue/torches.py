@@ -116,6 +116,18 @@ class Dealt:
         return iter(list(self.batch_sampler)[::2])
 
 
+def evaluating(**options: Any) -> PlanLoader:
+    """Make a loader for an evaluation."""
+    return loader(evaluation=True, **options)
+
+
+def inside_an_evaluation() -> None:
+    """Save while ranks stand at different steps."""
+    made = evaluating()
+    for _ in made:
+        made.state_dict()
+
+
 def next_after_a_cut() -> None:
     """Leave a pass, and go on with the next."""
     left = loader()
@@ -246,6 +258,12 @@ CASES: list[Case] = [
         "ranks without a unit",
         lambda: first(loader(plan=OPEN.replace(batch_size=1), rank=0, world_size=3)),
     ),
+    ("an evaluation that drops", lambda: evaluating(plan=OPEN.replace(remainder="drop"))),
+    (
+        "an evaluation of repeated steps",
+        lambda: evaluating(plan=ip.Plan(ip.Sequential(10), global_batch_size=2), again=2),
+    ),
+    ("a state inside an evaluation", inside_an_evaluation),
     ("a pass that was left", next_after_a_cut),
     ("a pass that a resume skips", next_after_a_resume),
     ("batches that are dealt out again", lambda: list(loader(batch_sampler=Dealt()))),

@@ -135,6 +135,13 @@ def evaluated_by_halves() -> None:
     trainer().evaluation_loop(PlanLoader(range(10), halves, rank=0, world_size=1), "Evaluation")
 
 
+def evaluated_by_unequal_ranks() -> None:
+    """Evaluate where ranks have different numbers of batches, and gather after each."""
+    single = OPEN.replace(batch_size=1)
+    made = PlanLoader(range(10), single, rank=0, world_size=4, evaluation=True)
+    trainer().evaluation_loop(made, "Evaluation")
+
+
 def on_ray() -> None:
     """Prepare a loader of another kind."""
     import indexplan_torch.ray
@@ -158,6 +165,7 @@ CASES: list[Case] = [
     ("a micro-batch of an update that was fetched together", asked_ahead),
     ("rows for Trainer without a batch axis", rows_for_trainer),
     ("an evaluation of a part of the data under Trainer", evaluated_by_halves),
+    ("an evaluation of unequal ranks under Trainer", evaluated_by_unequal_ranks),
     ("another loader for Ray", on_ray),
     ("a caller of another name", renamed_in_transformers),
 ]

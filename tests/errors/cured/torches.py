@@ -138,6 +138,18 @@ def enough_units() -> None:
     first(loader(5, small.replace(remainder="pad"), rank=0, world_size=3))
     first(loader(5, small, rank=0, world_size=1))
     first(loader(plan=OPEN.replace(batch_size=2), rank=0, world_size=2))
+    ranks = [{"rank": rank, "world_size": 4} for rank in range(4)]
+    small = OPEN.replace(batch_size=1)
+    read = [batch for each in ranks for batch in loader(plan=small, evaluation=True, **each)]
+    assert sorted(map(int, read)) == [*range(10)]
+
+
+def around_an_evaluation() -> None:
+    """Save before and after."""
+    made = loader(evaluation=True)
+    made.state_dict()
+    list(made)
+    made.state_dict()
 
 
 def inside_a_loop() -> None:
@@ -235,6 +247,11 @@ CURED: dict[str, Callable[[], Any]] = {
     "another global batch inside a turn": lambda: in_a_turn(size=4),
     **dict.fromkeys(("a state whose turn is over", "a state of another turn"), in_a_turn),
     "ranks without a unit": enough_units,
+    **dict.fromkeys(
+        ("an evaluation that drops", "an evaluation of repeated steps"),
+        lambda: list(loader(evaluation=True)),
+    ),
+    "a state inside an evaluation": around_an_evaluation,
     "a pass that was left": lambda: (
         next_pass(plan=OPEN.replace(order=ip.Epochs(OPEN.order, 4)), partial=True),
         next_pass(partial=True),

@@ -9,6 +9,7 @@ import torch
 
 import indexplan as ip
 from indexplan_torch import Bins, PlanLoader
+from indexplan_torch.accelerate import prepare
 from indexplan_torch.causal import join_causal
 from tests.errors.catalogue.made import OPEN
 from tests.errors.catalogue.torches import loader
@@ -116,6 +117,17 @@ def evaluated() -> None:
     assert ended.evaluation_loop(made, "Evaluation", prediction_loss_only=True).num_samples == 10
 
 
+def evaluated_on_all() -> None:
+    """Evaluate by larger batches, or by padded ones, prepared."""
+    ended = trainer(report_to=[])
+    ended.model = Learned()
+    options: Any = {"rank": 0, "collate_fn": lambda samples: {"x": torch.tensor(samples)}}
+    made = loader(plan=OPEN, world_size=4, evaluation=True, **options)
+    padded = loader(plan=OPEN.replace(batch_size=1, remainder="pad"), world_size=1, **options)
+    for each in (made, prepare(ended.accelerator, padded)):
+        ended.evaluation_loop(each, "Evaluation", prediction_loss_only=True)
+
+
 CURED: dict[str, Callable[[], Any]] = {
     **dict.fromkeys(
         (
@@ -136,4 +148,5 @@ CURED: dict[str, Callable[[], Any]] = {
     "a micro-batch of an update that was fetched together": asked,
     "rows for Trainer without a batch axis": with_a_batch_axis,
     "an evaluation of a part of the data under Trainer": evaluated,
+    "an evaluation of unequal ranks under Trainer": evaluated_on_all,
 }

@@ -1,0 +1,119 @@
+"""An evaluation reads each sample once, for any number of samples and ranks and any batch size."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader
+
+import indexplan as ip
+from indexplan_torch import PlanBatchSampler, PlanLoader
+from tests.adapters.small import Identity, as_they_are
+
+PLAN = ip.Plan(ip.Shuffle(9, seed=2), batch_size=1)
+
+
+def loaders(plan: ip.Plan, world_size: int, **options: Any) -> list[PlanLoader]:
+    """Return the loaders of all ranks."""
+    data, options = Identity(plan.order.num_samples), {"collate_fn": as_they_are, **options}
+    each = {"world_size": world_size, "evaluation": True, **options}
+    return [PlanLoader(data, plan, rank=rank, **each) for rank in range(world_size)]
+
+
+@given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 4), st.integers(1, 3))
+def test_each_sample_is_read_once(n: int, world_size: int, size: int, sub_epochs: int) -> None:
+    """All ranks together read an epoch, each what the plan deals to it, and `len` counts that."""
+    plan = ip.Plan(ip.Shuffle(n, seed=n), batch_size=size, sub_epochs=sub_epochs)
+    whole = plan.replace(world_size=world_size)
+    ranks = loaders(plan, world_size)
+    for epoch in range(2):
+        seen: list[int] = []
+        for sub_epoch in range(sub_epochs):
+            for rank, loader in enumerate(ranks):
+                dealt = [
+                    (step, batch)
+                    for step in whole.steps(epoch, sub_epoch)
+                    if (batch := whole.batch(epoch, sub_epoch, step=step, rank=rank).tolist())
+                ]
+                loader.set_epoch_and_sub_epoch(epoch, sub_epoch)
+                before = loader.state_dict()
+                length, read = len(loader), []
+                for (step, _), batch in zip(dealt, loader, strict=True):
+                    read.append(batch)
+                    where = {"epoch": epoch, "sub_epoch": sub_epoch, "step": step}
+                    assert whole.step_size(**where) == loader.step_size == loader.step_total()
+                assert [batch for _, batch in dealt] == read
+                assert length == len(read)
+                seen += sum(read, [])
+                again = loaders(plan, world_size)[rank]
+                again.load_state_dict(before)
+                assert read == list(again)
+            assert 1 == len({str(loader.state_dict()) for loader in ranks})
+        assert [*range(n)] == sorted(seen)
+
+
+class Whole(Identity):
+    """A dataset that is asked for arrays."""
+
+    def __getitems__(self, asked: Any) -> Any:
+        return list(asked)
+
+
+@pytest.mark.parametrize(
+    "options", [{"num_workers": 2}, {"as_array": True}, {"nested": True}, {"item": max}]
+)
+def test_steps_without_samples_are_left_out_in_every_form(options: dict[str, Any]) -> None:
+    """By workers, as arrays, as inner batches and as items."""
+    plan = PLAN.replace(batch_size=(1, 1)) if "nested" in options else PLAN
+    if "item" in options:
+        options = {"item": lambda index, _: index}
+    seen, counts = [], []
+    for rank in range(4):
+        data: Any = Whole(9) if "as_array" in options else Identity(9)
+        ranks: dict[str, Any] = {"rank": rank, "world_size": 4, "evaluation": True}
+        read = list(PlanLoader(data, plan, collate_fn=as_they_are, **ranks, **options))
+        counts.append(len(read))
+        seen += [index for batch in read for index in flat(batch)]
+    assert ([3, 2, 2, 2], [*range(9)]) == (sorted(counts, reverse=True), sorted(seen))
+
+
+def flat(batch: Any) -> list[int]:
+    """Return the samples of nested lists."""
+    return [i for part in batch for i in flat(part)] if isinstance(batch, list) else [int(batch)]
+
+
+def test_a_run_resumes_before_an_evaluation_and_not_inside() -> None:
+    """Inside, ranks stand at different steps, so no state is right for all of them."""
+    loader = loaders(PLAN, 4)[0]
+    assert 2 == len(list(islice(loader, 2)))
+    with pytest.raises(ip.IndexPlanError, match="between two passes"):
+        loader.state_dict()
+    with pytest.raises(ip.IndexPlanError, match="between two passes"):
+        _ = loader.cursor
+    rest = PLAN.resume(PLAN.replace(world_size=4).cursor(0, step=2))
+    read = [batch for each in loaders(rest, 4) for batch in each]
+    wanted = [PLAN.replace(world_size=4).batch(0, step=2, rank=rank).tolist() for rank in range(4)]
+    assert [batch for batch in wanted if batch] == read
+
+
+def test_a_sampler_is_not_drawn_by_another_loader() -> None:
+    """Its batches are left out where a PlanLoader reads alone, and refused where others do."""
+    loader = loaders(PLAN, 4)[0]
+    drawn: Any = DataLoader(Identity(9), batch_sampler=loader.batch_sampler)  # type: ignore[arg-type]
+    with pytest.raises(ip.IndexPlanError, match="hand its batches to the loop itself"):
+        list(drawn)
+    with pytest.raises(ip.IndexPlanError, match="evaluation=True"):
+        list(PlanBatchSampler(PLAN, rank=0, world_size=4))
+
+
+def test_only_what_reads_each_sample_once() -> None:
+    """Not what drops, pads or carries; and one epoch at a time, in the plan's steps."""
+    for remainder in ("drop", "pad", "carry"):
+        with pytest.raises(ip.IndexPlanError, match="remainder must be 'spread'"):
+            PlanLoader(range(9), PLAN.replace(remainder=remainder), evaluation=True)
+    with pytest.raises(ip.IndexPlanError, match="remainder must be 'spread'"):
+        loaders(PLAN, 1)[0].move(PLAN.replace(remainder="pad"))
