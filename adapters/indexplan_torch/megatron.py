@@ -71,14 +71,12 @@ def datasets_provider(
         What `PlanIterator` takes; None if there is none. Validation resumes where the last one
         stopped, by `args.consumed_valid_samples`, and tests start at the first sample. Under
         `--full-validation` each evaluation reads all of valid, which is a list of pairs under
-        `--multiple-validation-sets`. Under `--phase-transition-iterations` train is that of the
-        phase, and is read from the phase's start.
+        `--multiple-validation-sets`.
     args : object, optional
         With `micro_batch_size`, `consumed_train_samples`, `consumed_valid_samples` and
         `num_workers`; `eval_micro_batch_size` and `eval_global_batch_size` if evaluation has
-        others; `global_batch_size` under `full_validation`; that, `iteration` and
-        `phase_transition_iterations` if there are phases; `dataloader_save` and `iteration` with a
-        ledger. If left out, what `megatron.training.get_args()` returns when Megatron calls the
+        others; `global_batch_size` under `full_validation`; `dataloader_save` and `iteration` with
+        a ledger. If left out, what `megatron.training.get_args()` returns when Megatron calls the
         provider.
     ledger : str, path-like, Ledger or False, optional
         The file in which the training records what it has read, as for `PlanIterator`. It needs
@@ -91,10 +89,9 @@ def datasets_provider(
     ------
     IndexPlanError
         If one is not such a pair. When Megatron calls it: if `--dataloader-type` is not external;
-        if valid or test do not fit `--full-validation` and `--multiple-validation-sets`; if there
-        are phases and the global batch size has changed; with a ledger, if there are phases or
-        virtual stages, or checkpoints do not save its hash; or without args, if megatron.training
-        cannot be imported.
+        if there are phases; if valid or test do not fit `--full-validation` and
+        `--multiple-validation-sets`; with a ledger, if there are virtual stages, or checkpoints do
+        not save its hash; or without args, if megatron.training cannot be imported.
     """
     _check_pairs("train", [train])
     _check_pairs("valid", valid if isinstance(valid, list) else [] if valid is None else [valid])
@@ -108,7 +105,6 @@ def datasets_provider(
         _check_args(asked)
         _check_evaluated(asked, valid, test)
         kept = keeping(ledger, asked, vp_stage)
-        consumed_in_phase = _consumed_in_phase(asked)
         from megatron.core import parallel_state
 
         ours: dict[str, Any] = {"num_workers": asked.num_workers, **options}
@@ -131,7 +127,7 @@ def datasets_provider(
             validating: Any = read(valid, evaluated, asked.consumed_valid_samples)  # type: ignore[arg-type]
         else:
             validating = [*map(read_whole, valid)] if isinstance(valid, list) else read_whole(valid)
-        training = read(train, size, consumed_in_phase, **kept)
+        training = read(train, size, asked.consumed_train_samples, **kept)
         if training is not None and kept["ledger"] is not False:
             load_saved(training, ledger, asked)
         return training, validating, read(test, evaluated, 0)
@@ -162,33 +158,16 @@ def _args() -> Any:
     return get_args()
 
 
-def _consumed_in_phase(args: Any) -> int:
-    """Return how many samples of the train order are consumed, as Megatron counts them.
-
-    Each of its phases is a job of its own, whose dataset is read from the first sample on.
-    """
-    if not (starts := getattr(args, "phase_transition_iterations", None)):
-        consumed: int = args.consumed_train_samples
-        return consumed
-    size: int = args.global_batch_size
-    start: int = max(each for each in (0, *starts) if each <= args.iteration)
-    if args.consumed_train_samples != args.iteration * size:
-        rule = f"{args.iteration * size}, {args.iteration} iterations of {size}, with phases"
-        cure = (
-            "keep the global batch size, or leave --phase-transition-iterations out and change a "
-            "Mixture's weights with with_phase"
-        )
-        raise wrong("consumed_train_samples", rule, args.consumed_train_samples, cure)
-    in_phase: int = (args.iteration - start) * size
-    return in_phase
-
-
 def _check_args(args: Any) -> None:
     """Refuse options with which Megatron would not read an iterator to where it is told."""
     kind = getattr(args, "dataloader_type", "external")
     if kind != "external":
         cure = "start Megatron with --dataloader-type external"
         raise wrong("dataloader_type", "external, as a plan deals the batches", kind, cure)
+    if phases := getattr(args, "phase_transition_iterations", None):
+        rule = "left out, as its phases are jobs that each count their samples from 0"
+        cure = "leave it out, and change a Mixture's weights with with_phase"
+        raise wrong("--phase-transition-iterations", rule, phases, cure)
 
 
 def _check_evaluated(args: Any, valid: Any, test: Any) -> None:

@@ -33,15 +33,9 @@ def keeping(ledger: Any, args: Any, vp_stage: int | None) -> dict[str, Any]:
         cure = "add --dataloader-save, with the folder of --save"
         rule = "given with --dataloader-save, for which checkpoints ask the iterator for its state"
         raise wrong("ledger", rule, ledger, cure)
-    for given, named in {
-        vp_stage is not None: "virtual pipeline stages, whose iterators Megatron asks for no state",
-        bool(getattr(args, "phase_transition_iterations", None)): (
-            "--phase-transition-iterations, where each phase is a run of its own"
-        ),
-    }.items():
-        if given:
-            cure = "leave it out, or train without them"
-            raise wrong("ledger", f"left out with {named}", ledger, cure)
+    if vp_stage is not None:
+        rule = "left out with virtual pipeline stages, whose iterators Megatron asks for no state"
+        raise wrong("ledger", rule, ledger, "leave it out, or train without them")
     if not process_group_runs():
         return {"ledger": ledger}
     from megatron.core import parallel_state

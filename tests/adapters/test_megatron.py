@@ -259,6 +259,12 @@ ARGS = {
             "Megatron with --dataloader-type external",
         ),
         (
+            {"phase_transition_iterations": [5, 8]},
+            "--phase-transition-iterations must be left out, as its phases are jobs that each "
+            "count their samples from 0; got [5, 8]; leave it out, and change a Mixture's weights "
+            "with with_phase",
+        ),
+        (
             {"multiple_validation_sets": True, "valid": [PAIR]},
             "--multiple-validation-sets must be given with --full-validation, as Megatron asks; "
             "got 'it alone'; add --full-validation",

@@ -257,31 +257,6 @@ def provided(monkeypatch: Any, world_size: int, *pairs: Any, **args: Any) -> lis
     return ranks
 
 
-def test_each_phase_reads_its_own_data_from_the_first_sample(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Jobs end at --phase-transition-iterations, and sometimes before, on changing ranks."""
-    phases = {0: ip.Shuffle(100, seed=1), 5: ip.Shuffle(72, seed=2), 8: ip.Shuffle(30, seed=3)}
-    read: dict[int, list[int]] = {start: [] for start in phases}
-    for begin, end, world_size in [(0, 2, 4), (2, 5, 2), (5, 7, 3), (7, 8, 6), (8, 9, 4)]:
-        start = max(each for each in phases if each <= begin)
-        order = phases[start]
-        ranks = provided(
-            monkeypatch,
-            world_size,
-            (range(order.num_samples), order),
-            iteration=begin,
-            consumed_train_samples=begin * 24,
-            global_batch_size=24,
-            phase_transition_iterations=[5, 8],
-        )
-        for _ in range((end - begin) * 24 // (2 * world_size)):
-            read[start] += [x for train, *_ in ranks for x in next(train).tolist()]
-    assert phases[0].take(0, 0, 100).tolist() + phases[0].take(1, 0, 20).tolist() == read[0]
-    assert phases[5].take(0, 0, 72).tolist() == read[5]
-    assert phases[8].take(0, 0, 24).tolist() == read[8]
-
-
 def cycled(loader: Any) -> Iterator[Any]:
     """Iterate over a loader as Megatron's loop does under --full-validation."""
     while True:

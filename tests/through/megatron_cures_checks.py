@@ -24,8 +24,6 @@ NUMBERS: dict[str, Any] = {
     "micro_batch_size": 2,
     "global_batch_size": 4,
 }
-GROWN: dict[str, Any] = {"iteration": 4, "global_batch_size": 24}
-PHASES: dict[str, Any] = {"phase_transition_iterations": [2]}
 
 
 def provided(*others: Any, ledger: Any = None, vp_stage: int | None = None, **args: Any) -> Any:
@@ -46,19 +44,12 @@ CURED: dict[str, Callable[[], Any]] = {
         provided(full_validation=False),
     ],
     "a provider for several validations, and a test": lambda: provided([PAIR], None, **SEVERAL),
-    "a provider of phases whose batches have grown": lambda: [
-        provided(**GROWN, **PHASES, consumed_train_samples=96),
-        provided(**GROWN, consumed_train_samples=100),
-    ],
+    "a provider of phases": lambda: provided(consumed_train_samples=100),
     "a ledger whose hash Megatron does not save": lambda: provided(
         ledger="run.ledger", dataloader_save="here"
     ),
     "a ledger of virtual stages": lambda: [
         provided(vp_stage=0, dataloader_save="here"),
-        provided(ledger="run.ledger", dataloader_save="here"),
-    ],
-    "a ledger of phases": lambda: [
-        provided(**GROWN, **PHASES, consumed_train_samples=96),
         provided(ledger="run.ledger", dataloader_save="here"),
     ],
     "a provider without Megatron or its numbers": provided,

@@ -72,22 +72,8 @@ CASES: list[Case] = [
     ),
     ("a provider for a whole validation of nothing", lambda: provided(full_validation=True)),
     ("a provider for several validations, and a test", lambda: provided([PAIR], PAIR, **SEVERAL)),
-    (
-        "a provider of phases whose batches have grown",
-        lambda: provided(
-            **dict.fromkeys(("consumed_valid_samples", "num_workers"), 0),
-            consumed_train_samples=100,
-            iteration=4,
-            micro_batch_size=2,
-            global_batch_size=24,
-            phase_transition_iterations=[2],
-        ),
-    ),
+    ("a provider of phases", lambda: provided(phase_transition_iterations=[2])),
     ("a ledger whose hash Megatron does not save", kept),
     ("a ledger of virtual stages", lambda: kept(0, dataloader_save="here")),
-    (
-        "a ledger of phases",
-        lambda: kept(dataloader_save="here", phase_transition_iterations=[2]),
-    ),
     ("a provider without Megatron or its numbers", without_megatron),
 ]
