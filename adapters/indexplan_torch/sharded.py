@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,9 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset, get_worker_info
 
-from indexplan import Shards
 from indexplan.keywords import named
-from indexplan_fetch import Fetched, ShardFile
 from indexplan_fetch.following import Loop
 from indexplan_fetch.samples import Samples
 from indexplan_torch.run import Run
@@ -108,37 +104,7 @@ class ShardedDataset(Samples, Dataset[Any]):
     2
     """
 
-    def __init__(
-        self,
-        shards: Shards,
-        open_shard: Callable[[ShardFile], Sequence[Any]],
-        *,
-        cache_dir: str | os.PathLike[str],
-        cache_bytes: int | None = None,
-        ranks_per_node: int | None = None,
-        ahead: int = 16,
-        num_epochs: int | None = None,
-        num_threads: int = 4,
-        tries: int = 4,
-        stall_timeout: float = 60.0,
-        keep_open: int | None = None,
-        on_metrics: Callable[[Fetched], Any] | None = None,
-    ) -> None:
-        self._loop: tuple[Run, Loop] | None = None
-        super().__init__(
-            shards,
-            open_shard,
-            cache_dir=cache_dir,
-            cache_bytes=cache_bytes,
-            ranks_per_node=ranks_per_node,
-            ahead=ahead,
-            num_epochs=num_epochs,
-            num_threads=num_threads,
-            tries=tries,
-            stall_timeout=stall_timeout,
-            keep_open=keep_open,
-            on_metrics=on_metrics,
-        )
+    _loop: tuple[Run, Loop] | None = None
 
     def _shared(self, numbers: np.ndarray[Any, Any]) -> torch.Tensor:
         made = torch.tensor(numbers)
