@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from indexplan.ledger.finding import Read
     from indexplan.ledger.seen import Seen
     from indexplan.orders.packed import Pieces
-    from indexplan.orders.skipped import Skipped
     from indexplan.orders.split import Part
     from indexplan.partition.account import Account
     from indexplan.partition.locate import Location
@@ -63,7 +62,6 @@ __all__ = [
     "RunDifference",
     "Saved",
     "Seen",
-    "Skipped",
     "Stored",
     "Stream",
     "Traffic",
@@ -92,7 +90,6 @@ _AT_FIRST_USE = {
     "RunDifference": "indexplan.reports.runs_apart",
     "Saved": "indexplan.files.saving",
     "Seen": "indexplan.ledger.seen",
-    "Skipped": "indexplan.orders.skipped",
     "Stored": "indexplan.files.read",
     "Stream": "indexplan.plan.pulling",
     "Traffic": "indexplan.shards.downloads",

@@ -48,7 +48,6 @@ GOLDENS = {  # which tests compare what a file holds
     "strata_v1, packed_v1": ["tests/orders/test_strata.py::test_known_answers"],
     "token_windows_v1": ["tests/orders/test_token_windows.py::test_known_answers"],
     "without_v1": ["tests/orders/test_left_out.py::test_known_answers"],
-    "skipped_v1": ["tests/orders/test_left_out.py::test_known_answers_of_skips"],
     "weighted_v1": ["tests/orders/test_weighted.py::test_known_answers"],
 }
 

@@ -25,12 +25,12 @@ WRITTEN = """
 """
 RETURNED = """
     Account At Batch Bench Check Difference Draws Exported LedgerAccount Location OrderReport Part
-    Pieces Read Reading Reads Remainder Report RunDifference Saved Seen Skipped Stored Stream
+    Pieces Read Reading Reads Remainder Report RunDifference Saved Seen Stored Stream
     Traffic Warmth
 """
 OF_A_PLAN = """
     account balance batch batch_size batch_sizes batches cursor cursor_at fingerprint from_dict
-    from_json global_batch_size indices locate locate_all order phase remainder replace resume skip
+    from_json global_batch_size indices locate locate_all order phase remainder replace resume
     start step_size step_total steps sub_epochs to_dict to_json units world_size
 """
 OF_A_BATCH = "bins copies inner_counts micro_batches num_valid offsets samples spans"

@@ -54,19 +54,6 @@ def excluded(num: int, inner: ip.Order, size: int) -> Callable[[], Any]:
     return chain
 
 
-def skipped(num: int) -> Callable[[], Any]:
-    """Return what skips some steps of one epoch, one after another."""
-
-    def chain() -> None:
-        plan = ip.Plan(ip.Shuffle(10**6, seed=1), world_size=2, batch_size=10)
-        for step in range(num):
-            start, stop = (plan.cursor(0, step=3 * step + more) for more in (0, 1))
-            plan = plan.skip(start, stop)
-        plan.batch(0, step=9, rank=1)
-
-    return chain
-
-
 def phases(num: int) -> Callable[[], Any]:
     """Return what changes the weights of a mixture in each epoch."""
     sources = {"a": ip.Shuffle(7000, seed=1), "b": ip.Shuffle(3000, seed=2)}
@@ -127,7 +114,6 @@ def chains() -> list[str]:
     shuffle = ip.Shuffle(100_000, seed=1)
     bins = ip.TokenBudget(lengths, max_tokens=1000)
     kinds: dict[str, Callable[[int], Callable[[], Any]]] = {
-        "skips": skipped,
         "phases of a mixture": phases,
         "sources that join a mixture": joined,
         "updates of weights": updated,

@@ -28,7 +28,7 @@ from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.open import store_of
 
 CHECKS = ("touched", "opened")
-LEAVING_OUT = ("skipped-v1", "without-v1")  # orders that leave units out
+LEAVING_OUT = "without-v1"  # the order that leaves units out
 VERIFY = "run `indexplan verify` to see what is wrong"
 # How runs are copied, by their length in units; in microseconds:
 #              2,000 of 4   20,000 of 8   20,000 of 32   6,104 of 256   488 of 4,096   61 of 32,768
@@ -139,7 +139,7 @@ class Stored(Order):
         """The order that is stored, if it leaves units out: only then is it computed for them."""
         said: Any = self.build.order
         while isinstance(said, Mapping):
-            if said.get("algorithm") in LEAVING_OUT:
+            if said.get("algorithm") == LEAVING_OUT:
                 return self.known[0]
             said = said.get("order")
         return None
@@ -148,11 +148,6 @@ class Stored(Order):
     def _gaps(self) -> object | None:
         source = self._leaves_out
         return None if source is None else source._gaps  # noqa: SLF001 (of an order too)
-
-    @property
-    def _puts_off(self) -> bool:
-        source = self._leaves_out
-        return source is not None and source._puts_off  # noqa: SLF001
 
     def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
         found = super()._with_past(saved, epoch, position)

@@ -120,15 +120,15 @@ def _of_epoch(
     counts = [_read(history, segments, epoch) for segments in groups]
     read = sum(count[0] for count in counts)
     extent = extent_of(order)
-    skipped, excluded = extent.missing(epoch, sub_epochs, 0, sub_epochs)
-    jumped = sum((num_units if stop is None else stop) - start for start, stop in jumps)
+    excluded = extent.missing(epoch, sub_epochs, 0, sub_epochs)
+    skipped = sum((num_units if stop is None else stop) - start for start, stop in jumps)
     return LedgerAccount(
-        num_units=num_units + skipped + excluded,
+        num_units=num_units + excluded,
         num_read=read,
-        num_dropped=reached - read - finished - jumped,
+        num_dropped=reached - read - finished - skipped,
         num_finished=finished,
         num_left=num_units - reached,
-        num_skipped=skipped + jumped,
+        num_skipped=skipped,
         num_excluded=excluded,
         num_left_out=extent.num_taken_out(epoch),
         num_padded=sum(count[1] for count in counts),

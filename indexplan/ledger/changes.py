@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-WORDS = ("world", "batch", "exclude", "skip", "weights", "sources", "order")
-_LAYERS = {"without-v1": "exclude", "skipped-v1": "skip"}
+WORDS = ("world", "batch", "exclude", "weights", "sources", "order")
+_LAYERS = {"without-v1": "exclude"}
 _BATCH = ("batch_size", "global_batch_size", "sub_epochs", "remainder", "balance")
 
 

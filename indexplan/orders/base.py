@@ -318,11 +318,6 @@ class Order(HasFields, HasGroups, abc.ABC):
         return None
 
     @property
-    def _puts_off(self) -> bool:
-        """Whether skipped units are read at the end of their epoch."""
-        return False
-
-    @property
     def _same_reads(self) -> bool:
         """Whether all epochs read each sample equally often, except those that a layer names."""
         return self.traits.reads == "once"

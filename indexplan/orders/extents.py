@@ -39,9 +39,9 @@ class OrderExtent:
         """Return the sub-epochs at which their size changes, from 0 to `parts`."""
         return {0, self.units(epoch) % parts, parts}
 
-    def missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
-        """Return how many units of the sub-epochs [start, stop) are skipped, and excluded."""
-        return 0, 0
+    def missing(self, epoch: int, parts: int, start: int, stop: int) -> int:
+        """Return how many units of the sub-epochs [start, stop) are excluded."""
+        return 0
 
     def num_taken_out(self, epoch: int) -> int:
         """Return how many samples an epoch removes from bins that it still reads."""

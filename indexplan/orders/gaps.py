@@ -66,20 +66,14 @@ class Sections(NamedTuple):
 
     def dealt(self, positions: Int64) -> Int64:
         """Return where these inner positions are read; -1 where they are left out."""
-        starts, order = self.starts, None
-        if (starts[1:] < starts[:-1]).any():  # few, as units that were put off lie at the end
-            order = np.argsort(starts, kind="stable")
-            starts = starts[order]
-        which = starts.searchsorted(positions, "right") - 1
-        if order is not None:
-            which = order[which]
+        which = self.starts.searchsorted(positions, "right") - 1
         found = self.bounds[which] + positions - self.starts[which]
         left_out = (which < 0) | (found >= self.bounds[which + 1])
         return np.where(left_out, -1, found)
 
 
 class Gaps(Layer):
-    """A layer that leaves units out: the base of `Without` and `Skipped`.
+    """A layer that leaves units out: the base of `Without`.
 
     A subclass writes `_sections_of`, and returns from `_gaps` how long epochs and sub-epochs then
     are, which the partition asks for.

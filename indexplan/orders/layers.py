@@ -196,10 +196,6 @@ class Layer(Order):
     def _gaps(self) -> object | None:
         return None if self._moves else self.order._gaps  # noqa: SLF001 (of an order too)
 
-    @property
-    def _puts_off(self) -> bool:
-        return self.order._puts_off  # noqa: SLF001
-
     def _told(self, epoch: int, index: int) -> list[tuple[int, str]]:
         if self._moves or (self._renames and self._gaps is None):
             return super()._told(epoch, index)

@@ -9,7 +9,7 @@ from indexplan.orders.columns import is_identity
 from indexplan.seeds import EPOCH_STOP
 
 WEIGHTED = "weighted-v1"
-SAME_EPOCHS = ("repeat-v1", "skipped-v1", "subset-v1", "without-v1")  # as the order inside
+SAME_EPOCHS = ("repeat-v1", "subset-v1", "without-v1")  # as the order inside
 OTHER_EPOCHS = ("epochs-v1", "mixture-v1")  # which epochs they read inside, only an order can tell
 
 

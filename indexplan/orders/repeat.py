@@ -189,9 +189,8 @@ class RepeatExtent(GapsExtent):
     parts_of = OrderExtent.parts_of
     changes = OrderExtent.changes
 
-    def missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
-        skipped, excluded = self.inside.missing(epoch, parts, start, stop)
-        return self._copies * skipped, self._copies * excluded
+    def missing(self, epoch: int, parts: int, start: int, stop: int) -> int:
+        return self._copies * self.inside.missing(epoch, parts, start, stop)
 
     def num_taken_out(self, epoch: int) -> int:
         """Return how many samples an epoch removes from bins, in all copies of them."""

@@ -462,11 +462,11 @@ class WithoutExtent(GapsExtent):
         held = np.unique(self.inside.parts_of(epoch, parts, sections.starts[1:] - 1)).tolist()
         return changes | set(held) | {part + 1 for part in held}
 
-    def missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
-        skipped, excluded = self.inside.missing(epoch, parts, start, stop)
+    def missing(self, epoch: int, parts: int, start: int, stop: int) -> int:
+        excluded = self.inside.missing(epoch, parts, start, stop)
         inside = [self.inside.edge(epoch, parts, part) for part in (start, stop)]
         mine = [self.edge(epoch, parts, part) for part in (start, stop)]
-        return skipped, excluded + (inside[1] - inside[0]) - (mine[1] - mine[0])
+        return excluded + (inside[1] - inside[0]) - (mine[1] - mine[0])
 
     def num_taken_out(self, epoch: int) -> int:
         """Return how many samples an epoch removes from bins, by the layers inside too."""

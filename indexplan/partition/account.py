@@ -20,7 +20,7 @@ class Account(Answer):
     """What becomes of the units of an epoch, or of one sub-epoch; all counts are exact.
 
     `Plan.account` returns it. Always num_units == num_read + num_dropped + num_finished +
-    num_skipped + num_excluded.
+    num_excluded.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class Account(Answer):
         of another one may read some of them.
     num_read, num_dropped, num_finished : int
         Units that are read, that no step reads, and that were read before the plan was resumed.
-    num_skipped, num_excluded : int
-        Units that the run leaves out, by `Plan.skip` and by `Without`, also of an order inside
-        `Repeat` or `Subset`; of bins, those that were left empty.
+    num_excluded : int
+        Units that the run leaves out by `Without`, also of an order inside `Repeat` or `Subset`; of
+        bins, those that were left empty.
     num_padded : int
         Padded slots of batches, which repeat a unit; only under "pad".
     num_steps : int
@@ -55,7 +55,6 @@ class Account(Answer):
     num_read: int
     num_dropped: int
     num_finished: int
-    num_skipped: int
     num_excluded: int
     num_padded: int
     num_steps: int
@@ -66,19 +65,14 @@ class Account(Answer):
 
     def __str__(self) -> str:
         size = between(self.min_batch_size, self.max_batch_size)
+        excluded = f", {self.num_excluded:,} excluded" if self.num_excluded else ""
         size = "an open number of" if size == "open" else size
         return (
             f"{counted(self.num_units, 'unit')}: {self.num_read:,} read, "
-            f"{self.num_dropped:,} dropped, {self.num_finished:,} finished{self._left_out}; "
+            f"{self.num_dropped:,} dropped, {self.num_finished:,} finished{excluded}; "
             f"{counted(self.num_steps, 'step')} of {size} unit{'' if size == '1' else 's'} per "
             f"rank, {self.num_padded:,} padded"
         )
-
-    @property
-    def _left_out(self) -> str:
-        """What the run leaves out, in words; an empty text if it reads everything."""
-        counts = {"skipped": self.num_skipped, "excluded": self.num_excluded}
-        return "".join(f", {count:,} {how}" for how, count in counts.items() if count)
 
 
 def between(least: int | None, most: int | None) -> str:
@@ -91,9 +85,9 @@ def between(least: int | None, most: int | None) -> str:
 def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range) -> Account:
     """Return the account of some sub-epochs of an epoch of `num_units` units."""
     start, stop = sub_epochs.start, sub_epochs.stop
-    skipped = excluded = 0
+    excluded = 0
     if partition.extent is not None:
-        skipped, excluded = partition.extent.missing(epoch, partition.sub_epochs, start, stop)
+        excluded = partition.extent.missing(epoch, partition.sub_epochs, start, stop)
     if partition.policy.crosses and (start, stop) == (0, partition.sub_epochs):
         partition, stop = undivided(partition, num_units), 1
     units = finished = dropped = padded = steps = 0
@@ -124,11 +118,10 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range)
     world_size = partition.world_size
     least, most = units_per_rank(world_size, intervals) if world_size else (None, None)
     return Account(
-        num_units=units + skipped + excluded,
+        num_units=units + excluded,
         num_read=units - dropped - finished,
         num_dropped=dropped,
         num_finished=finished,
-        num_skipped=skipped,
         num_excluded=excluded,
         num_padded=padded,
         num_steps=steps,

@@ -43,5 +43,5 @@ class Extent(Protocol):
     def changes(self, epoch: int, parts: int) -> set[int]:
         """Return the sub-epochs at which their size changes, from 0 to `parts`."""
 
-    def missing(self, epoch: int, parts: int, start: int, stop: int) -> tuple[int, int]:
-        """Return how many units of some sub-epochs are skipped, and how many excluded."""
+    def missing(self, epoch: int, parts: int, start: int, stop: int) -> int:
+        """Return how many units of some sub-epochs are excluded."""

@@ -31,12 +31,12 @@ def different_epochs(layout: Layout) -> list[int]:
 def check_every_epoch_reads(layout: Layout) -> None:
     """Raise `IndexPlanError` if an epoch of a plan has no step: only "drop" can do that.
 
-    It may be without one where little of it is left to read: in the epoch of a resume, and where
-    the run skips steps. Of an order that does not name the epochs at which its number of units
-    changes, one may be short by itself, and only two in a row are refused. Epochs that a plan
-    directory lacks, of an order that is not known here, are refused where somebody asks for them.
+    It may be without one where little of it is left to read: in the epoch of a resume. Of an order
+    that does not name the epochs at which its number of units changes, one may be short by itself,
+    and only two in a row are refused. Epochs that a plan directory lacks, of an order that is not
+    known here, are refused where somebody asks for them.
     """
-    partition, order = layout.partition, layout.order
+    partition, order, resume = layout.partition, layout.order, layout.partition.resume
     if not (partition.policy.leaves and partition.sizes):
         return
     parts, largest = partition.sub_epochs, max(partition.sizes)
@@ -46,20 +46,13 @@ def check_every_epoch_reads(layout: Layout) -> None:
             num_units = order.num_units(epoch)
         except IndexPlanError:
             continue
-        if -(-num_units // parts) >= largest or _is_cut(partition, epoch):
+        is_cut = resume is not None and resume.epoch == epoch and resume != (epoch, 0, 0, 0)
+        if -(-num_units // parts) >= largest or is_cut:
             continue
         size = _too_large(partition, num_units, epoch)
         if size is not None and (layout.sums_up or before == epoch - 1):
             raise _reads_nothing(epoch, num_units, parts, size)
         before = epoch if size is not None else None
-
-
-def _is_cut(partition: Partition, epoch: int) -> bool:
-    """Return whether the run reads only part of an epoch's units, as it was resumed or skips."""
-    resume, extent = partition.resume, partition.extent
-    if resume is not None and resume.epoch == epoch and resume != (epoch, 0, 0, 0):
-        return True
-    return extent is not None and extent.missing(epoch, 1, 0, 1)[0] > 0
 
 
 def _too_large(partition: Partition, num_units: int, epoch: int) -> int | None:

@@ -60,9 +60,6 @@ class Layout:
             cure = "use another remainder, and phases at (epoch, sub_epoch)"
             rule = "needs an order with the same number of units in every epoch"
             raise IndexPlanError(user, rule, self.order.algorithm, cure)
-        if partition.policy.leaves and self.order._puts_off:  # noqa: SLF001 (of an order, for this)
-            rule = "other than drop, which would leave out what a skip puts off for later"
-            raise wrong("remainder", rule, partition.remainder, 'skip with then="drop"')
         for before, after in pairwise(ats):
             if isinstance(before, int) == isinstance(after, int):
                 ordered = before < after  # type: ignore[operator]  # both of one kind

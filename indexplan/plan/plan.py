@@ -68,7 +68,7 @@ class Plan:
     remainder : {"spread", "drop", "pad", "carry"}, default "spread"
         What happens to units that do not fill a global batch. "spread": steps get smaller, and
         differ by at most one unit. "drop": no rank reads them; a plan of which an epoch would have
-        no step is refused, unless a resume or a skip leaves little of it. "pad": the sub-epoch's
+        no step is refused, unless a resume leaves little of it. "pad": the sub-epoch's
         first units fill up the last step. "carry": the next epoch's first units fill it up.
     balance : Balance, optional
         For samples of different lengths: divides the units of each step so that all ranks have
@@ -576,44 +576,6 @@ class Plan:
         if any(place):  # from the very first unit, it may be resumed once more before it's asked
             plan._layout  # noqa: B018, SLF001 (refuses epochs without a step)
         return plan
-
-    def skip(self, start: Cursor, stop: Cursor, then: Literal["drop", "later"] = "drop") -> Plan:
-        """Return this plan without the steps between two cursors, such as around a loss spike.
-
-        Everything before `start` stays as it is, so return to a checkpoint at or before `start`,
-        and resume it with this plan. It skips positions of an epoch, which do not depend on the
-        world size or batch size. Plans and cursors hold all skips so far, which each one copies.
-
-        Parameters
-        ----------
-        start, stop : Cursor
-            The first step to skip, and the next one to run. Both need this plan's order and
-            sub_epochs.
-        then : {"drop", "later"}, default "drop"
-            "drop": no step reads the skipped units, and `account` counts them. "later": they are
-            read at the end of their epoch.
-
-        Raises
-        ------
-        IndexPlanError
-            If a cursor was saved under another order or other sub_epochs, `stop` is not after
-            `start`, `start` is before the start of this plan, a whole epoch would be skipped, or
-            `then` is something else. With "later", also if fewer units follow in the epoch than are
-            skipped, or if the remainder is "drop".
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> plan = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=10)
-        >>> start, stop = plan.cursor(epoch=0, step=5), plan.cursor(epoch=0, step=7)
-        >>> skipped = plan.skip(start, stop)
-        >>> skipped.account(epoch=0).num_skipped, skipped.steps(epoch=0)
-        (154, range(0, 11))
-        """
-        from indexplan.plan.skipping import without_steps  # most runs skip nothing
-
-        order = without_steps(self.order, start, stop, then, self.sub_epochs, self._resumed)
-        return self._changed({**self._given(), "order": order})
 
     def replace(self, **changes: Unpack[spec.Changes]) -> Plan:
         """Return this plan with some fields changed, starting at the very first unit.

@@ -481,9 +481,9 @@ def _order_in_words(a: Plan, b: Plan) -> str:
 def _account_in_words(a: Plan, b: Plan, epoch: int) -> str:
     parts = []
     accounts = [_account(plan, epoch) for plan in (a, b)]
-    for name in ("steps", "dropped", "skipped", "excluded", "padded"):
+    for name in ("steps", "dropped", "excluded", "padded"):
         before, after = (getattr(account, f"num_{name}") for account in accounts)
-        if name in ("skipped", "excluded") and not (before or after):
+        if name == "excluded" and not (before or after):
             continue  # as most runs never do either
         instead = "" if before == after else f" instead of {before:,}"
         parts.append(f"{after:,} {name}{instead}")

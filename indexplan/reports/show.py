@@ -164,9 +164,8 @@ def _accounts(plan: Plan, epochs: tuple[int, ...], sub_epoch: int | None, num_mo
     else:
         accounts = [{"epoch": e, **plan.account(e, sub_epoch).to_dict()} for e in epochs]
         counted = ["steps", "read", "dropped", "padded"]
-        for name in ("skipped", "excluded"):  # which most runs never do
-            if any(account[f"num_{name}"] for account in accounts):
-                counted.insert(-1, name)
+        if any(account["num_excluded"] for account in accounts):  # which most runs never do
+            counted.insert(-1, "excluded")
         rows = [["epoch", *counted, "batches", "per rank"]]
         for account in accounts:
             sizes = between(account["min_batch_size"], account["max_batch_size"])

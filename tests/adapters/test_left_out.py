@@ -25,17 +25,7 @@ def excluded(plan: ip.Plan, since: ip.Cursor) -> ip.Plan:
     return plan.replace(order=ip.Without(plan.order, BAD, since=since))
 
 
-def skipped(plan: ip.Plan, since: ip.Cursor) -> ip.Plan:
-    """Skip two steps."""
-    return plan.skip(since, plan.cursor(since.epoch, step=since.step + 2))
-
-
-def put_off(plan: ip.Plan, since: ip.Cursor) -> ip.Plan:
-    """Read two steps at the end of the epoch."""
-    return plan.skip(since, plan.cursor(since.epoch, step=since.step + 2), then="later")
-
-
-CHANGES = [excluded, skipped, put_off]
+CHANGES = [excluded]
 Change = Callable[[ip.Plan, ip.Cursor], ip.Plan]
 
 

@@ -159,7 +159,6 @@ def calls() -> Iterator[Call]:
         yield "indices", plan.indices, {**STEPS, "num_threads": 2}
         yield "locate", plan.locate, {"index": [1, 2], "epoch": 0}
     yield "resume", PLAN.resume, {"cursor": CURSOR}
-    yield "skip", PLAN.skip, {"start": PLAN.start, "stop": CURSOR, "then": "drop"}
     for kind, right in ((ip.Plan, PLAN), (ip.Cursor, CURSOR)):
         yield f"{kind.__name__}.from_json", kind.from_json, {"text": right.to_json()}
         yield f"{kind.__name__}.from_dict", kind.from_dict, {"data": right.to_dict()}
@@ -216,7 +215,6 @@ def readings() -> Iterator[Call]:
         ip.Epochs: {**layer, "epoch_size": 5},
         ip.Repeat: {**layer, "copies": 2, "span": 2},
         ip.Without: {**layer, "samples": [1], "since": None, "cut": "piece"},
-        ip.types.Skipped: {**layer, "skips": [(0, 1, 2, "drop")]},
     }
     made[ip.TokenBudget]["multiple_of"] = 2
     made[ip.ShardShuffle] |= {"sticky": False, "grid": "epoch"}

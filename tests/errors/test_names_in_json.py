@@ -51,7 +51,6 @@ ORDERS: list[ip.Order] = [
     Listed([3, 1], 6, shares=[0.5, 1]),
     Wrapped(ip.Repeat(ip.Subset(ip.Weighted([1, 2, 3]), [0, 2, 4], 6), 2)),
     ip.Without(ip.Shuffle(6), [1, 2]),
-    ip.types.Skipped(ip.Shuffle(6), [(0, 1, 2, "drop")]),
 ]
 
 _watched = threading.local()

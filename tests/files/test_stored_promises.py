@@ -66,12 +66,6 @@ def plans_of(order: ip.Order) -> list[Any]:
     ]
 
 
-def skipped(plan: ip.Plan, then: Any) -> Any:
-    """Return what a plan reads without its first step, and counts."""
-    less = plan.skip(plan.cursor(0, step=0), plan.cursor(0, step=1), then=then)
-    return less.account(0), less.indices(0, rank=1), less.indices(2, rank=0)
-
-
 def files_of(write: Callable[[Path], Any]) -> Any:
     """Return what a function wrote to a folder."""
     with tempfile.TemporaryDirectory() as folder:
@@ -152,9 +146,6 @@ QUESTIONS: dict[str, Question] = {
         outcome(lambda place=place: plan.cursor_at(place)) for place in (0, 5, 23)
     ],
     "Plan.resume": lambda plan: plan.resume(plan.cursor(0, step=1)).indices(0, rank=1),
-    "Plan.skip": lambda plan: [
-        outcome(lambda then=then: skipped(plan, then)) for then in ("drop", "later")
-    ],
     "Plan.replace": lambda plan: [
         outcome(lambda fields=fields: plan.replace(**fields).account(2)) for fields in schedules()
     ],

@@ -22,7 +22,6 @@ MAKERS: dict[str, Callable[[], str]] = {
     "plan_file.json": files.directories,
     "plans.json": plans.plans,
     "shuffle_v1_cases.json": cases.shuffle_v1,
-    "skipped_v1.json": orders.skipped,
     "strata_v1.json": orders.strata,
     "token_windows_v1.json": orders.token_windows,
     "without_v1.json": orders.without,

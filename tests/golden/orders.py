@@ -140,15 +140,6 @@ WITHOUT: list[tuple[int, int, left_out.Groups, list[int]]] = [  # n, seed, group
     (500, 2**128 - 1, [(LAST, 499, list(range(250)))], [LAST - 1, LAST]),
 ]
 
-SKIPPED: list[tuple[int, int, left_out.Spans, list[int]]] = [  # n, seed, spans, epochs
-    (10, 3, [(0, 2, 5, "drop")], [0, 1]),
-    (10, 3, [(0, 2, 5, "later")], [0, 1]),
-    (3001, 5, [(1, 0, 1000, "later"), (1, 900, 1200, "drop"), (2, 5, 6, "drop")], [1, 2]),
-    (3001, 5, [(1, 100, 200, "later"), (1, 2850, 2950, "drop"), (1, 2, 40, "later")], [1]),
-    (500, 2**128 - 1, [(LAST, 499, 500, "drop")], [LAST - 1, LAST]),
-]
-
-
 Grown = tuple[str, list[tuple[int, int]], list[tuple[int, list[int]]], int, int, list[int]]
 GROWN: list[Grown] = [  # sources as (n, seed); phases, each with the sources of its time
     ("one joins", [(100, 0), (50, 1), (30, 2)], [(0, [1, 1]), (70, [2, 1, 1])], 150, 0, [0, 1]),
@@ -181,17 +172,6 @@ def without() -> str:
             case = {"n": n, "seed": seed, "groups": groups, "epoch": epoch}
             cases.append({**case, **_read(row)})
     return lines({"algorithm": "without-v1", "order": "shuffle-v1"}, "cases", cases)
-
-
-def skipped() -> str:
-    """Return the answers of skipped-v1."""
-    cases = []
-    for n, seed, spans, epochs in SKIPPED:
-        for epoch in epochs:
-            row = left_out.skipped(left_out.shuffled(n, seed, epoch), epoch, spans)
-            case = {"n": n, "seed": seed, "skips": spans, "epoch": epoch}
-            cases.append({**case, **_read(row)})
-    return lines({"algorithm": "skipped-v1", "order": "shuffle-v1"}, "cases", cases)
 
 
 def _read(row: list[int]) -> dict[str, Any]:

@@ -130,29 +130,6 @@ def without(draw: Draw, inner: ip.Order) -> ip.Without:
     return ip.Without(inner, sorted(some), cut=draw(st.sampled_from(["piece", "unit"])))
 
 
-def skipped(draw: Draw, inner: ip.Order) -> ip.Order:
-    """Draw steps of an epoch to be skipped, or to be read at its end."""
-    plan, epoch = ip.Plan(inner, global_batch_size=1), draw(st.integers(0, 4))
-    num = inner.num_units(epoch)
-    low = draw(st.integers(0, num - 1))
-    high = draw(st.integers(low + 1, num))
-    then: Any = draw(st.sampled_from(["drop", "later"])) if 2 * high - low <= num else "drop"
-    start, stop = (plan.cursor(epoch, step=step) for step in (low, high))
-    return plan.skip(start, stop, then=then).order
-
-
-def skips(order: Any, run: Run) -> bool:
-    """Return whether the skipped units are left out, or read last, and all others stay."""
-    for epoch, units in enumerate(run):
-        left = units_of(order.order, epoch)
-        for of, low, high, then in order.skips:
-            if of == epoch:
-                left = left[:low] + left[high:] + (left[low:high] if then == "later" else [])
-        if units != left:
-            return False
-    return True
-
-
 RECIPES: dict[str, Recipe] = {
     "Epochs": Recipe(
         lambda draw, inner: ip.Epochs(inner, draw(st.integers(1, 60))),
@@ -177,7 +154,6 @@ RECIPES: dict[str, Recipe] = {
         lambda order, run: stream_of(order, run, "a"),
     ),
     "Without": Recipe(without, leaves_out, None),
-    "skip": Recipe(skipped, skips, None),
 }
 IN_UNITS: dict[str, Callable[[Any, list[int]], bool]] = {  # of units that may lack some samples
     "packed-v1": fits_in_row,

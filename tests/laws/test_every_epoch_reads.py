@@ -152,14 +152,6 @@ def test_excluded_samples_leave_each_epoch_a_step(
         assert all(plan.account(epoch).num_steps for epoch in range(25))
 
 
-def test_a_run_may_skip_most_of_an_epoch() -> None:
-    """What is left of it may be less than a step: the epochs that follow are read as ever."""
-    plan = ip.Plan(ip.Shuffle(20), global_batch_size=6, remainder="drop")
-    ones = plan.replace(global_batch_size=1)
-    rest = plan.skip(ones.cursor(1, step=0), ones.cursor(1, step=16))
-    assert [3, 0, 3] == [rest.account(epoch).num_steps for epoch in range(3)]
-
-
 @pytest.mark.parametrize("inside", [ip.Weighted([1, 2, 5] * 4), ip.Packed([3, 9, 2, 7] * 9, 12)])
 @given(st.integers(0, 3), st.integers(1, 9), st.integers(1, 4), st.integers(1, 30))
 def test_epochs_that_follow_a_resume_have_a_step(

@@ -31,7 +31,7 @@ def test_it_answers_as_a_list_of_all_batches(seed: int) -> None:
 
 def test_the_drawn_runs_meet_what_they_are_for(tmp_path: Path) -> None:
     """Among them are void steps, other plans, schedules, and samples that left or joined."""
-    runs = [live(seed, 8, tmp_path) for seed in (46, 250, 269)]
+    runs = [live(seed, 8, tmp_path) for seed in (3, 8, 49)]
     assert any(run.void for run in runs)
     ledgers = [ip.Ledger(run.path) for run in runs]
     plans = [
@@ -40,7 +40,7 @@ def test_the_drawn_runs_meet_what_they_are_for(tmp_path: Path) -> None:
     named = [[plan for plan in of_run if isinstance(plan, dict)] for of_run in plans]
     assert any(isinstance(plan["batch_size"], list) for each in named for plan in each)
     words = {word for each in named for pair in pairwise(each) for word in why(*pair)}
-    assert {"world", "batch", "exclude", "skip", "weights", "sources"} == words
+    assert {"world", "batch", "exclude", "weights", "sources"} == words
     numbers = [
         (each.plan.order.num_samples, num_samples(each, run))
         for each, run in zip(ledgers, runs, strict=True)
@@ -130,9 +130,6 @@ def test_a_cursor_past_which_samples_left(plan: ip.Plan, tmp_path: Path) -> None
     late = plan.replace(order=ip.Without(plan.order, [1, 2], since=plan.cursor(0, step=5)))
     with pytest.raises(ip.IndexPlanError, match="since which units are left out"):
         ledger.record(late, late.cursor(0, step=12))
-    skipped = plan.skip(plan.cursor(0, step=3), plan.cursor(0, step=5))
-    with pytest.raises(ip.IndexPlanError, match="since which units are left out"):
-        ledger.record(skipped, skipped.cursor(0, step=12))
 
 
 def test_the_dataset_is_compared(plan: ip.Plan, tmp_path: Path) -> None:
@@ -408,18 +405,16 @@ def test_a_ledger_that_begins_inside_a_run(plan: ip.Plan, tmp_path: Path) -> Non
 
 def test_a_return_ends_where_the_plan_has_no_step_left(plan: ip.Plan, tmp_path: Path) -> None:
     """What was read past it is void, also up to the very place where the next step would start."""
-    for number, (size, remainder, skips) in enumerate([(100, "drop", False), (10, "spread", True)]):
-        ledger = ip.Ledger(tmp_path / f"{number}.ledger")
-        ledger.record(plan, plan.cursor(1, step=0))
-        back = ledger.at(20).cursor
-        other = plan.replace(batch_size=size, remainder=remainder)
-        other = other.skip(back, plan.cursor(1, step=0)) if skips else other
-        ledger.begin(other.resume(back))
-        assert 20 == ledger.step
-        assert 200 == ledger.account().num_void
-        ledger.record(other.resume(back), other.cursor(1, step=2))
-        ledger.begin(plan.resume(back))  # where a segment starts, and no step of its own
-        assert 20 == ledger.step
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    ledger.record(plan, plan.cursor(1, step=0))
+    back = ledger.at(20).cursor
+    other = plan.replace(batch_size=100, remainder="drop")
+    ledger.begin(other.resume(back))
+    assert 20 == ledger.step
+    assert 200 == ledger.account().num_void
+    ledger.record(other.resume(back), other.cursor(1, step=2))
+    ledger.begin(plan.resume(back))  # where a segment starts, and no step of its own
+    assert 20 == ledger.step
 
 
 def test_worlds_that_read_nothing_change_no_line(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs that take samples out, or skip steps: what is left is read as if nothing had happened."""
+"""Runs that take samples out: what is left is read as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -42,16 +42,6 @@ def test_known_answers(case: dict[str, Any]) -> None:
     check_answer(order, case)
 
 
-@pytest.mark.parametrize("case", json.loads((GOLDEN / "skipped_v1.json").read_text())["cases"])
-def test_known_answers_of_skips(case: dict[str, Any]) -> None:
-    """They are those of plain lists, from `tests.golden.make`."""
-    order: ip.Order = ip.Shuffle(case["n"], case["seed"])
-    for skip in case["skips"]:
-        order = ip.types.Skipped(order, [skip])
-    assert order == ip.types.Skipped(ip.Shuffle(case["n"], case["seed"]), case["skips"])
-    check_answer(order, case)
-
-
 def read(plan: ip.Plan, epoch: int, sub_epoch: int = 0) -> list[int]:
     """Return what all ranks read in the steps of a sub-epoch that are left."""
     return [
@@ -65,7 +55,7 @@ def read(plan: ip.Plan, epoch: int, sub_epoch: int = 0) -> list[int]:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_drawn_histories(seed: int) -> None:
-    """Samples leave, steps are skipped, and ranks come and go, in any order."""
+    """Samples leave, sources join, and ranks come and go, in any order."""
     live(seed)
 
 
@@ -90,7 +80,7 @@ def test_what_was_read_stays(remainder: Any) -> None:
 
 
 def test_the_account() -> None:
-    """Excluded and skipped units are counted, and the sum is the order's number."""
+    """Excluded units are counted, and the sum is the order's number."""
     cursor = PLAN.cursor(1, step=7)
     plan = PLAN.replace(order=ip.Without(SHUFFLE, range(100), since=cursor))
     assert 1000 == plan.account(0).num_units == plan.account(0).num_read
@@ -99,16 +89,7 @@ def test_the_account() -> None:
         plan.account(2).num_read,
         plan.account(2).num_units,
     )
-    plan = plan.skip(plan.cursor(2, step=3), plan.cursor(2, step=9))
-    account = plan.account(2)
-    skipped = account.num_skipped
-    assert (100, 900 - skipped, 1000) == (
-        account.num_excluded,
-        account.num_read,
-        account.num_units,
-    )
-    assert skipped == 280 - 94
-    assert f", {skipped} skipped, 100 excluded; " in str(account)
+    assert ", 100 excluded; " in str(plan.account(2))
 
 
 def test_several_in_one_order() -> None:
@@ -147,19 +128,12 @@ def test_a_run_continues_up_to_a_change_inside(data: st.DataObject) -> None:
     """It does as long as nothing has been read of what the change moves, in whatever sequence."""
     num, weights = 50, {"a": 3, "b": 2}
     mixture = ip.Mixture({"a": ip.Shuffle(30, seed=1), "b": ip.Shuffle(20, seed=2)}, weights)
-    samples = data.draw(st.sets(st.integers(0, num - 1), max_size=20), label="samples")
-    start = data.draw(st.integers(0, num - 1), label="start")
-    stop = data.draw(st.integers(start + 1, num), label="stop")
-    later = num - stop >= stop - start and data.draw(st.booleans(), label="later")
+    samples = data.draw(st.sets(st.integers(0, num - 1), min_size=1, max_size=20), label="samples")
     place = data.draw(st.integers(0, num - 1), label="place")
 
     def taken_out(inside: ip.Order) -> ip.Order:
-        if samples:
-            return ip.Without(inside, sorted(samples))
-        return ip.types.Skipped(inside, [(0, start, stop, "later" if later else "drop")])
+        return ip.Without(inside, sorted(samples))
 
-    if not samples and stop - start == num:
-        return
     order = taken_out(mixture)
     changed = taken_out(mixture.with_phase(place, {"a": 1, "b": 1}, planned="drop"))
     inner = mixture.take(0, 0, num).tolist()
@@ -167,40 +141,6 @@ def test_a_run_continues_up_to_a_change_inside(data: st.DataObject) -> None:
     for position in range(len(read) + 1):
         untouched = all(each < place for each in read[:position])
         assert untouched == changed.continues(order.to_dict(), 0, position), position
-
-
-@pytest.mark.parametrize("then", ["drop", "later"])
-def test_a_skip_through_the_end_of_an_epoch(then: Any) -> None:
-    """What is dropped may begin in one epoch and end in the next; nothing follows it for later."""
-    start, stop = PLAN.cursor(0, step=29), PLAN.cursor(1, step=2)
-    if then == "later":
-        with pytest.raises(ip.IndexPlanError, match="followed by as many units"):
-            PLAN.skip(start, stop, then=then)
-        return
-    skipped = PLAN.skip(start, stop)
-    counts = [skipped.account(epoch).num_skipped for epoch in range(3)]
-    assert [1000 - start.position, stop.position, 0] == counts
-    assert SHUFFLE.take(1, stop.position, 1000).tolist() == read(skipped, 1)
-
-
-def test_a_skip_for_later() -> None:
-    """The steps that were skipped are the last ones of the epoch, and each is read once."""
-    start, stop = PLAN.cursor(0, step=3), PLAN.cursor(0, step=5)
-    plan = PLAN.skip(start, stop, then="later")
-    row = SHUFFLE.take(0, 0, 1000).tolist()
-    a, b = start.position, stop.position
-    assert row[:a] + row[b:] + row[a:b] == read(plan, 0)
-    assert 0 == plan.account(0).num_skipped
-    assert plan.order.constant_num_units
-    assert row[b:] + row[a:b] == read(plan.replace(world_size=7).resume(start), 0)
-
-
-def test_a_skip_of_a_plan_that_was_resumed() -> None:
-    """It stays resumed, and skips what is ahead."""
-    resumed = PLAN.resume(PLAN.cursor(0, step=2))
-    plan = resumed.skip(PLAN.cursor(0, step=4), PLAN.cursor(0, step=6))
-    assert 2 == plan.steps(0).start
-    assert PLAN.cursor(0, step=2).position == plan.start.position
 
 
 def test_all_that_was_left_of_an_epoch() -> None:
@@ -240,17 +180,13 @@ def test_bins_and_windows(cut: str) -> None:
 
 
 def test_words() -> None:
-    """`explain` says that a sample was excluded, or skipped, and since when."""
+    """`explain` says that a sample was excluded, and since when."""
     cursor = PLAN.cursor(0, step=3)
     plan = PLAN.replace(order=ip.Without(SHUFFLE, [5, 3], since=cursor))
     (first, second) = ip.explain(plan, 5, [0, 1])
     at = int(SHUFFLE.locate(0, 5))
     assert (at < cursor.position) == (first.where is not None)
     assert "excluded: not read from epoch 0, position 96 on" == second.words
-    skipped = plan.skip(plan.cursor(1, step=1), plan.cursor(1, step=2))
-    sample = int(plan.order.take(1, 40)[0])
-    (reading,) = ip.explain(skipped, sample, [1])
-    assert "skipped: the run leaves out position [32, 64) of epoch 1" == reading.words
 
 
 def test_what_diff_says() -> None:
@@ -260,27 +196,22 @@ def test_what_diff_says() -> None:
     assert "29 steps instead of 32, 0 dropped, 100 excluded instead of 0, 0 padded" in words
     until = "up to epoch 1, position 224, where its order changes"
     assert f"the second plan can resume from the first's cursors {until}" in words
-    later = plan.skip(plan.cursor(3, step=1), plan.cursor(3, step=3))
+    later = plan.replace(order=ip.Without(plan.order, [100], since=plan.cursor(3, step=1)))
     assert f"the first's cursors {until}" in str(ip.diff(PLAN, later))
     until = "up to epoch 3, position 32, where its order changes"
     assert f"the first's cursors {until}" in str(ip.diff(plan, later))
-    skipped = later.account(3).num_skipped
-    assert f"{skipped} skipped instead of 0, 100 excluded" in str(ip.diff(plan, later, epochs=[3]))
     assert "the second plan can't resume from the first: " in str(ip.diff(later, plan))
 
 
 def test_what_the_command_shows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A plan in JSON is shown with what it skips and excludes."""
+    """A plan in JSON is shown with what it excludes."""
     plan = PLAN.replace(order=ip.Without(SHUFFLE, range(100), since=PLAN.cursor(0, step=7)))
     np.save(tmp_path / "samples.npy", np.arange(100))
-    (tmp_path / "plan.json").write_text(
-        plan.skip(plan.cursor(1, step=1), plan.cursor(1, step=3)).to_json()
-    )
+    (tmp_path / "plan.json").write_text(plan.to_json())
     main(["show", str(tmp_path / "plan.json"), "--column", str(tmp_path / "samples.npy")])
     shown = capsys.readouterr().out
-    assert "epoch   steps      read dropped skipped excluded padded" in shown
-    skipped = plan.cursor(1, step=3).position - plan.cursor(1, step=1).position
-    row = f"1          27       {900 - skipped}       0      {skipped}      100      0"
+    assert "epoch   steps      read dropped excluded padded" in shown
+    row = "1          29       900       0      100      0"
     assert row in shown
 
 
@@ -289,7 +220,6 @@ def test_a_plan_directory(tmp_path: Path) -> None:
     cursor = PLAN.cursor(1, step=7)
     order = ip.Without(SHUFFLE, range(100), since=cursor)
     plan = PLAN.replace(order=order, sub_epochs=3, remainder="carry")
-    plan = plan.skip(plan.cursor(2, 1, step=1), plan.cursor(2, 1, step=4))
     ip.save(plan, tmp_path / "a.plan", epochs=range(1, 3))
     stored = ip.load(tmp_path / "a.plan")
     for epoch in (0, 1, 2, 3):

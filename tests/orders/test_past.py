@@ -35,7 +35,6 @@ LAYERS: dict[str, Callable[[ip.Order], ip.Order]] = {
     "epochs": lambda order: ip.Epochs(order, 7),
     "repeat": lambda order: ip.Repeat(order, 2, 6),
     "without": lambda order: ip.Without(order, [3, 5]),
-    "skipped": lambda order: ip.types.Skipped(order, [(1, 2, 4, "drop")]),
     "mixture": lambda order: ip.Mixture({"a": order, "b": ip.Shuffle(9)}, {"a": 2, "b": 1}),
     "deep": lambda order: ip.Without(ip.Subset(ip.Repeat(order, 2), range(N), N), [1]),
 }

@@ -19,7 +19,7 @@ from tests.support.examples import examples
 from tests.support.strategies import remainders
 
 LENGTHS = [3, 9, 2, 7, 7, 1, 12, 5, 40, 8, 4, 6] * 2
-FATES = ("read", "dropped", "finished", "skipped", "excluded")
+FATES = ("read", "dropped", "finished", "excluded")
 EPOCHS = 6
 seeds, small = st.integers(0, 9), st.integers(2, 24)
 
@@ -90,17 +90,6 @@ def without(draw: st.DrawFn, order: ip.Order) -> ip.Order:
     return ip.Without(order, samples, since, cut=cut)
 
 
-def skipped(draw: st.DrawFn, order: ip.Order) -> ip.Order:
-    """Draw a span that is left out, or read later."""
-    epoch = draw(st.integers(0, 2))
-    num = order.num_units(epoch)
-    start = draw(st.integers(0, num - 1))
-    stop = draw(st.integers(start + 1, num))
-    return ip.types.Skipped(
-        order, ((epoch, start, stop, draw(st.sampled_from(["drop", "later"]))),)
-    )
-
-
 def mixed(draw: st.DrawFn, order: ip.Order) -> ip.Order:
     """Draw a mixture with one other source."""
     assume(not order.traits.cuts_samples)
@@ -111,7 +100,6 @@ def mixed(draw: st.DrawFn, order: ip.Order) -> ip.Order:
 LAYERS: dict[str, Callable[[st.DrawFn, ip.Order], ip.Order]] = {
     "subset": subset,
     "without": without,
-    "skipped": skipped,
     "repeat": lambda draw, order: ip.Repeat(order, 2, 2 * draw(st.integers(1, 6))),
     "epochs": lambda draw, order: ip.Epochs(order, draw(small)),
     "mixture": mixed,
@@ -123,7 +111,7 @@ LAYERS: dict[str, Callable[[st.DrawFn, ip.Order], ip.Order]] = {
 def layered(draw: st.DrawFn) -> ip.Order:
     """Draw an order under up to four layers, of which some leave units out."""
     order: ip.Order = draw(LEAVES)
-    often = [*LAYERS, "without", "without", "skipped"]
+    often = [*LAYERS, "without", "without"]
     for name in draw(st.lists(st.sampled_from(often), min_size=1, max_size=4)):
         try:
             order = LAYERS[name](draw, order)

@@ -34,7 +34,6 @@ def every_order() -> dict[str, ip.Order]:
         ip.Subset(ip.Shuffle(4), [5, 3, 40, 47], 48),
         ip.TokenBudget(LENGTHS, 50_000, seed=1),
         ip.TokenWindows(1000, 64, seed=1),
-        ip.types.Skipped(shuffle, [(1, 5, 9, "drop"), (2, 0, 4, "later")]),
         ip.Weighted(np.linspace(0, 7, 48), epoch_size=60, max_repeats=4, seed=1),
         ip.Without(
             shuffle, [3, 5, 40], since=ip.Plan(shuffle, global_batch_size=9).cursor(1, step=2)

@@ -1,7 +1,7 @@
-"""Drawn runs that take data out and in, and skip steps, held against lists of units.
+"""Drawn runs that take data out and in, held against lists of units.
 
 What a run reads is kept as lists: of each epoch the units, each with its sub-epoch and its position
-in the order inside. Taking out, skipping and sources that join change what follows in these lists,
+in the order inside. Taking out and sources that join change what follows in these lists,
 and nothing else; a plan has to read just that, after any resumes, under any number of ranks.
 """
 
@@ -96,8 +96,8 @@ class Out(NamedTuple):
     since: Place
     cut: str
 
-    def changed(self, rows: Rows) -> tuple[Rows, list[Place]] | None:
-        """Return the rows without the samples, and how many units of each are (skipped, excluded).
+    def changed(self, rows: Rows) -> tuple[Rows, list[int]] | None:
+        """Return the rows without the samples, and how many units of each are excluded.
 
         None if an epoch has nothing left.
         """
@@ -111,40 +111,8 @@ class Out(NamedTuple):
                     stays = () if self.cut == "unit" and stays != unit else stays
                 kept += [(stays, part, at)] if stays or not unit else []
             left.append(kept)
-        gone = [(0, len(row) - len(kept)) for row, kept in zip(rows, left, strict=True)]
+        gone = [len(row) - len(kept) for row, kept in zip(rows, left, strict=True)]
         return (left, gone) if all(left) else None
-
-
-class Skip(NamedTuple):
-    """Steps that are skipped, or read at the end of their epoch: positions, whatever is there."""
-
-    spans: list[tuple[int, int, int]]  # epoch, start and stop
-    then: str
-    parts: int
-
-    @classmethod
-    def between(cls, start: Place, stop: Place, rows: Rows, then: str, parts: int) -> Skip:
-        """Return a skip of what lies between two places."""
-        edges = [(epoch, 0, len(row)) for epoch, row in enumerate(rows)]
-        spans = [
-            (epoch, start[1] if epoch == start[0] else low, stop[1] if epoch == stop[0] else high)
-            for epoch, low, high in edges[start[0] : stop[0] + 1]
-        ]
-        return cls([span for span in spans if span[1] < span[2]], then, parts)
-
-    def changed(self, rows: Rows) -> tuple[Rows, list[Place]] | None:
-        """Return the rows without the steps, as `Out` does; None if there are no such steps."""
-        rows, gone = [list(row) for row in rows], [(0, 0)] * len(rows)
-        for epoch, low, high in self.spans:
-            row = rows[epoch]
-            if high > len(row) or (self.then == "later" and len(row) - high < high - low):
-                return None
-            rows[epoch] = row[:low] + row[high:]
-            if self.then == "later":
-                rows[epoch] += [(unit, self.parts - 1, at) for unit, _, at in row[low:high]]
-            else:
-                gone[epoch] = high - low, 0
-        return (rows, gone) if self.spans and all(rows) else None
 
 
 class LeftOut:
@@ -153,12 +121,11 @@ class LeftOut:
     def __init__(self, drawn: random.Random) -> None:
         self.drawn, self.inner = drawn, inner_orders(drawn)
         self.order, self.parts = self.inner, drawn.choice([1, 1, 2, 3, 7])
-        self.changes: list[Out | Skip] = []
+        self.changes: list[Out] = []
         self.rows = self.inside(self.inner)
-        self.gone = [(0, 0)] * len(self.rows)  # skipped, excluded
+        self.gone = [0] * len(self.rows)  # units that are excluded
         self.excluded: set[int] = set()
         self.cut = drawn.choice(["piece", "unit"])
-        self.put_off = False
         self.cursor = self.plan().start
 
     def inside(self, inner: ip.Order) -> Rows:
@@ -172,21 +139,19 @@ class LeftOut:
             rows.append(list(zip(units, numbers, range(len(units)), strict=True)))
         return rows
 
-    def after(self, rows: Rows, changes: list[Out | Skip]) -> tuple[Rows, list[Place]] | None:
+    def after(self, rows: Rows, changes: list[Out]) -> tuple[Rows, list[int]] | None:
         """Return rows after some changes, and what they leave out; None if one cannot be made."""
-        gone = [(0, 0)] * len(rows)
+        gone = [0] * len(rows)
         for change in changes:
             if (found := change.changed(rows)) is None:
                 return None
             rows = found[0]
-            gone = [(a + c, b + d) for (a, b), (c, d) in zip(gone, found[1], strict=True)]
+            gone = [a + b for a, b in zip(gone, found[1], strict=True)]
         return rows, gone
 
     def plan(self) -> ip.Plan:
         """Return a plan for any number of ranks."""
         remainder = self.drawn.choice(["spread", "pad", "carry", "drop"])
-        if remainder == "drop" and self.put_off:
-            remainder = "spread"
         fields: dict[str, Any] = {"world_size": self.drawn.randrange(1, 6)}
         name = self.drawn.choice(["batch_size", "global_batch_size"])
         fields |= {name: self.drawn.randrange(1, 6), "sub_epochs": self.parts}
@@ -256,28 +221,6 @@ class LeftOut:
             self.order, self.changes, (self.rows, self.gone) = order, changes, found
             self.excluded |= set(samples)
 
-    def skip(self) -> None:
-        """Skip some steps, now or further ahead."""
-        plan = self.resumed()
-        then = self.drawn.choice(["drop", "later"])
-        places = self.places(plan)[:16]
-        first, last = sorted(self.drawn.choices(range(len(places)), k=2))
-        start, stop = (plan.cursor(*places[i][:2], step=places[i][2]) for i in (first, last))
-        ends = (start.epoch, start.position), (stop.epoch, stop.position)
-        changes = [*self.changes, Skip.between(*ends, self.rows, then, self.parts)]
-        found = self.after(self.inside(self.inner), changes)
-        right = found is not None and (then == "drop" or plan.remainder != "drop")
-        try:
-            order = plan.skip(start, stop, then=then).order
-        except ip.IndexPlanError as error:
-            if right and "must be inside at most" not in str(error):
-                raise
-            return
-        assert right, (start, stop, then)
-        assert found is not None
-        self.order, self.changes, (self.rows, self.gone) = order, changes, found
-        self.put_off |= then == "later"
-
     def join(self) -> None:
         """Let sources join, and change the weights, from the place of the run on or later."""
         old = self.inner
@@ -299,15 +242,11 @@ class LeftOut:
                 since, weights, sources=new or None, planned="drop"
             )
         except ip.IndexPlanError:
-            if found and not self.put_off:
+            if found:
                 raise
             return
         while not isinstance(changed, ip.Mixture):
             changed = changed.order
-        if self.put_off and changed != inner:  # then the place of what was put off may be later
-            assert changed.weights[-1][0] > place
-            place, inner = changed.weights[-1][0], changed
-            found = self.after(self.inside(inner), self.changes)
         assert changed == inner
         check_joined(old, inner, new, place)
         if not found:  # an epoch that was not looked at has nothing left
@@ -316,7 +255,7 @@ class LeftOut:
         self.order = order
         if self.cursor.position < len(row) and (
             row[self.cursor.position][1] < self.cursor.sub_epoch
-        ):  # which was the next one that was not skipped as a whole
+        ):  # which was the next one that was not left out as a whole
             with pytest.raises(ip.IndexPlanError, match="a cursor's sub_epoch must be"):
                 self.resumed()
             self.order = before
@@ -340,13 +279,12 @@ class LeftOut:
         for epoch in range(at, epochs):
             assert plan.order.num_units(epoch) == len(self.rows[epoch])
             whole = plan.account(epoch)
-            counts = (whole.num_skipped, whole.num_excluded)
-            assert counts == self.gone[epoch]
-            assert whole.num_units == len(self.rows[epoch]) + sum(counts)
+            assert whole.num_excluded == self.gone[epoch]
+            assert whole.num_units == len(self.rows[epoch]) + whole.num_excluded
             left = whole.num_read + whole.num_dropped + whole.num_finished
-            assert whole.num_units == left + sum(counts)
+            assert whole.num_units == left + whole.num_excluded
             parts = [plan.account(epoch, part) for part in range(self.parts)]
-            for name in ("units", "read", "dropped", "finished", "skipped", "excluded", "padded"):
+            for name in ("units", "read", "dropped", "finished", "excluded", "padded"):
                 added = sum(getattr(part, f"num_{name}") for part in parts)
                 assert added == getattr(whole, f"num_{name}"), name
             for part in range(self.parts):
@@ -401,7 +339,7 @@ def live(seed: int, length: int = 8) -> None:
     drawn = random.Random(seed)  # noqa: S311 (histories, not keys)
     run = LeftOut(drawn)
     for _ in range(length):
-        drawn.choice([run.read, run.take_out, run.skip, run.join])()
+        drawn.choice([run.read, run.take_out, run.join])()
     run.check(run.resumed())
     again = ip.Plan.from_dict(run.resumed().to_dict(), columns=run.order.columns.values())
     assert again.order == run.order

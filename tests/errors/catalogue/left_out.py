@@ -1,4 +1,4 @@
-"""Errors of runs that take samples out, or skip steps."""
+"""Errors of runs that take samples out."""
 
 from __future__ import annotations
 
@@ -20,19 +20,12 @@ def without(**changes: Any) -> ip.Order:
     return ip.Without(**{"order": SHUFFLE, "samples": np.array([3, 5]), **changes})
 
 
-def skipped(start: int, stop: int, **options: Any) -> ip.Plan:
-    """Skip steps of the first epoch."""
-    return PLAN.skip(PLAN.cursor(0, step=start), PLAN.cursor(0, step=stop), **options)
-
-
-def spans(*of: Any) -> ip.types.Skipped:
-    """Skip spans of positions."""
-    return ip.types.Skipped(SHUFFLE, of)
-
-
 def carried(order: ip.Order, batch_size: int) -> ip.Plan:
     """Fill the last step of an epoch with units of the next ones."""
     return ip.Plan(order, world_size=1, batch_size=batch_size, remainder="carry")
+
+
+SKIPS = {"algorithm": "skipped-v1", "order": SHUFFLE.to_dict(), "skips": [[0, 4, 8, "drop"]]}
 
 
 def no_longer_skipped() -> ip.Plan:
@@ -100,19 +93,5 @@ CASES: list[Case] = [
         lambda: WITHOUT.with_phase(PLAN.replace(order=WITHOUT).cursor(1, step=3), {"a": 1}),
     ),
     ("a cursor in a sub-epoch that comes later now", no_longer_skipped),
-    ("a skip between no cursors", lambda: PLAN.skip(SINCE, 7)),  # type: ignore[arg-type]
-    ("a skip that ends where it starts", lambda: skipped(2, 2)),
-    ("a skip with another end", lambda: skipped(1, 2, then="again")),
-    (
-        "a skip of steps that were read",
-        lambda: PLAN.resume(SINCE).skip(PLAN.cursor(1, step=1), PLAN.cursor(1, step=4)),
-    ),
-    ("a skip of epochs", lambda: PLAN.skip(PLAN.cursor(0, step=1), PLAN.cursor(2, step=1))),
-    ("a skip of a whole epoch", lambda: PLAN.skip(PLAN.cursor(0, step=0), PLAN.cursor(1, step=1))),
-    ("a skip for later of most of an epoch", lambda: skipped(1, 4, then="later")),
-    ("a skip for later under drop", lambda: skipped(1, 2, then="later").replace(remainder="drop")),
-    ("a cursor past a skip", lambda: skipped(1, 2).resume(PLAN.cursor(0, step=3))),
-    ("no spans", spans),
-    ("a span of three", lambda: spans((0, 1, 2))),
-    ("a span past its epoch", lambda: spans((0, 1, 21, "drop"))),
+    ("an order that skips steps", lambda: ip.Plan.from_dict({**PLAN.to_dict(), "order": SKIPS})),
 ]

@@ -1,4 +1,4 @@
-"""Cures of the errors of runs that take samples out, or skip steps."""
+"""Cures of the errors of runs that take samples out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from tests.errors.catalogue.left_out import PLAN, SHUFFLE, SINCE, WITHOUT, carried, skipped
+from tests.errors.catalogue.left_out import PLAN, SHUFFLE, SINCE, SKIPS, WITHOUT, carried
 
 MASK = np.arange(20) == 3
 
@@ -100,27 +100,7 @@ CURED: dict[str, Callable[[], Any]] = {
     ),
     "other weights of an order that has none": weights_of_a_mixture,
     "a cursor in a sub-epoch that comes later now": changed_later,
-    "a skip between no cursors": lambda: [
-        PLAN.skip(SINCE, PLAN.cursor(1, step=4)),
-        PLAN.skip(SINCE, ip.Cursor.from_json(PLAN.cursor(1, step=4).to_json())),
-        PLAN.skip(SINCE, ip.Cursor.from_dict(PLAN.cursor(1, step=4).to_dict())),
-    ],
-    "a skip that ends where it starts": lambda: skipped(2, 3),
-    "a skip with another end": lambda: skipped(1, 2),
-    "a skip of steps that were read": lambda: PLAN.resume(PLAN.cursor(1, step=1)).skip(
-        PLAN.cursor(1, step=1), PLAN.cursor(1, step=4)
-    ),
-    "a skip of epochs": lambda: PLAN.skip(PLAN.cursor(0, step=1), PLAN.cursor(1, step=1)),
-    "a skip of a whole epoch": lambda: PLAN.skip(PLAN.cursor(0, step=1), PLAN.cursor(1, step=1)),
-    "a skip for later of most of an epoch": lambda: skipped(1, 4, then="drop"),
-    "a skip for later under drop": lambda: skipped(1, 2, then="drop").replace(remainder="drop"),
-    "a cursor past a skip": lambda: [
-        skipped(1, 2).resume(PLAN.cursor(0, step=1)),
-        skipped(1, 2).resume(skipped(1, 2).cursor(0, step=3)),
-        skipped(3, 4).resume(PLAN.cursor(0, step=3)),
-    ],
-    **dict.fromkeys(
-        ["no spans", "a span of three", "a span past its epoch"],
-        lambda: PLAN.skip(PLAN.cursor(0, step=1), PLAN.cursor(0, step=2)).steps(0),
-    ),
+    "an order that skips steps": lambda: ip.Plan.from_dict(
+        {**PLAN.to_dict(), "order": SKIPS["order"]}
+    ).resume(PLAN.cursor(0, step=2)),
 }
