@@ -174,7 +174,7 @@ def test_in_the_text_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[
     """A mixture that grew is written with shares of 0 in the phases before."""
     text = (
         "Mixture({'a': Shuffle(100), 'b': Shuffle(50, seed=1), 'c': Shuffle(30, seed=2)}, "
-        "[(0, {'a': 2, 'b': 1, 'c': 0}), (150 * 1, {'a': 1, 'b': 1, 'c': 2})], "
+        "[(0, {'a': 2, 'b': 1, 'c': 0}), (150, {'a': 1, 'b': 1, 'c': 2})], "
         "epoch_size=150, seed=4)"
     )
     plan = tmp_path / "grown.plan"
