@@ -66,11 +66,10 @@ class PlanDirectory:
             `plan.json` was edited, or if another file is missing or has an impossible size.
         """
         build = self.build
-        chunks = [*build.chunks()]
+        chunks = [(chunk, chunk.name, chunk.hashes_name) for chunk in build.chunks()]
         columns = identities(build.spec)
         optional = {f"columns/{digest}.npy" for digest in build.over}
-        names = [name for chunk in chunks for name in (chunk.name, chunk.hashes_name)]
-        names += columns
+        names = [name for _, *both in chunks for name in both] + [*columns]
         found = dict(zip(names, self.store.sizes(names), strict=True))
         lacking = [name for name in names if found[name] is None and name not in optional]
         if lacking:
@@ -80,16 +79,16 @@ class PlanDirectory:
             raise PlanFileError(self.path, rule, got, cure)
         sizes: dict[Key, int] = {}
         samples = 0
-        for chunk in chunks:
-            size = found[chunk.name] or 0
+        for chunk, name, hashes in chunks:
+            size = found[name] or 0
             if (right := build.num_bytes(chunk)) is not None:
-                self._check_size(chunk.name, size, right)
+                self._check_size(name, size, right)
             elif chunk.kind == SPANS:
-                self._check_size(chunk.name, size, HEADER_BYTES + 16 * samples)
+                self._check_size(name, size, HEADER_BYTES + 16 * samples)
             else:
                 samples = max(0, size - HEADER_BYTES) // build.itemsize
-                self._check_size(chunk.name, size, HEADER_BYTES + build.itemsize * samples)
-            self._check_size(chunk.hashes_name, found[chunk.hashes_name] or 0, hashes_bytes(size))
+                self._check_size(name, size, HEADER_BYTES + build.itemsize * samples)
+            self._check_size(hashes, found[hashes] or 0, hashes_bytes(size))
             sizes[chunk.key] = size
         for name, identity in columns.items():
             if (there := found[name]) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from io import BufferedReader
@@ -73,19 +74,22 @@ class Folder:
     def sizes(self, names: Iterable[str]) -> list[int | None]:
         """Return the bytes of each file, which must be a plain one; None if it is missing."""
         sizes: list[int | None] = []
-        folder = self.root
+        folder = root = str(self.root)
         for name in names:
-            path = self.root / name
-            with explained("readable", path):
-                try:
-                    if path.parent != folder:
-                        folder = path.parent
-                        check_kind(folder, os.lstat(folder).st_mode, folder=True)
-                    found = os.lstat(path)
-                except (FileNotFoundError, NotADirectoryError):
-                    sizes.append(None)
-                    continue
-            check_kind(path, found.st_mode)
+            path = f"{root}/{name}"  # not a Path: half of the time for a plan of 30,000 files
+            try:
+                if (parent := path.rpartition("/")[0]) != folder:
+                    folder = parent
+                    check_kind(Path(folder), os.lstat(folder).st_mode, folder=True)
+                found = os.lstat(path)
+            except (FileNotFoundError, NotADirectoryError):
+                sizes.append(None)
+                continue
+            except OSError:
+                with explained("readable", path):
+                    raise
+            if not stat.S_ISREG(found.st_mode):
+                check_kind(Path(path), found.st_mode)
             sizes.append(found.st_size)
         return sizes
 
