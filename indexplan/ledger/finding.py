@@ -45,7 +45,7 @@ def reads_in(history: History, found: list[Stretch], sample: int) -> Iterator[Re
             continue
         for position in order.locate_all(epoch, sample)[0].tolist():
             segment = group[max(0, bisect_right(starts, (epoch, position)) - 1)]
-            if segment.start[::3] <= (epoch, position) < segment.stop[::3]:
+            if segment.start.unit <= (epoch, position) < segment.stop.unit:
                 yield from _read_at(history, segment, epoch, position)
             if repeats:
                 yield from _repeats_of(history, group, starts, epoch, position)
@@ -71,7 +71,7 @@ def _repeats_of(
     sub_epoch = layout.partition.sub_epoch_of(num_units, epoch, position)
     first, stop = layout.partition.sub_epoch(num_units, epoch, sub_epoch)
     segment = group[max(0, bisect_right(starts, (epoch, stop - 1)) - 1)]
-    held = segment.start[::3] <= (epoch, stop - 1) < segment.stop[::3]
+    held = segment.start.unit <= (epoch, stop - 1) < segment.stop.unit
     if held and history.plans[segment.plan].repeats:
         walk = history.walk(segment)
         if (found := walk.holding(epoch, stop - 1)) is not None:

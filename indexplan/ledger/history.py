@@ -175,7 +175,7 @@ class History:
         if line.step != self.step:
             raise wrong("step", f"{self.step}, after the line before", line.step, CURE)
         at = self.place
-        if at is not None and line.start != at and line.start[::3] <= at[::3]:
+        if at is not None and line.start != at and line.start.unit <= at.unit:
             rule = f"{list(at)}, where the line before stops, or past it"
             raise wrong("from", rule, list(line.start), CURE)
         if at is not None:

@@ -234,7 +234,7 @@ class Ledger(Answer):
             As `record` does.
         """
         check_plan("plan", plan)
-        place = Resume(*place_of(plan.start))
+        place = place_of(plan.start)
         before: list[Segment] = []
         if hash is not None:
             before = self._live_until(hash)
@@ -292,7 +292,7 @@ class Ledger(Answer):
             As `record` does.
         """
         check_plan("plan", plan)
-        place = Resume(*place_of(plan.start))
+        place = place_of(plan.start)
         stood = False  # whether the run did so at the start of the plan, perhaps after a jump
         if hash is not None:
             back = self._back_to_line(hash)
@@ -309,7 +309,7 @@ class Ledger(Answer):
         data, again = self._data_of(plan, history, tail)
         more, tail = tail.name(plan, data, again=again)
         if not tail.stands(plan):
-            ahead = tail.place is not None and place[::3] > tail.place[::3]
+            ahead = tail.place is not None and place.unit > tail.place.unit
             if not (ahead and (skip or stood)):
                 raise self._never_stood(place)
         self._file.keep_columns(plan)
@@ -326,7 +326,7 @@ class Ledger(Answer):
         IndexPlanError
             If the ledger was never begun with the plan there.
         """
-        place = Resume(*place_of(plan.start))
+        place = place_of(plan.start)
         fingerprint = plan.replace(world_size=plan.world_size).fingerprint
         history, stood = History(self._file.columns(), self._file.where), [self._history.begun]
         for number, line in enumerate(self._file.lines, 1):
@@ -344,7 +344,7 @@ class Ledger(Answer):
 
     def _may_begin(self, plan: Plan, at: Resume | None, *, skip: bool) -> bool:
         return Tail(place=at).stands(plan) or (
-            skip and at is not None and at[::3] < place_of(plan.start)[::3]
+            skip and at is not None and at.unit < place_of(plan.start).unit
         )
 
     def discard(self, step: int) -> None:
@@ -449,11 +449,11 @@ class Ledger(Answer):
     def _step_at(self, place: Resume) -> int | None:
         """Return the run's step before which it stood at a place; None if it read none there."""
         for segment in reversed(self._history.live):
-            if segment.stop[::3] == place[::3]:  # the run may have skipped what follows there
+            if segment.stop.unit == place.unit:  # the run may have skipped what follows there
                 return int(segment.end)
-            if segment.start[::3] == place[::3]:
+            if segment.start.unit == place.unit:
                 return int(segment.step)
-            if segment.start[::3] < place[::3] < segment.stop[::3]:
+            if segment.start.unit < place.unit < segment.stop.unit:
                 step = self._history.walk(segment).step_at(place)
                 return None if step is None else self._history.first(segment) + step
         return None

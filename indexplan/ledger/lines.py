@@ -114,7 +114,7 @@ def line_of(text: bytes, previous: str) -> Line:
     if not isinstance(note, dict):
         raise wrong("note", "an object", note, CURE)
     start, stop = _place("from", data["from"]), _place("to", data["to"])
-    if stop[::3] <= start[::3] or stop.epoch - start.epoch > LINE_PARTS:
+    if stop.unit <= start.unit or stop.epoch - start.epoch > LINE_PARTS:
         rule = f"after from, by at most {LINE_PARTS} epochs"
         raise wrong("to", rule, list(stop), CURE)
     plan, steps = _number("plan", data["plan"]), _number("steps", data["steps"])

@@ -23,7 +23,7 @@ def stretches_shown(history: History) -> list[str]:
             words += why(*(history.plans[each].line.plan for each in (plan, segment.plan)))
         plan = segment.plan
         named = history.plans[plan].line.plan
-        numbers = (segment.step, segment.steps, named["world_size"], *segment.start[::3])
+        numbers = (segment.step, segment.steps, named["world_size"], *segment.start.unit)
         rows.append([*(f"{each:,}" for each in numbers), ", ".join(words)])
     if not rows:
         return []

@@ -89,7 +89,7 @@ class Tail:
 
     def skipping(self, plan: Plan) -> Tail:
         """Return the tail of a run that skips the steps up to where a plan starts."""
-        place = Resume(*place_of(plan.start))
+        place = place_of(plan.start)
         if self.place is not None:
             check_jump(self.place, place)
         return self if self.stands(plan) else replace(self, ahead=place)
@@ -100,7 +100,7 @@ class Tail:
 
     def _same_step(self, plan: Plan, stands: Resume | None) -> bool:
         """Return whether no step of a plan lies between a place (or none) and its start."""
-        place = Resume(*place_of(plan.start))
+        place = place_of(plan.start)
         if stands is None or stands == place:
             return True
         own: dict[str, Any] = {"order": plan.order.to_dict(), "sub_epochs": plan.sub_epochs}
@@ -131,9 +131,9 @@ class Tail:
             stands, or no step of it ends at the cursor.
         """
         lines, after = self.name(plan, data, again=again)
-        begin = Resume(*place_of(plan.start))
+        begin = place_of(plan.start)
         start = self.ahead or self.place or begin
-        if begin[::3] > start[::3] and not self.stands(plan):
+        if begin.unit > start.unit and not self.stands(plan):
             rule = f"resumed where the ledger stands, at {tuple(start)}, or before"
             cure = "record what was read up to there first, or call ledger.begin(plan, skip=True)"
             raise wrong("plan", rule, f"a start at {tuple(begin)}", cure)
@@ -180,9 +180,9 @@ def check_jump(place: Resume, to: Resume) -> None:
         raise wrong("a jump", rule, f"one to epoch {to.epoch}", "skip fewer epochs at a time")
 
 
-def place_of(cursor: Cursor) -> tuple[int, int, int, int]:
+def place_of(cursor: Cursor) -> Resume:
     """Return a cursor's place."""
-    return cursor.epoch, cursor.sub_epoch, cursor.step, cursor.position
+    return Resume(cursor.epoch, cursor.sub_epoch, cursor.step, cursor.position)
 
 
 def check_begins(plan: Plan, tail: Tail, path: object) -> None:
@@ -203,7 +203,7 @@ def check_begins(plan: Plan, tail: Tail, path: object) -> None:
             "must be empty, or begin where the state stands, as a state without a ledger's hash "
             "doesn't say which of its steps were read",
             f"a ledger that begins at {tuple(tail.begun or ())}, and a state at "
-            f"{place_of(plan.start)}",
+            f"{tuple(place_of(plan.start))}",
             "load a state that was saved with this ledger, or start a new file",
         )
 

@@ -37,6 +37,11 @@ class Resume(NamedTuple):
     step: int
     position: int
 
+    @property
+    def unit(self) -> tuple[int, int]:
+        """The first unread unit: its epoch and position."""
+        return self.epoch, self.position
+
 
 @dataclass(frozen=True)
 class Partition:

@@ -163,7 +163,7 @@ class Layout:
 
     def unit_at(self, place: int, what: str = "place") -> tuple[int, int]:
         """Return the epoch and the position in it of a stream place, or raise `IndexPlanError`."""
-        first, begin = self.partition.resume[::3] if self.partition.resume else (0, 0)
+        first, begin = self.partition.resume.unit if self.partition.resume else (0, 0)
         cure = "pass the number of units that the run has read"
         if self.sums_up:
             partition, num_units = self.partition, self.order.num_units(0)

@@ -297,7 +297,7 @@ def _place(plan: Plan, name: str, value: Any) -> Place:
     """Return the epoch and position of a cursor, or of a unit of the run."""
     layout, order = layout_of(plan), plan.order
     if isinstance(value, Cursor):
-        epoch, position = value.checked(order, plan.sub_epochs)[::3]
+        epoch, position = value.checked(order, plan.sub_epochs).unit
     else:
         epoch, position = layout.unit_at(value, name)
     return (epoch + 1, 0) if position and position == order.num_units(epoch) else (epoch, position)
