@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import json
 from pathlib import Path
 
-from indexplan.files.format import PLAN
+from indexplan.files.format import FORMAT, PLAN
 
 BEGIN = b'{"check":"'  # of a ledger
 
@@ -20,5 +20,9 @@ def is_ledger(path: str) -> bool:
 
 
 def is_plan_directory(path: str) -> bool:
-    """Return whether a path holds a plan directory."""
-    return os.path.isfile(os.path.join(path, PLAN))  # noqa: PTH113, PTH118 (raises nothing)
+    """Return whether a path holds a plan directory, and not just a plan's JSON of that name."""
+    try:
+        found = json.loads(Path(path, PLAN).read_bytes())
+        return isinstance(found, dict) and found.get("format") == FORMAT
+    except (OSError, ValueError, RecursionError):
+        return False

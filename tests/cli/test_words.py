@@ -72,7 +72,9 @@ def foreign(message: str, options: list[str]) -> list[str]:
     """What of a message is Python: calls of the library, and fields that are options."""
     what, must, rest = re.split(r"( must | needs? )", message.partition(" ")[2], maxsplit=1)
     said = what + must + rest.rpartition("; ")[2]
-    found = re.findall(r"plan\.(?!to_json)\w+\(?|\bip\.\w+|\bindexplan\.\w+|len\(\w+\)", said)
+    found = re.findall(
+        r"plan\.(?!to_json|json\b)\w+\(?|\bip\.\w+|\bindexplan\.\w+|len\(\w+\)", said
+    )
     names = [option[2:].replace("-", "_") for option in options]
     wrong = [name for name in names if re.search(rf"(?<![-\w]){name}=", said) or name == what]
     wrong += [name for name in names if "_" in name and re.search(rf"(?<![-\w]){name}\b", said)]
