@@ -18,7 +18,7 @@ from indexplan.canonical import canonical_json, check_fields
 from indexplan.errors import IndexPlanError, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.past import over
+from indexplan.orders.registry import over
 from indexplan.orders.traits import Traits
 from indexplan.seeds import EPOCH_STOP, SEED_STOP
 from indexplan.shards.dataset import Dataset, Identified, dataset_of

@@ -13,7 +13,7 @@ from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History
 from indexplan.ledger.lines import FIRST, DiscardLine, PlanLine, RunLine
 from indexplan.ledger.walking import walk
-from indexplan.orders.past import over
+from indexplan.orders.registry import over
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
 from indexplan.stores.folder import Folder

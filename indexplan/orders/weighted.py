@@ -17,8 +17,7 @@ from indexplan.orders.arguments import keeps_planned
 from indexplan.orders.base import Int64, Order, Why
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, check_identity
 from indexplan.orders.fields import SEED, whole
-from indexplan.orders.past import rows_of, since_epoch
-from indexplan.orders.registry import register
+from indexplan.orders.registry import register, rows_of, since_epoch
 from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import expand
