@@ -46,7 +46,7 @@ def grown(draw: Any, inner: ip.Order) -> ip.Order:
 
 
 AROUND: dict[str, Any] = {
-    **{name: recipe.around for name, recipe in RECIPES.items() if name != "skip"},
+    **{name: recipe.around for name, recipe in RECIPES.items()},
     "since": since,
     "grown": grown,
 }

@@ -35,7 +35,7 @@ def check(order: ip.Order, name: str, outer: list[str], run: Run) -> None:
     if recipe.inside is not None:
         check(inner, name, outer[:-1], recipe.inside(order, run))
     elif len(outer) == 1:
-        whole = outer[-1] == "skip" or getattr(order, "cut", "") == "unit"
+        whole = getattr(order, "cut", "") == "unit"
         holds = (IN_WHOLE_UNITS if whole else IN_UNITS).get(inner.algorithm)
         units = [names_of(unit) for units in run for unit in units]
         assert holds is None or all(holds(inner, unit) for unit in units), (outer, order)
