@@ -97,12 +97,11 @@ def allowed(name: str) -> Callable[[], None]:
 
     def do() -> None:
         place = store_of(local())
-        assert place.has("build.json")
+        assert place.has("plan.json")
         assert place.kind()
         assert place.names()
-        assert place.piece("build.json", 0, 1)
+        assert place.piece("plan.json", 0, 1)
         place.publish("new", [b""])
-        place.remove("new")
 
     return where_all_may_enter(met(name, do))
 
@@ -110,8 +109,8 @@ def allowed(name: str) -> Callable[[], None]:
 CURED = {
     "a URL of no store": met("a URL of no store", written_there),
     "a URL with a password": met("a URL with a password", written_there),
-    "a manifest that is gone": met(
-        "a manifest that is gone", store, lambda: store_of(URL).open("manifest.json")
+    "a plan.json that is gone": met(
+        "a plan.json that is gone", store, lambda: store_of(URL).open("plan.json")
     ),
     "a chunk that is gone": met(
         "a chunk that is gone", lambda: saved("memory://right.plan"), read("memory://right.plan")
