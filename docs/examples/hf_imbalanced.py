@@ -56,7 +56,8 @@ def main() -> None:
         disable_tqdm=True,
     )
     trainer = transformers.Trainer(Classifier(), arguments, train_dataset=dataset)
-    use_plan(trainer, ip.Plan(ip.ClassBalanced(labels, seed=0), batch_size=12))
+    plan = ip.Plan(ip.ClassBalanced(labels, seed=0), batch_size=12)
+    use_plan(trainer, plan)
     last = get_last_checkpoint("out") if Path("out").exists() else None
     trainer.train(resume_from_checkpoint=last)
     if trainer.is_world_process_zero():
