@@ -15,7 +15,6 @@ import pytest
 import indexplan as ip
 from indexplan import plot
 from indexplan.plot.style import tick_labels
-from indexplan.plot.timings import timings
 from tests.support.figures import heading
 
 LENGTHS = np.random.default_rng(0).lognormal(4, 1, 3000).clip(1, 512).astype(int)
@@ -74,8 +73,6 @@ def pictures() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "work of many ranks", lambda: plot.work(BALANCED.replace(world_size=100, batch_size=3))
     yield "life", lambda: life(2)
     yield "life of many returns", lambda: life(100)
-    seconds = {"indexplan": 5e-4, "torch DistributedSampler": 9.8}
-    yield "timings", lambda: timings("Time to the first batch", seconds, {"another": "memory"})
 
 
 PICTURES = dict(pictures())
