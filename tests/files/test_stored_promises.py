@@ -213,7 +213,7 @@ def found() -> set[str]:
             if not callable(value) or told:
                 continue
             for taken in inspect.signature(value).parameters.values():
-                if re.search(r"\b(Plan|Order|Feed|loader)\b", str(taken)):
+                if re.search(r"\b(Plan|Order|Run|loader)\b", str(taken)):
                     names.add(prefix + name)
     hooks = {f"Order.{name}" for name in HOOKS if name not in ("num_units", "continues")}
     return names - hooks - {"register"}  # which Order asks itself; and of a class
