@@ -1,4 +1,4 @@
-"""Live through histories of runs that take data out and in, and skip steps: as long as you like.
+"""Live through histories of runs that take data out and in: as long as you like.
 
     python -m tests.left_out [--first 0] [--histories 20000] [--length 12]
 

@@ -38,7 +38,7 @@ class PlanIterator:
         Map-style, with as many samples as the order; `Samples` for Megatron's own files.
     order : Order
         The sequence in which each epoch reads the samples, with as many units in every epoch but
-        for those that `Without` or `Plan.skip` leave out.
+        for those that `Without` leaves out.
     micro_batch_size : int
         Units in each rank's micro-batch, from 1.
     consumed_samples : int

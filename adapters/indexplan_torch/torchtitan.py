@@ -88,7 +88,7 @@ class PlanDataLoader(BaseDataLoader):
             ({"input": tensor, ...}, labels).
         order : Order
             The sequence in which each epoch reads the samples, with as many units in every epoch
-            but for those that `Without` or `Plan.skip` leave out.
+            but for those that `Without` leaves out.
         collate_fn : callable, optional
             Makes a batch of items; if left out, they are stacked, or laid end to end, as
             torchtitan's version wants them.

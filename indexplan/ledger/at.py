@@ -27,7 +27,7 @@ class At(Answer):
     epoch, sub_epoch, step : int
         The plan's own numbers of the step.
     cursor : Cursor
-        Where the run stood before it: for `plan.skip`, `Without` or `plan.resume`.
+        Where the run stood before it: for `Without` or `plan.resume`.
     line : int
         The line of the ledger that has it.
     note : mapping
