@@ -194,10 +194,8 @@ def _first_batches(plan: Plan) -> Callable[[], Any]:
 
 def _torch(world_size: int, batch_size: int, shuffle: bool, num_samples: int) -> list[int]:
     """Return the first batch of torch's sampler."""
-    from torch.utils.data.distributed import DistributedSampler
-
-    sized: Any = range(num_samples)
-    sampler: Any = DistributedSampler(sized, world_size, 0, shuffle=shuffle)
+    module = importlib.import_module("torch.utils.data.distributed")  # if it is there
+    sampler = module.DistributedSampler(range(num_samples), world_size, 0, shuffle=shuffle)
     return list(islice(iter(sampler), batch_size))
 
 
