@@ -29,7 +29,7 @@ class Traits:
         Whether units are bins, which may hold another number of samples than one.
     constant_num_units : bool, default True
         Whether all epochs have the same number of units, as remainder="carry" needs of all orders
-        but `Without` and `Plan.skip`'s, which say where the number changes.
+        but `Without`, which says where the number changes.
     reads : {"once", "at most once", "any"}, default "once"
         How often an epoch reads each sample. `verify` checks it.
     cuts_samples : bool, default False
