@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 from indexplan.canonical import parse_json_object
@@ -66,33 +67,40 @@ class PlanDirectory:
             `plan.json` was edited, or if another file is missing or has an impossible size.
         """
         build = self.build
-        chunks = [(chunk, chunk.name, chunk.hashes_name) for chunk in build.chunks()]
         columns = identities(build.spec)
         optional = {f"columns/{digest}.npy" for digest in build.over}
-        names = [name for _, *both in chunks for name in both] + [*columns]
-        found = dict(zip(names, self.store.sizes(names), strict=True))
-        lacking = [name for name in names if found[name] is None and name not in optional]
-        if lacking:
-            rule = f"must have all of its {1 + len(names)} files"
-            got = f"{1 + len(names) - len(lacking)} of them, without {lacking[0]}"
-            cure = "run the same build again, or each of its parts"
-            raise PlanFileError(self.path, rule, got, cure)
+
+        def names() -> Iterator[str]:
+            for chunk in build.chunks():
+                yield chunk.name
+                yield chunk.hashes_name
+            yield from columns
+
+        def look(name: str) -> int:
+            # the first that is missing ends it: an edited plan.json may claim millions of files
+            if (size := next(found)) is None and name not in optional:
+                rule = f"must have all of its {1 + 2 * build.num_chunks + len(columns)} files"
+                cure = "run the same build again, or each of its parts"
+                raise PlanFileError(self.path, rule, f"none named {name}", cure)
+            return -1 if size is None else size
+
+        found = self.store.sizes(names())
         sizes: dict[Key, int] = {}
         samples = 0
-        for chunk, name, hashes in chunks:
-            size = found[name] or 0
-            if (right := build.num_bytes(chunk)) is not None:
-                self._check_size(name, size, right)
-            elif chunk.kind == SPANS:
-                self._check_size(name, size, HEADER_BYTES + 16 * samples)
-            else:
+        for chunk in build.chunks():
+            size, hashes = look(chunk.name), look(chunk.hashes_name)
+            right = build.num_bytes(chunk)
+            if right is None and chunk.kind == SPANS:
+                right = HEADER_BYTES + 16 * samples
+            elif right is None:
                 samples = max(0, size - HEADER_BYTES) // build.itemsize
-                self._check_size(name, size, HEADER_BYTES + build.itemsize * samples)
-            self._check_size(hashes, found[hashes] or 0, hashes_bytes(size))
+                right = HEADER_BYTES + build.itemsize * samples
+            self._check_size(chunk.name, size, right)
+            self._check_size(chunk.hashes_name, hashes, hashes_bytes(size))
             sizes[chunk.key] = size
         for name, identity in columns.items():
-            if (there := found[name]) is not None:
-                self._check_size(name, there, num_bytes(identity))
+            if (size := look(name)) >= 0:
+                self._check_size(name, size, num_bytes(identity))
         return sizes
 
     def _check_size(self, name: str, found: int, size: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
@@ -71,9 +71,8 @@ class Folder:
                 return False
         return True
 
-    def sizes(self, names: Iterable[str]) -> list[int | None]:
-        """Return the bytes of each file, which must be a plain one; None if it is missing."""
-        sizes: list[int | None] = []
+    def sizes(self, names: Iterable[str]) -> Iterator[int | None]:
+        """Yield the bytes of each file, which must be a plain one; None if it is missing."""
         folder = root = str(self.root)
         for name in names:
             path = f"{root}/{name}"  # not a Path: half of the time for a plan of 30,000 files
@@ -83,15 +82,14 @@ class Folder:
                     check_kind(Path(folder), os.lstat(folder).st_mode, folder=True)
                 found = os.lstat(path)
             except (FileNotFoundError, NotADirectoryError):
-                sizes.append(None)
+                yield None
                 continue
             except OSError:
                 with explained("readable", path):
                     raise
             if not stat.S_ISREG(found.st_mode):
                 check_kind(Path(path), found.st_mode)
-            sizes.append(found.st_size)
-        return sizes
+            yield found.st_size
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a small file: any but a chunk."""

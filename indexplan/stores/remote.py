@@ -115,8 +115,8 @@ class Remote:
         """Return whether a file is there."""
         return self._size(name) is not None
 
-    def sizes(self, names: Iterable[str]) -> list[int | None]:
-        """Return how many bytes each file has; None if it is missing."""
+    def sizes(self, names: Iterable[str]) -> Iterator[int | None]:
+        """Yield how many bytes each file has; None if it is missing."""
         with self._explained("readable") as (store, root):
             # a listing has a thousand files in one answer
             try:
@@ -124,8 +124,9 @@ class Remote:
             except FileNotFoundError:  # a web server need not list its folders
                 files = {}
         # if it lists them, it need not tell their sizes
-        found = ((name, files.get(f"{root}/{name}")) for name in names)
-        return [self._size(name) if size is None else size for name, size in found]
+        for name in names:
+            size = files.get(f"{root}/{name}")
+            yield self._size(name) if size is None else size
 
     def _size(self, name: str) -> int | None:
         with self._explained("readable", name) as (store, path):

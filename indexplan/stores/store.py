@@ -36,8 +36,8 @@ class Store(Protocol):
     def has(self, name: str) -> bool:
         """Return whether a file is there."""
 
-    def sizes(self, names: Iterable[str]) -> list[int | None]:
-        """Return how many bytes each file has; None if it is missing."""
+    def sizes(self, names: Iterable[str]) -> Iterator[int | None]:
+        """Yield how many bytes each file has; None if it is missing."""
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a small file: any but a chunk."""

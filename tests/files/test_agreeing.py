@@ -170,7 +170,7 @@ def test_every_file_that_is_lost_is_written_again(root: Path) -> None:
     for name in sorted({*before} - {"plan.json"}):
         (root / name).unlink()
         assert (
-            f"{root} must have all of its 17 files; got 16 of them, without {name}; run the same "
+            f"{root} must have all of its 17 files; got none named {name}; run the same "
             "build again, or each of its parts"
         ) == refused(ip.load, root)
         ip.save(PLAN, root, part=(int(name[10]) + 1, 2), **TWO)

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
+import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,14 @@ def refused(path: Path) -> str:
     with pytest.raises(ip.PlanFileError) as error:
         ip.load(path)
     return str(error.value).replace(str(path.parent) + "/", "")
+
+
+def rewrite(path: Path, **edits: Any) -> None:
+    """Edit fields of a plan.json, and its digest so that it fits."""
+    content = json.loads((path / "plan.json").read_text()) | edits
+    del content["sha256"]
+    digest = hashlib.sha256(canonical_json(content).encode()).hexdigest()
+    (path / "plan.json").write_text(canonical_json({**content, "sha256": digest}))
 
 
 def problems(plan: ip.Plan) -> tuple[str, ...]:
@@ -99,7 +107,7 @@ def test_missing_chunk(saved: Path) -> None:
     """A chunk that is gone is named when the plan is opened."""
     (saved / CHUNK).unlink()
     assert (
-        f"a.plan must have all of its 9 files; got 8 of them, without {CHUNK}; run the same "
+        f"a.plan must have all of its 9 files; got none named {CHUNK}; run the same "
         "build again, or each of its parts"
     ) == refused(saved)
 
@@ -200,17 +208,24 @@ def test_edited_plan_json(saved: Path, value: Any) -> None:
 @pytest.mark.parametrize("field", ["epochs", "num_units", "units_per_chunk"])
 def test_plan_json_edited_with_its_digest(saved: Path, field: str) -> None:
     """A plan.json that was edited with care, digest included, still has to fit the files."""
-    content = json.loads((saved / "plan.json").read_text())
-    edits: dict[str, Callable[[Any], Any]] = {
-        "epochs": lambda _: [7],
-        "num_units": lambda _: [2**60],
-        "units_per_chunk": lambda _: 1,
-    }
-    content[field] = edits[field](content[field])
-    del content["sha256"]
-    digest = hashlib.sha256(canonical_json(content).encode()).hexdigest()
-    (saved / "plan.json").write_text(canonical_json({**content, "sha256": digest}))
+    edits = {"epochs": [7], "num_units": [2**60], "units_per_chunk": 1}
+    rewrite(saved, **{field: edits[field]})
     assert refused(saved).startswith("a.plan")
+
+
+def test_plan_json_that_claims_many_files(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a plan.json asks for by a number alone costs nothing: the first missing file ends it."""
+    rewrite(saved, num_samples=2**20, num_units=[2**20], units_per_chunk=1)
+    (saved / "epoch-00000/chunk-00000.npy").unlink()
+    lstat, looked = os.lstat, []
+
+    def counted(*args: Any, **options: Any) -> os.stat_result:
+        looked.append(args)
+        assert len(looked) < 100
+        return lstat(*args, **options)
+
+    monkeypatch.setattr(os, "lstat", counted)
+    assert refused(saved).startswith(f"a.plan must have all of its {2**21 + 1} files; got none ")
 
 
 def test_missing_and_unknown_fields(saved: Path) -> None:

@@ -104,7 +104,7 @@ def looked_at(kind: Kind, root: Path) -> str:
         "build it with `indexplan build`",
         "a folder": f"{root} must be a plan directory; got a folder without plan.json; check "
         "the path",
-        "half-built": rf"{root} must have all of its \d+ files; got \d+ of them, without "
+        "half-built": rf"{root} must have all of its \d+ files; got none named "
         r"[\w/.-]+; run the same build again, or each of its parts",
     }
     try:

@@ -68,7 +68,7 @@ def test_what_a_part_leaves_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ip.PlanFileError) as error:
         ip.load(path)
     assert (
-        f"{path} must have all of its 25 files; got 7 of them, without epoch-00000/chunk-00000.npy;"
+        f"{path} must have all of its 25 files; got none named epoch-00000/chunk-00000.npy;"
         " run the same build again, or each of its parts"
     ) == str(error.value)
 

@@ -101,7 +101,7 @@ def test_bins_and_parts(url: str) -> None:
 def test_unfinished_parts(url: str) -> None:
     """What has all but some parts cannot be read, and a missing file is named."""
     ip.save(PLAN, url, units_per_chunk=256, part=(2, 2))
-    got = "got 5 of them, without epoch-00000/chunk-00000.npy"
+    got = "got none named epoch-00000/chunk-00000.npy"
     cure = "run the same build again, or each of its parts"
     assert f"{url} must have all of its 9 files; {got}; {cure}" == refused(ip.load, url)
 
