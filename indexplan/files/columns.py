@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from indexplan.errors import PlanFileError
+from indexplan.errors import IndexPlanError, PlanFileError
 from indexplan.files.format import CURE, HEADER_BYTES, header
 from indexplan.orders.columns import Column, check_identity, is_identity
 from indexplan.stores.cache import fetch
@@ -76,7 +76,10 @@ def finder(store: Store, folder: Path) -> Callable[[Identity], Column]:
                 pass  # raises unless it is a plain file, and no link
         else:
             fetch(store, size, lambda: _checked(store, name, identity), path).close()
-        return Column.claimed(str(path), identity)
+        try:
+            return Column.claimed(str(path), identity)
+        except IndexPlanError as error:  # which says how to make a column, not what is wrong here
+            raise _others(str(path), identity) from error
 
     return find
 
@@ -110,7 +113,11 @@ def _checked(store: Store, name: str, identity: Identity) -> Iterator[bytes]:
             left -= len(block)
             wrong = not block or (skip and block[:skip] != start)
             if wrong or (not left and (stream.read(1) or digest.hexdigest() != identity["sha256"])):
-                rule = f"must hold {identity['length']} numbers of the sha256 in its name"
-                raise PlanFileError(f"{store.path}/{name}", rule, "others", CURE)
+                raise _others(f"{store.path}/{name}", identity)
             skip = 0
             yield block
+
+
+def _others(path: str, identity: Identity) -> PlanFileError:
+    rule = f"must hold {identity['length']} numbers of the sha256 in its name"
+    return PlanFileError(path, rule, "others", CURE)
