@@ -305,7 +305,7 @@ class PlanLoader(DataLoader[Any]):
                             "one loop after another has read on",
                             "leave the first with break before the next begins",
                         )
-                    return not begun.finished
+                    return begun.number == self.feed.number and not begun.finished
         except GeneratorExit:  # the loop breaks; an error may be this rank's alone
             self.feed.record(begun)
             raise
@@ -357,7 +357,8 @@ class PlanLoader(DataLoader[Any]):
         plan : Plan
             Of the same order, or of one that continues it (as `Order.continues` says), and with as
             many sub_epochs. If it was resumed past the place where the loop stands, the run skips
-            what lies between; an earlier start is not looked at.
+            what lies between; past the end of the pass, the loop ends, and the next one reads
+            from there. An earlier start is not looked at.
 
         Raises
         ------
@@ -496,7 +497,8 @@ def handed_over(
                     begun.step = begun.first + num_received
                 yield batch
                 if run.given is not given:
-                    moved = begun is not None and not begun.finished
+                    moved = begun is not None and begun.number == run.number
+                    moved = moved and not begun.finished
                     break
         finally:
             run.record()
