@@ -18,17 +18,15 @@ from indexplan import IndexPlanError, Plan
 from indexplan_torch.versions import private
 
 _SWITCH = "pass compare=False to a loader that not all ranks read"
+_MOVES = "move to it at the same step, "
 _LEAVING = timedelta(seconds=10)  # a rank's last requests take milliseconds
 
 
 def compare(
     plan: Plan,
     rank: int,
-    place: tuple[int, int],
     ranks: tuple[int, ...],
-    again: int = 1,
-    *,
-    ledger: bool = False,
+    alike: dict[str, Any],
 ) -> None:
     """Wait for all of these ranks, and check that each begins the same pass of the same plan.
 
@@ -38,14 +36,10 @@ def compare(
         With its world_size.
     rank : int
         Whose part of the plan this process reads.
-    place : (int, int)
-        (epoch, sub_epoch) of the pass that begins.
     ranks : tuple of int
         The ranks of the process group that read the plan.
-    again : int
-        How often each step is read.
-    ledger : bool
-        Whether the loader keeps one.
+    alike : dict
+        What else has to be equal, of JSON types, by the name that an error gives it.
 
     Raises
     ------
@@ -57,9 +51,8 @@ def compare(
     me = torch.distributed.get_rank()
     group = f"indexplan/{zlib.crc32(repr(ranks).encode()):08x}"
     meeting = f"{group}/{store.add(f'{group}/rank-{me}', 1)}"  # this rank's first, second, ...
-    mine = f"{plan.fingerprint} {place} {again} {ledger}"
-    given = {"pass": place, "again": again, "ledger": ledger}
-    told = json.dumps({"rank": me, **given, **plan.to_dict()})
+    mine = f"{plan.fingerprint} {json.dumps(alike)}"
+    told = json.dumps({"rank": me, **alike, **plan.to_dict()})
     if store.add(f"{meeting}/first", 1) == 1:
         store.set(f"{meeting}/details", told)
         store.set(f"{meeting}/plan", mine)
@@ -91,7 +84,7 @@ def compare(
             "ranks",
             "must read the same plan",
             _difference(one, other),
-            f"make the plan from the same arguments on every rank, or {_SWITCH}",
+            f"make the plan from the same arguments on every rank, {_MOVES}or {_SWITCH}",
         )
     if alike:
         raise IndexPlanError(

@@ -365,7 +365,8 @@ class PlanLoader(DataLoader[Any]):
         IndexPlanError
             If the plan can't continue where the loop stands, has another world size than the
             running one, or can't continue a step between its repeats (see `again`); if an earlier
-            pass was left early; or at the next step, if ranks have different plans.
+            pass was left early; or at the next step, if ranks have different plans, or moved at
+            different steps.
 
         Examples
         --------
@@ -497,8 +498,8 @@ def handed_over(
                     begun.step = begun.first + num_received
                 yield batch
                 if run.given is not given:
-                    moved = begun is not None and begun.number == run.number
-                    moved = moved and not begun.finished
+                    if begun is not None and begun.number == run.number:
+                        moved = not begun.finished
                     break
         finally:
             run.record()

@@ -160,6 +160,8 @@ class Run:
         self.over = range(last - last % parts, self.number)
         self.named: Literal["by a user", "by a trainer"] | None = None
         self.reading: Reading | None = None
+        # the epoch, position and times of its step at which the run has moved, for ranks to compare
+        self._left: tuple[int, int, int] | None = None
 
     @property
     def first(self) -> int:
@@ -353,8 +355,10 @@ class Run:
             return self.reading
         plan, rank = self.running()
         if not self._compared:
-            self.given.check_ranks(plan, rank, self.where, ledger=bool(self.recorder))
+            alike = {"pass": self.where, "ledger": bool(self.recorder), "moved at": self._left}
+            self.given.check_ranks(plan, rank, **alike)
             self._compared = True  # unless they differ: then a later pass compares them again
+        self._left = None
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size and not self.given.evaluation:
             raise empty_batches(plan.world_size, plan.remainder, *self.where, or_else=EVALUATE)
@@ -533,13 +537,16 @@ class Run:
         here, there = ((each.epoch, each.position) for each in (rest.start, plan.start))
         ahead = jump and there > here
         rest, dealt = (plan, 0) if ahead else (rest, dealt)
+        left = self._left or (*here, state.get("dealt", {}).get("times", 0))
+        if jump:  # else an error may have been this rank's alone
+            self.record()
         if ahead or plan != self.given.plan:
             self._compared = False
             if self.recorder:
-                self.record()
                 self.recorder.change(plan.start if ahead else None)
         self.given = given
         self._start(rest, standing[0], dealt)
+        self._left = left
 
     # --- states
 

@@ -121,17 +121,15 @@ class Given:
             f"leave it out of the plan to take the running one, or {cure}",
         )
 
-    def check_ranks(
-        self, plan: Plan, rank: int, where: tuple[int, int], *, ledger: bool = False
-    ) -> None:
-        """Check the ranks, and compare their plans, when they begin a pass."""
+    def check_ranks(self, plan: Plan, rank: int, **alike: Any) -> None:
+        """Check the ranks, and compare their plans and more, when they begin a pass."""
         if get_worker_info() is not None:
             return
         check_found_ranks(given=self.rank is not None)
         if self.compare and (ranks := self.together()):
             from indexplan_torch.agreeing import compare
 
-            compare(plan, rank, where, ranks, self.again, ledger=ledger)
+            compare(plan, rank, ranks, {**alike, "again": self.again})
 
     def together(self) -> tuple[int, ...]:
         """Return the ranks of the process group that read the plan; () if it is one, or unknown.

@@ -85,15 +85,18 @@ def test_what_a_move_refuses_changes_nothing() -> None:
 
 
 def test_a_ledger_has_each_plan_of_the_run(tmp_path: Path) -> None:
-    """Every sample of two epochs is read once in each, and each step has its own batch size."""
+    """Every sample of two epochs is read once in each, and each step has its own batch size.
+
+    Moves to the plan that is read change nothing, not even at the last step of a pass.
+    """
     path, plan = tmp_path / "run.ledger", ip.Plan(ip.Shuffle(103, seed=3), batch_size=5)
     ours: dict[str, Any] = {"rank": 0, "world_size": 1}
     loader = loader_of(plan, ledger=path, **ours)
     steps = []
     for number, batch in enumerate((b for _ in range(2) for b in loader), 1):
         steps.append(batch)
-        if number in (4, 9, 30):
-            loader.move(plan.replace(batch_size=2 + number % 5))
+        size = 2 + number % 5
+        loader.move(plan.replace(batch_size=size) if number in (4, 9, 30) else loader.plan)
         if number == 12:
             state = loader.state_dict()
     ledger = ip.Ledger(path)

@@ -55,6 +55,8 @@ def everything(folder: str) -> dict[str, str]:
         "batch sizes": lambda: PlanLoader(range(103), PLAN.replace(batch_size=6 - rank)),
         "times": lambda: PlanLoader(range(103), GLOBAL, again=1 + rank),
         "passes": lambda: in_pass(rank),
+        "jumps": lambda: moved(PLAN, 1 + rank, PLAN.replace(world_size=2).cursor(0, step=5)),
+        "moves": lambda: moved(GLOBAL, 1 + rank, again=3),
         "seeds, given ranks": lambda: PlanLoader(range(103), seeds, **given),
         "seeds, a mesh": lambda: PlanLoader(range(103), seeds, mesh=init_device_mesh("cpu", (2,))),
         "seeds, a sampler": lambda: PlanBatchSampler(seeds),
@@ -98,6 +100,15 @@ def in_pass(number: int) -> PlanLoader:
     loader = PlanLoader(range(103), PLAN)
     loader.set_epoch(number)
     return loader
+
+
+def moved(plan: ip.Plan, after: int, to: ip.Cursor | None = None, **options: Any) -> Any:
+    """Read a loader, which moves to another remainder, or to a later cursor, after some steps."""
+    loader = PlanLoader(range(103), plan, **options)
+    for number, batch in enumerate(loader, 1):
+        if number == after:
+            loader.move(plan.replace(remainder="drop") if to is None else plan.resume(to))
+        yield batch
 
 
 def read(make: Any) -> str:

@@ -10,7 +10,8 @@ import indexplan as ip
 from tests.trainers.ranks import run_ranks
 
 SWITCH = "pass compare=False to a loader that not all ranks read"
-CURE = f"make the plan from the same arguments on every rank, or {SWITCH}"
+CURE = "make the plan from the same arguments on every rank, move to it at the same step, or "
+CURE += SWITCH
 
 
 def order(seed: int) -> str:
@@ -35,6 +36,8 @@ DIFFER = {
     "batch sizes": ("batch_size=6 on rank 0", "batch_size=5 on rank 1"),
     "times": ("again=1 on rank 0", "again=2 on rank 1"),
     "passes": ("pass=[0, 0] on rank 0", "pass=[1, 0] on rank 1"),
+    "jumps": ("moved at=[0, 12, 0] on rank 0", "moved at=[0, 24, 0] on rank 1"),
+    "moves": ("moved at=[0, 0, 1] on rank 0", "moved at=[0, 0, 2] on rank 1"),
     "seeds, given ranks": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
     "seeds, a mesh": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
     "seeds, once more": (f"order={order(8)} on rank 0", f"order={order(9)} on rank 1"),
@@ -52,7 +55,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 @pytest.mark.parametrize("name", DIFFER)
 def test_ranks_that_differ_all_say_how(told: list[Any], name: str) -> None:
-    """Another seed, size, `again`, pass or balance is the same error on both, at the first pass."""
+    """Another seed, size, `again`, pass, balance or step of a move is the same error on both."""
     here, there = map(re.escape, DIFFER[name])
     shown = f"({here}, and {there}|{there}, and {here})"
     pattern = f"ranks must read the same plan; got {shown}; {re.escape(CURE)}"
