@@ -93,7 +93,7 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a small file: any but a chunk."""
-        return read_small(self.root / name)
+        return read_small(self.root, name)
 
     def open(self, name: str) -> BufferedReader:
         """Open a file for reading."""

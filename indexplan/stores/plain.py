@@ -120,9 +120,10 @@ def _flags(*names: str) -> int:
     return os.O_RDONLY | sum(getattr(os, name, 0) for name in names)
 
 
-def read_small(path: Path) -> bytes:
-    """Return the bytes of a small file, or raise `PlanFileError`."""
-    with explained("readable", path), open_file(path.parent, path.name) as stream:
+def read_small(root: Path, name: str) -> bytes:
+    """Return the bytes of a small file of a plan directory, or raise `PlanFileError`."""
+    path = root / name
+    with explained("readable", path), open_file(root, name) as stream:
         if (size := os.fstat(stream.fileno()).st_size) > SMALL_BYTES:
             cure = "restore it, or build the plan again at another path"
             raise PlanFileError(path, f"must hold at most {SMALL_BYTES} bytes", size, cure)

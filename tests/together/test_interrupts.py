@@ -113,7 +113,7 @@ DIRECTORIES: dict[Path, PlanDirectory] = {}
 
 CASES: dict[str, Callable[[Path], Any]] = {
     "open a file": read,
-    "read a small file": lambda plan: read_small(plan / "plan.json"),
+    "read a small file": lambda plan: read_small(plan, "plan.json"),
     "read sizes": lambda plan: PlanDirectory(Folder(plan)).sizes,
     "write a file": write,
     "sync a folder": sync_folder,
