@@ -29,7 +29,7 @@ PATIENCE = 3600  # seconds without a write after which a file counts as dead if 
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _NAME = re.compile(
     r"\.[a-z0-9.-]+\.(?:npy|json|xxh64|parquet|arrow)\."
-    r"(?:indexplan-(?P<machine>[0-9a-f]{8})-)?[0-9]+-[0-9a-f]{12}\.tmp"
+    r"indexplan-(?P<machine>[0-9a-f]{8})-[0-9]+-[0-9a-f]{12}\.tmp"
 )
 
 

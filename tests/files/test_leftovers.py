@@ -22,7 +22,7 @@ from tests.support.trees import PLAN, tree
 
 TWO = {"epochs": range(2), "units_per_chunk": 256}
 EPOCH = "epoch-00001"
-NAMED = "1234-0123456789ab"
+NAMED = "indexplan-01234567-1234-0123456789ab"
 
 ENDS: dict[str, Callable[[Path], Any]] = {
     "save": lambda root: ip.save(PLAN, root, **TWO),
@@ -86,9 +86,10 @@ def test_files_of_users(tmp_path: Path, end: str) -> None:
     root = tmp_path / "a.plan"
     ip.save(PLAN, root, **TWO)
     names = [".x.tmp", ".notes.json.tmp", ".chunk-00000.npy.tmp", "x.tmp", ".x.1234-ab.tmp"]
+    names += [".plan.json.1234-0123456789ab.tmp", ".plan.json.my-01234567-1-0123456789ab.tmp"]
     names += [f"{EPOCH}/{name}" for name in names]
     for name in names:
-        (root / name).write_bytes(b"mine")
+        old(root / name)
     (root / f".plan.json.{NAMED}.tmp").mkdir()
     os.mkfifo(root / EPOCH / f".chunk-00000.npy.{NAMED}.tmp")
     before = sorted(root.rglob("*"))
@@ -114,17 +115,16 @@ def old(path: Path, seconds: float = PATIENCE + 60) -> Path:
     return path
 
 
-def test_leftovers_of_other_machines_and_versions(tmp_path: Path) -> None:
+def test_leftovers_of_other_machines(tmp_path: Path) -> None:
     """Where a lock may be out of sight, a file is dead an hour after it was last written to."""
-    for who in ("", "indexplan-01234567-"):
-        young = old(tmp_path / f".chunk-00000.npy.{who}{NAMED}.tmp", PATIENCE - 60)
-        dead = [
-            old(tmp_path / f".{name}.{who}{NAMED}.tmp")
-            for name in ("chunk-00001.offsets.npy", "chunk-00001.xxh64", "plan.json")
-        ]
-        sweep(tmp_path)
-        assert young.exists()
-        assert [] == [file for file in dead if file.exists()]
+    young = old(tmp_path / f".chunk-00000.npy.{NAMED}.tmp", PATIENCE - 60)
+    dead = [
+        old(tmp_path / f".{name}.{NAMED}.tmp")
+        for name in ("chunk-00001.offsets.npy", "chunk-00001.xxh64", "plan.json")
+    ]
+    sweep(tmp_path)
+    assert young.exists()
+    assert [] == [file for file in dead if file.exists()]
 
 
 def publish_while_others_sweep(path: Path, without_locks: bool) -> bytes:

@@ -97,7 +97,7 @@ def locked_again(root: Path, modes: dict[str, int]) -> None:
 
 def leftover(root: str | Path) -> None:
     """Leave what a killed builder leaves."""
-    path = written(f"{root}/epoch-00000/.chunk-00000.npy.1-0123456789ab.tmp")
+    path = written(f"{root}/epoch-00000/.chunk-00000.npy.indexplan-01234567-1-0123456789ab.tmp")
     os.utime(path, (0, 0))
 
 

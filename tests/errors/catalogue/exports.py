@@ -47,7 +47,7 @@ def export_again(change: Callable[[Path], Any], plan: ip.Plan = STORED) -> None:
 
 def leftover(root: str | Path) -> None:
     """Leave what a killed builder leaves."""
-    path = written(f"{root}/epoch-00000/.rank-00000.npy.1-0123456789ab.tmp")
+    path = written(f"{root}/epoch-00000/.rank-00000.npy.indexplan-01234567-1-0123456789ab.tmp")
     os.utime(path, (0, 0))
 
 
