@@ -17,7 +17,7 @@ import numpy as np
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from indexplan_torch import PlanBatchSampler, PlanLoader
+from indexplan_torch import About, PlanBatchSampler, PlanLoader
 from tests.soak.carrying import Saved
 from tests.soak.drawing import Part
 from tests.soak.reading import Read, WrongError, joined
@@ -59,9 +59,9 @@ def itself(batch: Any) -> Any:
     return batch
 
 
-def with_phase(index: int, phase: ip.Phase) -> tuple[int, int]:
+def with_phase(index: int, about: About) -> tuple[int, int]:
     """Bring the size of a phase along with an index."""
-    return index, phase.num_units
+    return index, about.phase.num_units
 
 
 @dataclass(frozen=True)

@@ -198,7 +198,7 @@ def test_dask_takes_results_for_errors(
         assert most == len(mistaken)
         assert expected == tree(tmp_path / f"{most}.plan")
     most = 1000
-    with pytest.raises(AttributeError, match="with_traceback"):
+    with pytest.raises(ValueError, match="unpack"):  # of a result, which Dask takes for an error
         ip.save(PLAN, tmp_path / "a.plan", executor=pool, **CHUNKS)
 
 
@@ -227,7 +227,7 @@ def test_dask_from_the_command_line(
     made = str(tmp_path / "a.plan")
     assert 0 == main(["build", made, *words, "--dask", cluster.scheduler_address])
     said = json.loads(capsys.readouterr().out)
-    assert (3, True) == (said["num_written"], said["finished"])
+    assert 3 == said["num_written"]
     assert 0 == main(["build", str(tmp_path / "b.plan"), *words])
     assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
 
@@ -402,10 +402,10 @@ def test_order_that_cannot_be_pickled(tmp_path: Path, processes: Executor) -> No
 
 def test_storage_that_a_worker_does_not_see(tmp_path: Path) -> None:
     """A worker that does not see the caller's plan directory says so, and writes nothing."""
-    order = ip.Shuffle(1000)
-    build = Build.of(order, [0], 2**26, None)
+    plan = ip.Plan(ip.Shuffle(1000), batch_size=2)
+    build = Build.of(plan.to_dict(), plan.order, [0], 2**26, None)
     with pytest.raises(ip.PlanFileError) as error:
-        write_chunk(str(tmp_path), build, order, next(build.chunks()))
+        write_chunk(str(tmp_path), build, "0" * 64, plan.order, next(build.chunks()))
     assert str(error.value) == (
         f"{tmp_path} must be there, for every worker to see; got no plan.json there on "
         f"{os.uname().nodename}; if nobody removed it, choose a path on shared storage"
