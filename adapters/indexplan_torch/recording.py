@@ -29,6 +29,7 @@ from indexplan_torch.versions import private
 
 if TYPE_CHECKING:
     from indexplan import Cursor, Plan
+    from indexplan.partition.steps import Resume
 
 ONE_LOADER = "must be kept by one loader, the one that reads the training's data"
 IN_SEQUENCE = "read each pass once and in sequence, or load a state to go back"
@@ -57,7 +58,7 @@ class Recorder:
         self._plan: Plan | None = None  # as the run continues it
         # the hash in the state that was loaded last; None if it has none, False if none was loaded
         self._loaded: str | Literal[False] | None = False
-        self._to: tuple[int, ...] | None = None  # where the run goes on, if it skips steps
+        self._to: Resume | None = None  # where the run goes on, if it skips steps
         self.followed = False  # whether another loader of this process has continued the run
         self._pid = 0  # of the process that has begun
         self._last: Any = None  # the step that was written last
@@ -79,7 +80,7 @@ class Recorder:
         return (self._loaded or None) if self._tail is None else self._tail.hash
 
     @property
-    def skips_to(self) -> tuple[int, ...] | None:
+    def skips_to(self) -> Resume | None:
         """Where the run goes on, if it has skipped steps and read none since."""
         return self._to if self._tail is None else self._tail.ahead
 
@@ -174,8 +175,8 @@ class Recorder:
         return tail
 
     def _skips(self, plan: Plan) -> bool:
-        """Return whether the run was told to skip what lies before the start of a plan."""
-        return self._to == place_of(plan.start)
+        """Return whether the run was told to skip what lies before a plan's first step."""
+        return self._to is not None and Tail(place=self._to).stands(plan)
 
     def _open(self) -> Ledger:
         return Ledger(self.path, data=self._data) if self._given is None else self._given

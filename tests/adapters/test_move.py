@@ -198,3 +198,17 @@ def test_a_ledger_shows_where_a_run_has_jumped(
     assert [counts[index] for index in range(103)] == ledger.seen().count(range(103)).tolist()
     account = ledger.account()
     assert (5 * jump, 309 - 5 * jump) == (account.num_skipped, account.num_read)
+
+
+def test_a_jump_to_where_no_step_of_its_pass_is_left(tmp_path: Path) -> None:
+    """The next pass follows, as under the resumed plan, and the ledger has it."""
+    path, ours = tmp_path / "run.ledger", {"rank": 0, "world_size": 1}
+    plan = ip.Plan(ip.Shuffle(103, seed=3), world_size=1, batch_size=20, remainder="drop")
+    loader = loader_of(plan, ledger=path, **ours)
+    steps = [next(iter(loader))]
+    later = plan.replace(batch_size=40).resume(plan.cursor(0, step=4))
+    loader.move(later)
+    steps += [batch for _ in range(2) for batch in loader]
+    wanted = of_plan(plan, 0, rank=0)[:1] + of_plan(later, 1, rank=0)
+    read = ip.Ledger(path)
+    assert wanted == steps[: len(wanted)] == [read.batch(step, 0).tolist() for step in range(3)]
