@@ -266,7 +266,7 @@ class PlanLoader(DataLoader[Any]):
             pass was left; or if the run can't continue in its ledger.
         """
         moved = True
-        while moved:  # to another plan, which reads the rest of the pass
+        while moved:  # to another plan, or to where a state was saved in the pass
             moved = yield from self._pass()
 
     def _pass(self) -> Generator[Any, None, bool]:
@@ -297,7 +297,7 @@ class PlanLoader(DataLoader[Any]):
                 if dataset is not None:
                     dataset.heard()
                 yield batch
-                if self.feed.given is not given:  # what workers have drawn ahead is dropped
+                if self.feed.is_elsewhere(begun, given):  # what workers have drawn ahead is dropped
                     if self.feed.reading is not None:
                         raise IndexPlanError(
                             "a loader",
@@ -474,7 +474,10 @@ class PlanLoader(DataLoader[Any]):
         return self.feed.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from a state; world size, batch size and number of workers may have changed."""
+        """Resume from a state; world size, batch size and number of workers may have changed.
+
+        Inside a loop, the next step is the state's; a loop over another pass ends.
+        """
         self.feed.load_state_dict(state)
         self.feed.alone = True
 
@@ -485,8 +488,8 @@ def handed_over(
     """Yield the batches of a wrapper that prefetches, and count each when the loop gets it.
 
     By then the wrapper has fetched the next batch too, and the loader has counted that one. Where
-    the loop moves to another plan, the wrapper drops that batch: it is asked for others, after
-    `left` is called.
+    the loop moves to another plan, or loads a state, the wrapper drops that batch: it is asked for
+    others, after `left` is called.
     """
     run, moved = loader.feed, True
     while moved:
@@ -497,9 +500,8 @@ def handed_over(
                 if begun is not None:
                     begun.step = begun.first + num_received
                 yield batch
-                if run.given is not given:
-                    if begun is not None and begun.number == run.number:
-                        moved = not begun.finished
+                if begun is not None and run.is_elsewhere(begun, given):
+                    moved = begun.number == run.number and not begun.finished
                     break
         finally:
             run.record()

@@ -548,6 +548,10 @@ class Run:
         self._start(rest, standing[0], dealt)
         self._left = left
 
+    def is_elsewhere(self, begun: Reading, given: Given) -> bool:
+        """Return whether the run has moved, or loaded a state, since a loop began a pass."""
+        return self.given is not given or (self.reading is None and not begun.finished)
+
     # --- states
 
     def state_dict(self) -> State:

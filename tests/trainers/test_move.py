@@ -10,12 +10,15 @@ import lightning.pytorch as pl
 import pytest
 import torch.distributed as dist
 from accelerate import Accelerator
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
 from indexplan_torch.accelerate import prepare
 from indexplan_torch.transformers import KeepState
+from tests.adapters.small import loader_of, of_plan
 from tests.trainers.ranks import run_ranks
 from tests.trainers.test_ledger_in_trainers import Model, Module, Rows, samples
 
@@ -149,3 +152,26 @@ def test_all_ranks_move_or_none(tmp_path: Path) -> None:
         assert SMALLER.batch(0, step=4, rank=rank).tolist() == last
         assert told[0][4] == line
         assert "ranks must read the same plan; got batch_size=" in error
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+@settings(max_examples=12, deadline=None)
+@given(saved=st.integers(1, 14), more=st.integers(0, 7), ahead=st.booleans())
+def test_a_state_that_is_loaded_in_a_loop_is_read_next(
+    saved: int, more: int, ahead: bool, prepared: bool
+) -> None:
+    """Not the rest of the loop's pass, which the state does not name; nor what was fetched."""
+    plan = ip.Plan(ip.Shuffle(103, seed=3), batch_size=5, sub_epochs=3)
+    loader: Any = loader_of(plan, rank=0, world_size=1, num_workers=2 * ahead)
+    loader = prepare(Accelerator(cpu=True), loader) if prepared else loader
+    whole = plan.replace(world_size=1)
+    every = [batch for number in range(6) for batch in of_plan(whole, number, rank=0)]
+    got, state = [], None
+    while loader.cursor.epoch < 2:
+        for batch in loader:
+            got.append(batch)
+            if len(got) == saved:
+                state = loader.state_dict()
+            if len(got) == saved + more:
+                loader.load_state_dict(state)
+    assert every[: saved + more] + every[saved:] == got
