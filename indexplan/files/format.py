@@ -33,6 +33,7 @@ HEADER_BYTES = 128
 TAG_BYTES = 32  # with which a file of hashes says what it belongs to
 SLAB_UNITS = 2**19  # units generated at a time: 4 MiB of int64, which stays in the cache
 
+NO_UNITS = "leave out epochs that have no units"
 CURE = "restore the file, or build the plan again at another path"
 
 PLAN = "plan.json"
@@ -133,7 +134,10 @@ class Build:
             traits=order.traits,
             stream_key=order.stream_key,
             epochs=tuple(epochs),
-            num_units=tuple(order.num_units(epoch) for epoch in epochs),
+            num_units=tuple(
+                integer(f"num_units of epoch {each}", order.num_units(each), 1, 2**63, NO_UNITS)
+                for each in epochs
+            ),
             units_per_chunk=integer("units_per_chunk", units_per_chunk, 1, 2**40, "leave it out"),
             dataset=known,
         )

@@ -57,6 +57,23 @@ def local_order() -> ip.Order:
     return Local(1000)
 
 
+@dataclass(frozen=True, eq=False)
+class Even(ip.Sequential):
+    """An order without units in odd epochs."""
+
+    algorithm = "even-test"
+    traits = ip.Traits(constant_num_units=False, reads="at most once")
+
+    def num_units(self, epoch: int) -> int:
+        """Return the number of samples, or 0."""
+        return self.num_samples * (1 - epoch % 2)
+
+
+def save_even(epochs: range = range(2)) -> object:
+    """Build epochs of an order of which some may be empty."""
+    return ip.save(ip.Plan(Even(5), batch_size=2), "a.plan", epochs=epochs)
+
+
 def save_on_workers_without_the_module() -> None:
     """Save an order whose class lies in a module that only the caller has."""
     module = ModuleType("only_here")
@@ -137,6 +154,7 @@ CASES: list[Case] = [
     # saving
     ("no plan", lambda: ip.save(STORED.order, "a.plan")),
     ("no epochs", lambda: saved(epochs=[])),
+    ("an epoch of no units", save_even),
     ("empty chunks", lambda: saved(units_per_chunk=0)),
     ("a part that is no pair", lambda: saved(part=3)),
     ("a part of none", lambda: saved(part=(1, 0))),

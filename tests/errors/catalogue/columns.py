@@ -57,6 +57,14 @@ def damaged() -> Any:
     return ip.save(plan, "a.plan")
 
 
+def read_damaged() -> Any:
+    """Read a column of a plan directory that was damaged."""
+    ip.save(ip.Plan(Listed([3, 1], 5), batch_size=1), "a.plan")
+    path = Path(f"a.plan/columns/{DIGEST}.npy")
+    path.write_bytes(path.read_bytes()[:-1] + b"\1")
+    return ip.load("a.plan").order.locate(0, 1)
+
+
 def hidden() -> Any:
     """Build on where a column cannot be read."""
     plan = ip.Plan(Listed([3, 1], 5), batch_size=1)
@@ -106,6 +114,7 @@ CASES: list[Case] = [
     ("a column that is gone", gone),
     ("another column under its name", claimed),
     ("something else in a column's place", damaged),
+    ("a column that was damaged", read_damaged),
     ("a column that is hidden", hidden),
     ("a column that was removed", removed),
     ("a column that nobody has", described),

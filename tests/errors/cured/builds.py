@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from tests.errors.catalogue.builds import CASES, HASHES, scan
+from tests.errors.catalogue.builds import CASES, HASHES, save_even, scan
 from tests.errors.catalogue.made import (
     CHUNK,
     STORED,
@@ -146,6 +146,7 @@ CURED = {
     "a dataset of another size": of_two,
     "no plan": lambda: (saved(), ip.save(ip.load("a.plan"), "b.plan")),
     "no epochs": plainly,
+    "an epoch of no units": lambda: save_even(range(0, 3, 2)),
     "empty chunks": plainly,
     "a part that is no pair": plainly,
     **dict.fromkeys(("a part of none", "a part that is no number", "a part too many"), by_parts),

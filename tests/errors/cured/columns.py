@@ -98,6 +98,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "a column that is gone": opened_again,
     "another column under its name": restored_by_its_name,
     "something else in a column's place": built_again,
+    "a column that was damaged": built_again,
     "a column that is hidden": permitted,
     "a column that nobody has": named,
     "columns that are none": lambda: described(columns=[np.array([3, 1])]),
