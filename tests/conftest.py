@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -26,6 +27,9 @@ sys.dont_write_bytecode = False
 # torch's threads spin while they wait for each other, which costs the tests beside them more than
 # small tensors gain: 46 s of CPU for README's loop and loaders' histories, 18 s with one thread.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A process has one such server, whichever test needs it first.
+multiprocessing.set_forkserver_preload(["pytest", "tests.support.warmed"])
 
 gc.disable()  # until all tests are collected, where they are run
 

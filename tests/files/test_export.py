@@ -135,7 +135,7 @@ def test_columns(tmp_path: Path) -> None:
     ip.export(ip.load(tmp_path / "a.plan"), tmp_path / "b")
     assert files == tree(tmp_path / "b")
     name = max(columns)
-    left = tmp_path / f"a/columns/.{Path(name).name}.1-0123456789ab.tmp"
+    left = tmp_path / f"a/columns/.{Path(name).name}.indexplan-01234567-1-0123456789ab.tmp"
     left.write_bytes(b"of a killed one")
     os.utime(left, (0, 0))
     (tmp_path / "a" / name).unlink()
@@ -160,7 +160,7 @@ def test_again(tmp_path: Path) -> None:
     assert (0, 24) == (again.num_written, again.num_kept)
     assert times == {file: file.stat().st_mtime_ns for file in out.rglob("*.npy")}
     (out / "epoch-00001/sub-epoch-00000/rank-00001.steps.npy").unlink()
-    left = out / "epoch-00001/sub-epoch-00000/.rank-00001.npy.1-0123456789ab.tmp"
+    left = out / "epoch-00001/sub-epoch-00000/.rank-00001.npy.indexplan-01234567-1-0123456789ab.tmp"
     left.write_bytes(b"of a killed one")
     os.utime(left, (0, 0))
     (out / "epoch-00001/.x.tmp").write_bytes(b"of a user")

@@ -165,7 +165,7 @@ def test_progress(tmp_path: Path) -> None:
 def test_leftovers(tmp_path: Path) -> None:
     """What a killed export leaves of a table goes with the next one."""
     ip.export(PLAN, tmp_path / "a", format="parquet")
-    left = tmp_path / "a/.epoch-00000.parquet.1-0123456789ab.tmp"
+    left = tmp_path / "a/.epoch-00000.parquet.indexplan-01234567-1-0123456789ab.tmp"
     left.write_bytes(b"of a killed one")
     os.utime(left, (0, 0))
     ip.export(PLAN, tmp_path / "a", format="parquet")

@@ -18,8 +18,7 @@ NOBODY = 65534
 
 def in_child(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a function of a module answers in a child of its own."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "tests.support.warmed"])
+    context = multiprocessing.get_context("forkserver")  # whose imports tests/conftest.py names
     ours, its = context.Pipe(duplex=False)
     child = context.Process(target=_run, args=(its, function, arguments))
     child.start()
