@@ -29,7 +29,7 @@ from indexplan_torch.versions import private
 
 if TYPE_CHECKING:
     from indexplan import Cursor, Plan
-    from indexplan.partition.steps import Resume
+    from indexplan.ledger import Resume
 
 ONE_LOADER = "must be kept by one loader, the one that reads the training's data"
 IN_SEQUENCE = "read each pass once and in sequence, or load a state to go back"

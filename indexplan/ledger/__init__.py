@@ -2,5 +2,6 @@
 
 from indexplan.ledger.ledger import Ledger
 from indexplan.ledger.tail import Tail, check_begins, place_of
+from indexplan.partition.steps import Resume
 
-__all__ = ["Ledger", "Tail", "check_begins", "place_of"]
+__all__ = ["Ledger", "Resume", "Tail", "check_begins", "place_of"]
