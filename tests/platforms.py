@@ -30,7 +30,7 @@ ROOMS = ("kernels", "orders", "partition", "plan", "laws")
 SLOW = ("orders/test_layers", "orders/test_kit")
 TESTS = [
     *(f"tests/{room}" for room in ROOMS),
-    *("tests/shards/test_reads.py"),
+    "tests/shards/test_reads.py",
     "tests/together/test_compiling.py",
     *(f"--ignore=tests/{name}.py" for name in SLOW),  # minutes, of arithmetic that others test too
     "--ignore=tests/orders/test_column_cures.py",  # it asks pandas too

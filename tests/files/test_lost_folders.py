@@ -100,7 +100,8 @@ def test_permission_lost(
     for locked in (root, *root.glob("epoch-*")):
         locked.chmod(0o755)
     done = units == 12_000 and disturb is lock  # all files are there, and none is to be removed
-    assert message == "built" if done else re.fullmatch(said(root, errno.EACCES, CHECK), message)
+    expected_words = "built" if done else said(root, errno.EACCES, CHECK)
+    assert re.fullmatch(expected_words, message), message
     check_mended(root, expected)
 
 

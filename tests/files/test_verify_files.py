@@ -1,6 +1,7 @@
 """Verification of stored plans: every byte by every core, every sample counted, little memory."""
 
 import json
+import os
 import threading
 import tracemalloc
 from collections.abc import Iterator
@@ -309,6 +310,7 @@ def test_hashes_that_are_not_the_chunks(blocks: Path) -> None:
         (40, "block 1: its hash is another"),
     ):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        os.utime(file, (place, place))  # edited at another time, for any clock's ticks
         report = ip.verify(ip.load(blocks))
         file.write_bytes(whole)
         (found,) = (check.problems for check in report.checks if not check.ok)
