@@ -355,8 +355,8 @@ def hashes_bytes(size: int) -> int:
     return TAG_BYTES + 8 * -(-size // BLOCK_BYTES)
 
 
-def hashes_in(content: bytes, digest: str, chunk: Chunk, size: int) -> NDArray[np.uint64]:
-    """Return the hashes that a file holds; uint64. `IndexPlanError` if they are of another chunk.
+def hashes_in(content: bytes, digest: str, chunk: Chunk, size: int) -> list[int]:
+    """Return the hashes that a file holds. `IndexPlanError` if they are of another chunk.
 
     Whether they are right shows when blocks are compared with them.
     """
@@ -364,7 +364,9 @@ def hashes_in(content: bytes, digest: str, chunk: Chunk, size: int) -> NDArray[n
         cure = "restore it, or delete it and run the same build again"
         rule = f"must hold the hashes of {chunk.name} of this plan"
         raise IndexPlanError(chunk.hashes_name, rule, "others", cure)
-    return np.frombuffer(content, "<u8", offset=TAG_BYTES)
+    # NumPy 1 compares its uint64 with an int as floats, which lose the last bits
+    found: list[int] = np.frombuffer(content, "<u8", offset=TAG_BYTES).tolist()
+    return found
 
 
 def _tag(digest: str, chunk: Chunk) -> bytes:

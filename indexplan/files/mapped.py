@@ -79,7 +79,7 @@ class Chunks:
         self.folder = Path(root) if here else cache_folder(root, build.sha256)
         self.units = dict(zip(build.epochs, build.num_units, strict=True))
         self.sizes = directory.sizes
-        self._hashes: dict[Key, NDArray[np.uint64]] = {}  # of files that are mapped and checked
+        self._hashes: dict[Key, list[int]] = {}  # of files that are mapped and checked
         self._checked: dict[Key, NDArray[np.bool_]] = {}
         self._of_checked: dict[Key, Status] = {}  # of each file, when it was last mapped
         self._maps: OrderedDict[Key, tuple[mmap.mmap, NDArray[Any]]] = OrderedDict()
@@ -150,7 +150,7 @@ class Chunks:
         if hasattr(mapped, "madvise"):  # read it at once, not page by page
             mapped.madvise(mmap.MADV_WILLNEED, start, size)
         found = kernels.xxh64.xxh64(np.frombuffer(mapped, np.uint8, size, start))
-        if found != (noted := int(self._hashes_of(key)[block])):
+        if found != (noted := self._hashes_of(key)[block]):
             self._maps.pop(key, None)  # the file may be restored, or that of its hashes
             self._hashes.pop(key, None)
             chunk = self._chunk(*key)
@@ -162,7 +162,7 @@ class Chunks:
             what = f"{self.folder / chunk.name}, block {block}"
             raise PlanFileError(what, rule, f"{found:016x}", self._cure(cure))
 
-    def _hashes_of(self, key: Key) -> NDArray[np.uint64]:
+    def _hashes_of(self, key: Key) -> list[int]:
         """Return the hashes of a chunk file's blocks; they are kept as long as its map."""
         found = self._hashes.get(key)
         if found is None:

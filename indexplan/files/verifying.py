@@ -223,7 +223,7 @@ class _Looking:
                 self._mark(chunk, number, got)
         return num_bytes, problems
 
-    def _hashes(self, task: Task, note: Callable[[int, str], None]) -> NDArray[np.uint64] | None:
+    def _hashes(self, task: Task, note: Callable[[int, str], None]) -> list[int] | None:
         """Return the hashes of a chunk; None if its file of them cannot be right."""
         content = self.root.read(task.chunk.hashes_name)
         try:
