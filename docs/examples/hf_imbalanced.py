@@ -63,6 +63,7 @@ def main() -> None:
     if trainer.is_world_process_zero():
         seen = trainer.model.seen.tolist()
         print(f"{trainer.state.global_step} steps, {seen} of each class on this rank")
+    trainer.accelerator.end_training()  # or a rank may abort as it ends, after its last step
 
 
 if __name__ == "__main__":
