@@ -3,7 +3,8 @@
     python docs/refresh.py [FOLDER]
 
 Writes docs/images/plan-*.png, by the commands of docs/pictures.md, and the block in
-docs/command-line.md, of this project or of the copy in FOLDER. Needs `pip install -e '.[cli]'`.
+docs/command-line.md, of this project or of the copy in FOLDER. Needs
+`pip install -e '.[cli,plot]'`.
 """
 
 from __future__ import annotations

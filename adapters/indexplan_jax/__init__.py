@@ -6,6 +6,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from indexplan.errors import install
+
 if TYPE_CHECKING:
     from indexplan_jax.traced import rank_indices, shuffle, step_indices, unshuffle
 
@@ -20,7 +22,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "jax":  # a broken jax explains itself best
             raise
-        message = f"indexplan_jax.{name} needs jax, which is not installed; pip install jax"
+        message = f"indexplan_jax.{name} needs jax, which is not installed; {install('jax')}"
         raise ModuleNotFoundError(message, name="jax") from error
 
 

@@ -18,7 +18,9 @@ def test_without_jax_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
     for name in [name for name in sys.modules if name.startswith("indexplan_jax.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jax", None)  # as if it were not there
-    said = r"indexplan_jax\.shuffle needs jax, which is not installed; pip install jax"
+    said = (
+        r"indexplan_jax\.shuffle needs jax, which is not installed; pip install 'indexplan\[jax\]"
+    )
     with pytest.raises(ModuleNotFoundError, match=said):
         indexplan_jax.shuffle  # noqa: B018
     with pytest.raises(AttributeError, match="has no attribute 'permute'"):
