@@ -74,6 +74,15 @@ def add_columns(command: argparse.ArgumentParser) -> None:
     add("--column", dest="columns", action="append", default=[], metavar="PATH", help=words)
 
 
+def check_left_out(options: Any, names: Sequence[str], rule: str, got: object = None) -> None:
+    """Raise `IndexPlanError` with the rule if one of some options was given."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value is not False and value != []:  # 0 is a value
+            option = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
+            raise IndexPlanError(option, rule, got, f"leave {option} out")
+
+
 def add_epochs(command: argparse.ArgumentParser, default: str) -> None:
     """Add the option that chooses the number of epochs; `default` says which there are without."""
     words = f"how many epochs to look at, starting with epoch 0 ({default})"

@@ -12,6 +12,7 @@ from indexplan.cli.common import (
     add_epochs,
     add_plan_or_spec,
     add_verb,
+    check_left_out,
     emit,
     epochs_of,
     number,
@@ -73,11 +74,8 @@ def run(options: Any) -> int:
 def _compared(options: Any) -> ip.types.Difference | ip.types.RunDifference:
     runs = [is_ledger(path) for path in (options.a, options.b)]
     if all(runs):
-        for name in ("epochs", "world_size", "columns"):
-            if getattr(options, name):
-                option = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
-                cure = f"leave {option} out"
-                raise IndexPlanError(option, "needs two plans", "two ledgers", cure)
+        names = ("epochs", "world_size", "columns")
+        check_left_out(options, names, "needs two plans", "two ledgers")
         return ip.diff(open_ledger(options.a), open_ledger(options.b))
     if any(runs):
         run, other = (options.a, options.b) if runs[0] else (options.b, options.a)

@@ -162,14 +162,19 @@ def _at(options: Any) -> int:
 
 def _reads(options: Any) -> int:
     sample = _number(options, "a sample")
-    found = open_ledger(options.ledger).reads(sample, void=options.void)
+    emit(options, reads_of(open_ledger(options.ledger), sample, options.void))
+    return OK
+
+
+def reads_of(ledger: ip.Ledger, sample: int, void: bool = False) -> Shown:
+    """Return which steps and ranks of a run read a sample."""
+    found = ledger.reads(sample, void=void)
     lines = [
         f"step {read.step:,}, rank {read.rank}, epoch {read.epoch}{', void' * read.void}"
         for read in found
     ]
     words = "\n".join(lines) or f"no step read sample {sample}"
-    emit(options, Shown({"sample": sample, "reads": found}, words))
-    return OK
+    return Shown({"sample": sample, "reads": found}, words)
 
 
 def _replay(options: Any) -> int:

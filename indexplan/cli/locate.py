@@ -1,4 +1,4 @@
-"""`indexplan locate`: which step and rank read a sample."""
+"""`indexplan locate`: which step and rank of a plan read a sample, or which of a run did."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from indexplan.cli.common import (
     add_plan_or_spec,
     add_verb,
     add_world_size,
+    check_left_out,
     emit,
     first_epoch,
     number,
     open_plan,
 )
+from indexplan.cli.ledger import open_ledger, reads_of
+from indexplan.cli.mistaken import is_ledger
 
 
 def add(verbs: Any) -> None:
@@ -42,6 +45,11 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> int:
     """Locate the sample."""
+    if is_ledger(options.plan):
+        of_plans = ("columns", "epoch", "dataset", "pattern", "shards", "world_size")
+        check_left_out(options, of_plans, "needs a plan", options.plan)
+        emit(options, reads_of(open_ledger(options.plan), options.index))
+        return OK
     plan, stored, _ = open_plan(options)
     epoch = first_epoch(plan, stored) if options.epoch is None else options.epoch
     where = plan.locate(options.index, epoch)

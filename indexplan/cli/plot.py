@@ -17,6 +17,7 @@ from indexplan.cli.common import (
     open_either,
 )
 from indexplan.cli.ledger import open_ledger
+from indexplan.cli.mistaken import is_ledger
 from indexplan.errors import IndexPlanError
 
 KINDS = {
@@ -44,7 +45,7 @@ def add(verbs: Any) -> None:
         "draw a plan or a run, to a .png, .svg or .pdf file",
         examples=(
             "indexplan plot run.plan -o run.png",
-            "indexplan plot run.plan --kind mixing --epoch 0 -o mixing.svg",
+            "indexplan plot run.ledger -o life.svg",
         ),
     )
     room = max(map(len, KINDS))
@@ -53,8 +54,8 @@ def add(verbs: Any) -> None:
     add_plan_or_spec(plot)
     add_columns(plot)
     plot.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write")
-    words = "which picture (reading); for life, give a ledger in place of the plan"
-    plot.add_argument("--kind", choices=KINDS, default="reading", help=words)
+    words = "which picture (reading; of a run's ledger, life)"
+    plot.add_argument("--kind", choices=KINDS, help=words)
     words = "which epoch (the first that is stored and not read yet)"
     plot.add_argument("--epoch", type=number, metavar="N", help=words)
     words = "which sub-epoch (the first that is not read yet)"
@@ -72,6 +73,8 @@ def run(options: Any) -> int:
     """Draw the picture."""
     from indexplan import plot
 
+    if options.kind is None:
+        options.kind = "life" if is_ledger(options.plan) else "reading"
     kind, epoch, sub_epoch = options.kind, options.epoch, options.sub_epoch
     for name, kinds in KINDS_WITH.items():
         if getattr(options, name) is not None and kind not in kinds:

@@ -13,6 +13,7 @@ from indexplan.cli.common import (
     add_plan_or_spec,
     add_verb,
     add_world_size,
+    check_left_out,
     emit,
     first_epoch,
     number,
@@ -61,11 +62,9 @@ OF_PLANS = (
 
 def _show_ledger(options: Any) -> int:
     """Show a run, or what a step of it, counted from the run's start, read."""
-    for name in (*OF_PLANS, *(["rank"] if options.step is None else [])):
-        if getattr(options, name) not in (None, []):
-            option = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
-            more = ", or --step" if name == "rank" else ""
-            raise IndexPlanError(option, f"needs a plan{more}", options.plan, f"leave {option} out")
+    check_left_out(options, OF_PLANS, "needs a plan", options.plan)
+    if options.step is None:
+        check_left_out(options, ["rank"], "needs a plan, or --step", options.plan)
     options.ledger, options.what = options.plan, options.step
     return ANSWERS["show" if options.step is None else "at"](options)
 

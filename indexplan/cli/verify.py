@@ -1,4 +1,4 @@
-"""`indexplan verify`: a plan's laws, and every byte of its files."""
+"""`indexplan verify`: a plan's laws, or a ledger's lines, and every byte of their files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from indexplan.cli.common import (
     add_plan_or_spec,
     add_verb,
     add_world_size,
+    check_left_out,
     emit,
     open_plan,
+    scan_dataset,
 )
+from indexplan.cli.ledger import open_ledger
+from indexplan.cli.mistaken import is_ledger
 
 
 def add(verbs: Any) -> None:
@@ -25,15 +29,15 @@ def add(verbs: Any) -> None:
         verbs,
         "verify",
         run,
-        "check a plan, and every byte of its files",
+        "check a plan or a run, and every byte of its files",
         examples=(
             "indexplan verify run.plan",
             "indexplan verify photos.plan --dataset photos",
         ),
     )
     verify.description = (
-        "Check that a plan reads what it promises, and that every byte of its files is right. "
-        "Exits with 1 if something is wrong."
+        "Check that a plan reads what it promises, and that every byte of its files is right; or "
+        "that no byte of a run's ledger was changed. Exits with 1 if something is wrong."
     )
     add_plan_or_spec(verify)
     add_columns(verify)
@@ -42,7 +46,12 @@ def add(verbs: Any) -> None:
 
 
 def run(options: Any) -> int:
-    """Verify the plan directory."""
+    """Verify the plan directory, or the ledger."""
+    if is_ledger(options.plan):
+        check_left_out(options, ("columns", "world_size"), "needs a plan", options.plan)
+        report = open_ledger(options.plan, scan_dataset(options)).verify()
+        emit(options, report)
+        return OK if report.ok else WRONG_PLAN
     plan, _, _ = open_plan(options)
     with Progress("verifying", "B") as progress:
         report = ip.verify(plan, progress=progress)

@@ -22,6 +22,7 @@ OF_PLANS = [  # verbs, and what else they need
     "diff other.json",
 ]
 OF_LEDGERS = ["ledger", "ledger replay 0", "plot -o new.png --kind=life"]
+SAME = {"verify": "verify", "locate --index=3": "reads 3", "show": "show", "show --step=3": "at 3"}
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def command(verb: str, path: str) -> list[str]:
     return [name, path, *others]
 
 
-@pytest.mark.parametrize("verb", OF_PLANS[1:6])
+@pytest.mark.parametrize("verb", ["explain --index=3", "export out", "plot -o a.png --kind=work"])
 def test_a_ledger_in_place_of_a_plan(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Is named, with the command that takes it."""
     assert 1 == main(command(verb, "run.ledger"))
@@ -63,13 +64,42 @@ def test_what_is_neither(verb: str, path: str, capsys: pytest.CaptureFixture[str
     assert f"{path} must be " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", SAME)
+def test_a_ledger_as_a_plan(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Verbs of plans answer the same of a ledger's path, without a word more, as `ledger` does."""
+    assert 0 == main(command(verb, "run.ledger"))
+    expected = capsys.readouterr().out
+    assert 0 == main(["ledger", "run.ledger", *SAME[verb].split()])
+    assert expected == capsys.readouterr().out
+
+
+def test_draw_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its life is drawn, which no kind has to say."""
+    assert 0 == main(["plot", "run.ledger", "-o", "life.png"])
+    assert "life.png: the whole life of a run, from its ledger\n" == capsys.readouterr().out
+    assert Path("life.png").stat().st_size > 10**4
+
+
+def test_a_ledger_that_was_edited(capsys: pytest.CaptureFixture[str]) -> None:
+    """`verify` exits with 1, and says which line it is."""
+    text = Path("run.ledger").read_bytes()
+    Path("run.ledger").write_bytes(text.replace(b'"steps":5', b'"steps":4'))
+    assert 1 == main(["verify", "run.ledger"])
+    assert "line 2: its checksum must be " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["verify", "locate --index=3"])
+@pytest.mark.parametrize("option", ["--world-size=2", "--column=sizes.npy"])
+def test_options_of_plans(verb: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are refused with a ledger, and without them it is answered."""
+    assert 2 == main([*command(verb, "run.ledger"), option])
+    name = option.partition("=")[0]
+    said = f"indexplan: {name} needs a plan; got run.ledger; leave {name} out\n"
+    assert said == capsys.readouterr().err
+
+
 def test_show_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
-    """A run is shown as its ledger prints it; a step, and what a rank read, as `at` does."""
-    for asked, same in (([], []), (["--step=3"], ["at", "3"])):
-        assert 0 == main(["show", "run.ledger", *asked])
-        expected = capsys.readouterr().out
-        assert 0 == main(["ledger", "run.ledger", *same])
-        assert expected == capsys.readouterr().out
+    """What a rank read in a step is shown too."""
     assert 0 == main(["show", "run.ledger", "--step=3", "--rank=1"])
     batch = " ".join(map(str, PLAN.batch(0, step=3, rank=1).tolist()))
     assert f"{batch}\n" == capsys.readouterr().out

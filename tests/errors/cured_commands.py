@@ -234,7 +234,9 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
         "show a.plan --dataset data --pattern *.jpg",
     ),
     "show a.plan --dataset data": (gone("data/b.txt"), "show a.plan --dataset data"),
-    "locate run.ledger --index 1": (RUN,),
+    "locate run.ledger --index 1 --epoch 0": ("locate run.ledger --index 1",),
+    "verify run.ledger --world-size 3": ("verify run.ledger",),
+    "explain run.ledger --index 1": (RUN,),
     # plot
     "plot plan.json": ("plot plan.json -o run.png",),
     "plot plan.json -o a.png --kind pie": ("plot --help",),
@@ -253,9 +255,7 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
         "plot plan.json -o a.png --kind mixing --window 3",
     ),
     "plot plan.json -o a.png --epoch x": ("plot --help",),
-    "plot run.ledger -o a.png --kind life --world-size 3": (
-        "plot run.ledger -o a.png --kind life",
-    ),
+    "plot run.ledger -o a.png --world-size 3": ("plot run.ledger -o a.png",),
     "plot nowhere -o a.png --kind life": ("plot run.ledger -o a.png --kind life",),
     # locate, explain and diff
     "locate plan.json": ("locate plan.json --index 7",),
