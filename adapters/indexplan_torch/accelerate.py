@@ -46,7 +46,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
             _non_blocking=accelerator.non_blocking,
         )
         self.base_dataloader = loader
-        loader.feed.alone = True
+        loader.run.alone = True
         self._accelerator = accelerator
         self._begins = False  # and DataLoaderShard is about to name the pass that begins
         self.use_stateful_dataloader = True  # so accelerate saves the state with its own
@@ -55,7 +55,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
     @property
     def iteration(self) -> int:
         """The number of the pass that would begin now; DataLoaderShard would count it itself."""
-        return self.base_dataloader.feed.coming
+        return self.base_dataloader.run.coming
 
     @iteration.setter
     def iteration(self, _: int) -> None:
@@ -70,8 +70,8 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
         """Enter the gradient state, with the valid rows of the last step as the remainder."""
         super().begin()
         loader = self.base_dataloader
-        loader.feed.set_coming()
-        check_together(loader.feed, "Accelerate")
+        loader.run.set_coming()
+        check_together(loader.run, "Accelerate")
         self._begins = True
         self.remainder = _rows_of_last_step(loader)
 
@@ -107,18 +107,18 @@ def _rows_of_last_step(loader: PlanLoader) -> int:
 
     0 keeps all of them; so does -1, which says that the loop itself has to drop the padding.
     """
-    feed, last = loader.feed, len(loader) // loader.again - 1
+    run, last = loader.run, len(loader) // loader.again - 1
     if last < 0:
         return -1
-    plan, _ = feed.running()
+    plan, _ = run.running()
     if not plan.order.deals_bins:
-        return plan.step_size(*feed.where, step=last)
-    if not plan.account(*feed.where).num_padded:
+        return plan.step_size(*run.where, step=last)
+    if not plan.account(*run.where).num_padded:
         return 0
-    if not feed.given.form.keep_bins:  # rows are samples
-        return plan.step_total(None, *feed.where, step=last)
-    if loader.collate_fn is default_collate and not feed.given.form.nested:  # rows are bins
-        return plan.step_size(*feed.where, step=last)
+    if not run.given.form.keep_bins:  # rows are samples
+        return plan.step_total(None, *run.where, step=last)
+    if loader.collate_fn is default_collate and not run.given.form.nested:  # rows are bins
+        return plan.step_size(*run.where, step=last)
     return -1
 
 

@@ -43,9 +43,9 @@ def check_by_index(dataset: Any) -> None:
 
 def run_of(loader: Any) -> Any:
     """Return the run of a loader, or of the batch sampler inside its wrappers; None without one."""
-    while loader is not None and not hasattr(getattr(loader, "feed", None), "state_at"):
+    while loader is not None and not hasattr(getattr(loader, "run", None), "state_at"):
         loader = getattr(loader, "batch_sampler", None)
-    return None if loader is None else loader.feed
+    return None if loader is None else loader.run
 
 
 def loaded(module: str, name: str) -> Any:

@@ -55,14 +55,14 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
             )
         self._loader = loader
         saved, self._saved = self._saved, None
-        if saved is None and int(state.timestamp.batch) and loader.feed.reading is not None:
+        if saved is None and int(state.timestamp.batch) and loader.run.reading is not None:
             saved = {"loader": loader.state_dict(), "random": None}  # `fit` once more
         if saved is not None:
             state.dataset_resumption["train"] = True
         if self._limited is None:  # by train_subset_num_batches
             self._limited = state.dataloader_len is None or state.dataloader_len < len(loader)
             if self._limited and state.dataloader_len is not None:
-                loader.feed.limit = int(state.dataloader_len)
+                loader.run.limit = int(state.dataloader_len)
         if saved is not None:
             loader.load_state_dict(saved["loader"])
             self._begin(state)
@@ -80,18 +80,18 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
 
     def eval_start(self, state: Any, logger: Any) -> None:  # noqa: ARG002
         """Let the evaluation read what the last one read, whatever number Composer gives it."""
-        feed = run_of(state.dataloader)
-        if feed is None:
+        run = run_of(state.dataloader)
+        if run is None:
             return
-        if feed is run_of(state.train_dataloader):
+        if run is run_of(state.train_dataloader):
             raise IndexPlanError(
                 "eval_dataloader",
                 "must be a loader of its own",
                 "the training's, whose pass it would interrupt",
                 "use another PlanLoader(dataset, plan)",
             )
-        check_whole(feed, "Composer")
-        feed.pinned = True
+        check_whole(run, "Composer")
+        run.pinned = True
 
     def _begin(self, state: Any) -> None:
         assert self._loader is not None  # noqa: S101 (fit_start comes first)

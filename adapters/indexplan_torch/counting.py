@@ -20,7 +20,7 @@ UNDER_TRAINER = (
 )
 
 
-def refuse_counting(feed: Any) -> None:
+def refuse_counting(run: Any) -> None:
     """If Hugging Face Trainer asks how long a pass is, check that it counts like the plan.
 
     Raises
@@ -32,10 +32,10 @@ def refuse_counting(feed: Any) -> None:
     if "transformers.trainer" in sys.modules:
         from indexplan_torch import counting_transformers
 
-        counting_transformers.refuse_counting(feed)
+        counting_transformers.refuse_counting(run)
 
 
-def refuse_composers_counting(feed: Any) -> None:
+def refuse_composers_counting(run: Any) -> None:
     """If Composer's Trainer sets a sampler's pass, check that it counts like the plan.
 
     Raises
@@ -46,20 +46,20 @@ def refuse_composers_counting(feed: Any) -> None:
     if "composer.trainer.trainer" in sys.modules:
         from indexplan_torch import counting_composer
 
-        counting_composer.refuse_counting(feed)
+        counting_composer.refuse_counting(run)
 
 
-def refuse_fetched_ahead(feed: Any) -> None:
+def refuse_fetched_ahead(run: Any) -> None:
     """Refuse to name the current batch while Hugging Face Trainer is still at an earlier one.
 
     Raises
     ------
     IndexPlanError
-        If the trainer has fetched several micro-batches of this feed and is not at the last.
+        If the trainer has fetched several micro-batches of this run and is not at the last.
     """
     refuse_ahead = loaded("counting_transformers", "refuse_ahead")
     if refuse_ahead is not None:
-        refuse_ahead(feed)
+        refuse_ahead(run)
 
 
 def refuse_dealing_out() -> None:

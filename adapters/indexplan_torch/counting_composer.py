@@ -31,12 +31,12 @@ IN_COMPOSER = Caller(
 )
 
 
-def refuse_counting(feed: Any) -> None:
+def refuse_counting(run: Any) -> None:
     """Refuse to resume a training without KeepState where that would read other data.
 
     Parameters
     ----------
-    feed : Run
+    run : Run
         Of the sampler whose pass is set.
     """
     seen = look(IN_COMPOSER)
@@ -44,10 +44,10 @@ def refuse_counting(feed: Any) -> None:
         return
     trainer = seen["self"]
     state: Any = getattr(trainer, "state", None)
-    if feed is not run_of(getattr(state, "train_dataloader", None)):
+    if run is not run_of(getattr(state, "train_dataloader", None)):
         if seen.function == "_eval_loop":
-            check_whole(feed, "Composer")
-            check_together(feed, "Composer", " or fewer ranks")
+            check_whole(run, "Composer")
+            check_together(run, "Composer", " or fewer ranks")
         return
     saved = private("mosaicml", trainer, "_rng_state")  # one a rank; None after Composer skipped
     if saved is None or "train" in state.dataset_resumption:

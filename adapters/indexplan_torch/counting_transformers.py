@@ -21,7 +21,7 @@ from indexplan_torch.versions import lacking, private
 _STATE = "trainer_state.json"
 KEPT = "_plan_kept"  # an attribute of what KeepState has made of a trainer, and of its batches
 _EVALUATIONS = ("evaluation_loop", "prediction_loop")  # the latter only before version 5
-_DRIVEN: WeakSet[Any] = WeakSet()  # feeds whose length Trainer has asked for
+_DRIVEN: WeakSet[Any] = WeakSet()  # runs whose length Trainer has asked for
 
 IN_TRANSFORMERS = Caller(
     package="transformers",
@@ -66,7 +66,7 @@ def saved_state(checkpoint: str | None) -> Any:
     )
 
 
-def counted_state(feed: Any, args: Any, saved: Any, checkpoint: str) -> dict[str, Any]:
+def counted_state(run: Any, args: Any, saved: Any, checkpoint: str) -> dict[str, Any]:
     """Return the state that Trainer would resume with, which counts the steps that were saved.
 
     Raises
@@ -74,7 +74,7 @@ def counted_state(feed: Any, args: Any, saved: Any, checkpoint: str) -> dict[str
     IndexPlanError
         If passes had other steps in the run that saved.
     """
-    steps = feed.steps(feed.number).stop
+    steps = run.steps(run.number).stop
     size = args.gradient_accumulation_steps
     number, updates = divmod(saved.global_step, max(1, math.ceil(steps / size)))
     step = min(updates * size, steps)
@@ -88,7 +88,7 @@ def counted_state(feed: Any, args: Any, saved: Any, checkpoint: str) -> dict[str
             f"{counted(args.world_size, 'rank')}",
             "use indexplan_torch.transformers.use_plan(trainer, plan), in the run that saves too",
         )
-    state: dict[str, Any] = feed.state_at(number, step)
+    state: dict[str, Any] = run.state_at(number, step)
     return state
 
 
@@ -101,26 +101,26 @@ def _of_other_world(args: Any, checkpoint: str) -> bool:
     return max(ranks) >= args.world_size or args.process_index not in ranks
 
 
-def refuse_counting(feed: Any) -> None:
+def refuse_counting(run: Any) -> None:
     """Refuse what would read other data: some resumes without KeepState, evaluations of a part.
 
     Rows that `join` has made are refused too, where they go straight into a transformers model.
 
     Parameters
     ----------
-    feed : Run
+    run : Run
         Of the loader whose length is asked for.
     """
     seen = look(IN_TRANSFORMERS)
     if seen is None:
         return
     trainer = seen["self"]
-    _DRIVEN.add(feed)
+    _DRIVEN.add(run)
     _refuse_rows(trainer, seen["dataloader"])
     counts = "set_initial_training_values"
     if seen.function in _EVALUATIONS:
-        check_whole(feed, "transformers.Trainer")
-        check_together(feed, "transformers.Trainer")
+        check_whole(run, "transformers.Trainer")
+        check_together(run, "transformers.Trainer")
     if seen.function != counts and hasattr(trainer, counts):
         return
     resuming = look(RESUMING)
@@ -130,7 +130,7 @@ def refuse_counting(feed: Any) -> None:
     saved = saved_state(checkpoint)
     if saved is not None and not getattr(trainer, KEPT, False):
         private("transformers", trainer, counts)
-        counted_state(feed, trainer.args, saved, str(checkpoint))
+        counted_state(run, trainer.args, saved, str(checkpoint))
 
 
 def _refuse_rows(trainer: Any, loader: Any) -> None:
@@ -148,22 +148,22 @@ def _refuse_rows(trainer: Any, loader: Any) -> None:
         )
 
 
-def refuse_ahead(feed: Any) -> None:
+def refuse_ahead(run: Any) -> None:
     """Refuse to say which micro-batch the loop holds while more of its update were fetched.
 
     Parameters
     ----------
-    feed : Run
+    run : Run
         Of the loader that is asked.
     """
-    seen = look(FETCHED_TOGETHER) if feed in _DRIVEN else None
+    seen = look(FETCHED_TOGETHER) if run in _DRIVEN else None
     if seen is None:
         return
     group, place = seen["batch_samples"], seen["i"] or 0
     if getattr(group, KEPT, False) or place + 1 >= len(group):
         return
     loaders = [seen["train_dataloader"], seen["epoch_dataloader"]]
-    if feed in [run_of(loader) for loader in loaders]:
+    if run in [run_of(loader) for loader in loaders]:
         raise IndexPlanError(
             "transformers.Trainer",
             "must have KeepState where a loader is asked which of an update's "

@@ -136,10 +136,10 @@ class PlanIterator:
     def __next__(self) -> Any:
         """Return the rank's next micro-batch; after an error, the same one once more."""
         if self._batches is None:
-            feed = self._loader.feed
-            if feed.recorder:
-                feed.read_by(self._together())
-            self._loader.feed.move(self._loader.plan)  # the rest of a pass that an error has ended
+            run = self._loader.run
+            if run.recorder:
+                run.read_by(self._together())
+            self._loader.run.move(self._loader.plan)  # the rest of a pass that an error has ended
             self._batches = endless(self._loader)
         try:
             batch = next(self._batches)

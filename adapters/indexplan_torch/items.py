@@ -124,7 +124,7 @@ class Form:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out an item that can't be pickled: workers get the feed, but never call item."""
+        """Leave out an item that can't be pickled: workers get the run, but never call item."""
         state = vars(self).copy()
         try:
             pickle.dumps(self.item)

@@ -48,7 +48,7 @@ class RefreshStepCounts(Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 (Lightning's)
         """Load what Lightning left out, and count the steps of the epoch that continues."""
         loop = trainer.fit_loop
-        if not _tell_feeds(trainer, loop, trainer.limit_train_batches):
+        if not _tell_runs(trainer, loop, trainer.limit_train_batches):
             return
         if loop.restarted_on_epoch_end:
             # With max_steps Lightning would end a finished epoch again, and count it twice. With
@@ -76,23 +76,23 @@ class RefreshStepCounts(Callback):
         """Let loaders know after how many steps a limit cuts their passes."""
         fitting = trainer.state.fn == "fit"
         loop = trainer.fit_loop.epoch_loop.val_loop if fitting else trainer.validate_loop
-        _tell_feeds(trainer, loop, trainer.limit_val_batches)
+        _tell_runs(trainer, loop, trainer.limit_val_batches)
         _check_whole(loop)
 
     def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Forget the passes that Lightning started to read before training."""
         for loader in _loaders(trainer.fit_loop.epoch_loop.val_loop):
-            if (feed := run_of(loader)) is not None:
-                feed.forget()
+            if (run := run_of(loader)) is not None:
+                run.forget()
 
     def on_test_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Let loaders know after how many steps a limit cuts their passes."""
-        _tell_feeds(trainer, trainer.test_loop, trainer.limit_test_batches)
+        _tell_runs(trainer, trainer.test_loop, trainer.limit_test_batches)
         _check_whole(trainer.test_loop)
 
     def on_predict_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Let loaders know after how many steps a limit cuts their passes."""
-        _tell_feeds(trainer, trainer.predict_loop, trainer.limit_predict_batches)
+        _tell_runs(trainer, trainer.predict_loop, trainer.limit_predict_batches)
         _check_whole(trainer.predict_loop)
 
     def on_train_batch_start(self, trainer: Any, *_: Any) -> None:
@@ -113,14 +113,14 @@ def _loaders(loop: Any) -> list[Any]:
     return [] if combined is None else list(private(_PACKAGE, combined, "flattened"))
 
 
-def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
-    """Pass a limit to the feeds, and check their ranks; return whether there are feeds."""
-    feeds = [feed for loader in _loaders(loop) if (feed := run_of(loader)) is not None]
+def _tell_runs(trainer: Any, loop: Any, limit: float) -> bool:
+    """Pass a limit to the runs, and check their ranks; return whether there are runs."""
+    runs = [run for loader in _loaders(loop) if (run := run_of(loader)) is not None]
     given = trainer.distributed_sampler_kwargs or {}
-    for feed in feeds:
-        feed.limit = limit
-        if feed.given.rank is None and given:
-            plan, rank = feed.running()
+    for run in runs:
+        run.limit = limit
+        if run.given.rank is None and given:
+            plan, rank = run.running()
             if (rank, plan.world_size) != (given["rank"], given["num_replicas"]):
                 raise IndexPlanError(
                     "rank and world_size",
@@ -128,15 +128,15 @@ def _tell_feeds(trainer: Any, loop: Any, limit: float) -> bool:
                     f"{rank} and {plan.world_size}",
                     "pass rank= and world_size= to the loader",
                 )
-    return bool(feeds)
+    return bool(runs)
 
 
 def _check_whole(loop: Any) -> None:
     """Raise if an evaluation would read only part of the data."""
     for loader in _loaders(loop):
-        feed = run_of(loader)
-        if feed is not None:
-            check_whole(feed, "Lightning")
+        run = run_of(loader)
+        if run is not None:
+            check_whole(run, "Lightning")
 
 
 def _load(loop: Any) -> None:

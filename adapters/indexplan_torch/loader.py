@@ -190,41 +190,41 @@ class PlanLoader(DataLoader[Any]):
             )
         else:  # a trainer rebuilds the loader around its wrapper of our batch sampler
             given = {k: v for k, v in given.items() if k not in _THE_PLANS_OWN}
-        self.feed = _ours(batch_sampler).feed
-        if self.feed.given.plan != plan:
+        self.run = _ours(batch_sampler).run
+        if self.run.given.plan != plan:
             raise IndexPlanError(
                 "batch_sampler",
                 "must be left out, as the plan makes it",
-                f"one of another plan, {self.feed.given.plan!r}",
+                f"one of another plan, {self.run.given.plan!r}",
                 "use PlanLoader(dataset, plan)",
             )
         if given.get("in_order", True) is not True:
             rule = "True, as a state counts batches, and cannot tell which of them a slow worker"
             raise wrong("in_order", f"{rule} still has", given["in_order"], "leave it out")
-        _check_dataset(dataset, self.feed)
-        self.feed.alone |= _resumed(self.feed)
+        _check_dataset(dataset, self.run)
+        self.run.alone |= _resumed(self.run)
         if flag("evaluation", evaluation):
-            self.feed.evaluate()
-        if ledger is not None and not self.feed.recorder:
-            self.feed.keep_ledger(ledger)
+            self.run.evaluate()
+        if ledger is not None and not self.run.recorder:
+            self.run.keep_ledger(ledger)
         # Named like the parameters, so that a trainer can rebuild the loader from them.
         self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
         self.keep_bins = keep_bins
         self.rank, self.world_size, self.mesh = rank, world_size, mesh
-        self.partial, self.compare, self.again = partial, compare, self.feed.given.again
+        self.partial, self.compare, self.again = partial, compare, self.run.given.again
         self.evaluation, self.ledger = evaluation, ledger
         given.setdefault("worker_init_fn", None)
         if given["worker_init_fn"] is None or isinstance(given["worker_init_fn"], SeedWorker):
-            given["worker_init_fn"] = SeedWorker(self.feed)
+            given["worker_init_fn"] = SeedWorker(self.run)
         super().__init__(dataset, batch_sampler=batch_sampler, **given)
 
     def __repr__(self) -> str:
-        return self.feed.in_words(self)
+        return self.run.in_words(self)
 
     @property
     def sampler(self) -> Any:
         """An instance of DistributedSampler, on which trainers call `set_epoch`."""
-        return PlanView(self.feed)
+        return PlanView(self.run)
 
     @sampler.setter
     def sampler(self, sampler: Any) -> None:
@@ -252,7 +252,7 @@ class PlanLoader(DataLoader[Any]):
 
     def __len__(self) -> int:
         """Return the number of steps in the coming sub-epoch, including finished ones."""
-        return self.feed.length()
+        return self.run.length()
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch's is a class
         """Yield the batches of the remaining steps; workers start when the first is requested.
@@ -271,19 +271,19 @@ class PlanLoader(DataLoader[Any]):
 
     def _pass(self) -> Generator[Any, None, bool]:
         """Yield what is left of a pass; return whether the loop has moved to another plan in it."""
-        check_length(self.dataset, self.feed.plan.order, again=True)
-        begun, given = self.feed.begin(), self.feed.given
+        check_length(self.dataset, self.run.plan.order, again=True)
+        begun, given = self.run.begin(), self.run.given
         if begun.first == begun.stop:
             return False  # starts no workers, and draws no seed that an uninterrupted run would not
-        recorder = self.feed.recorder
+        recorder = self.run.recorder
         random = torch.get_rng_state() if begun.step else None
         sharded = loaded("sharded", "sharded")
         dataset = None if sharded is None else sharded(self.dataset)
         if dataset is not None:
-            dataset.expect_feed(self.feed, self.num_workers)
+            dataset.expect_run(self.run, self.num_workers)
         batches = super().__iter__()
         if dataset is not None:
-            dataset.follow_feed(self.feed)  # in a thread: after workers are forked
+            dataset.follow_run(self.run)  # in a thread: after workers are forked
         if random is not None:  # torch drew a seed here, which the stopped run did not
             torch.set_rng_state(random)
         step = begun.first  # this loader's own count: its wrapper may prefetch
@@ -297,20 +297,20 @@ class PlanLoader(DataLoader[Any]):
                 if dataset is not None:
                     dataset.heard()
                 yield batch
-                if self.feed.is_elsewhere(begun, given):  # what workers have drawn ahead is dropped
-                    if self.feed.reading is not None:
+                if self.run.is_elsewhere(begun, given):  # what workers have drawn ahead is dropped
+                    if self.run.reading is not None:
                         raise IndexPlanError(
                             "a loader",
                             "must be read by one loop at a time",
                             "one loop after another has read on",
                             "leave the first with break before the next begins",
                         )
-                    return begun.number == self.feed.number and not begun.finished
+                    return begun.number == self.run.number and not begun.finished
         except GeneratorExit:  # the loop breaks; an error may be this rank's alone
-            self.feed.record(begun)
+            self.run.record(begun)
             raise
         if begun.finished:
-            self.feed.record(begun)
+            self.run.record(begun)
         check_received(begun, step, ended=True)
         if dataset is not None:
             dataset.heard(ended=True)
@@ -321,7 +321,7 @@ class PlanLoader(DataLoader[Any]):
         try:
             yield from batches
         except TypeError as error:
-            bins = self.plan.order.deals_bins and self.feed.given.form.keep_bins
+            bins = self.plan.order.deals_bins and self.run.given.form.keep_bins
             said = str(error).rstrip().rpartition("\n")[2]  # of a worker's, without its traceback
             if not bins or is_bins(self.dataset) or "list" not in said:
                 raise
@@ -337,11 +337,11 @@ class PlanLoader(DataLoader[Any]):
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
-        self.feed.set_epoch(epoch)
+        self.run.set_epoch(epoch)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
-        self.feed.set_epoch_and_sub_epoch(epoch, sub_epoch)
+        self.run.set_epoch_and_sub_epoch(epoch, sub_epoch)
 
     def move(self, plan: Plan) -> None:
         """From the next step on, read another plan, which continues where the loop stands.
@@ -388,13 +388,13 @@ class PlanLoader(DataLoader[Any]):
             cure = "pass one of the same order, such as plan.replace(batch_size=...)"
             raise wrong("plan", "an indexplan.Plan", plan, cure)
         check_length(self.dataset, plan.order, again=True)
-        self.feed.move(plan, jump=True)
+        self.run.move(plan, jump=True)
         self.plan = plan
 
     @property
     def cursor(self) -> Cursor:
         """Where the run stands, counted in batches that the loop received; equal on all ranks."""
-        return self.feed.cursor()
+        return self.run.cursor()
 
     @property
     def step_size(self) -> int:
@@ -404,7 +404,7 @@ class PlanLoader(DataLoader[Any]):
         its units, then DDP's mean over ranks is the mean over the step's units.
         """
         cure = "use plan.step_size(epoch, sub_epoch, step=...) for any step"
-        received = self.feed.received("step_size", cure)
+        received = self.run.received("step_size", cure)
         return received.plan.step_size(*received.where, step=received.step)
 
     def step_total(self, column: Any = None) -> int:
@@ -426,7 +426,7 @@ class PlanLoader(DataLoader[Any]):
             Before the loop has received a batch, or as `Plan.step_total` does.
         """
         cure = "use plan.step_total(column, epoch, sub_epoch, step=...) for any step"
-        received = self.feed.received("step_total", cure)
+        received = self.run.received("step_total", cure)
         return received.plan.step_total(column, *received.where, step=received.step)
 
     @property
@@ -445,7 +445,7 @@ class PlanLoader(DataLoader[Any]):
         from indexplan_torch.groups import groups_of
 
         cure = "use plan.order.group_of(batch) for any batch"
-        return groups_of(self.feed.received("groups", cure))
+        return groups_of(self.run.received("groups", cure))
 
     @property
     def shares(self) -> dict[str, float]:
@@ -463,7 +463,7 @@ class PlanLoader(DataLoader[Any]):
         from indexplan_torch.groups import shares_of
 
         cure = "use plan.order.group_shares(epoch, start, stop) for any positions"
-        return shares_of(self.feed.received("shares", cure))
+        return shares_of(self.run.received("shares", cure))
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the run stands, by the batches the loop received; equal on all ranks.
@@ -471,15 +471,15 @@ class PlanLoader(DataLoader[Any]):
         With a ledger, it is equal if all ranks save at the same steps; else keep the first rank's,
         which writes the ledger.
         """
-        return self.feed.state_dict()
+        return self.run.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from a state; world size, batch size and number of workers may have changed.
 
         Inside a loop, the next step is the state's; a loop over another pass ends.
         """
-        self.feed.load_state_dict(state)
-        self.feed.alone = True
+        self.run.load_state_dict(state)
+        self.run.alone = True
 
 
 def handed_over(
@@ -491,7 +491,7 @@ def handed_over(
     the loop moves to another plan, or loads a state, the wrapper drops that batch: it is asked for
     others, after `left` is called.
     """
-    run, moved = loader.feed, True
+    run, moved = loader.run, True
     while moved:
         given, moved, batches = run.given, False, wrapped()
         try:

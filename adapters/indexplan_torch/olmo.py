@@ -146,15 +146,15 @@ class PlanDataLoader(TextDataLoaderBase):
     @property
     def _plan(self) -> Plan:
         """The plan from where the run started."""
-        return self._loader.feed.running()[0]
+        return self._loader.run.running()[0]
 
     @property
     def _steps_left(self) -> int:
         """The number of steps in the epoch that the loop has not received."""
-        feed = self._loader.feed
-        if feed.coming > self._number or self._number in feed.over:
+        run = self._loader.run
+        if run.coming > self._number or self._number in run.over:
             return 0
-        steps, current = self._plan.steps(self._number), feed.reading
+        steps, current = self._plan.steps(self._number), run.reading
         begun = current is not None and current.number == self._number
         return steps.stop - (current.step if current is not None and begun else steps.start)
 
@@ -244,7 +244,7 @@ class PlanDataLoader(TextDataLoaderBase):
         left, tokens = self._steps_left, self.tokens_processed
         super().reset()
         if left and tokens:
-            plan, recorder = self._loader.plan, self._loader.feed.recorder
+            plan, recorder = self._loader.plan, self._loader.run.recorder
             self._loader = self._reading(plan, ledger=recorder, **self._options)
         elif not left:
             self._number += 1
@@ -256,13 +256,13 @@ class PlanDataLoader(TextDataLoaderBase):
         """Yield this rank's remaining batches of the epoch, even if their size is changed."""
         if not self._steps_left:
             return
-        feed = self._loader.feed
-        if feed.recorder and process_group_runs():  # some may read the same
-            feed.read_by(tuple(range(torch.distributed.get_world_size())))
-        if feed.reading is not None and feed.reading.number == self._number:
-            feed.move(self._loader.plan)  # a loop that was left goes on
+        run = self._loader.run
+        if run.recorder and process_group_runs():  # some may read the same
+            run.read_by(tuple(range(torch.distributed.get_world_size())))
+        if run.reading is not None and run.reading.number == self._number:
+            run.move(self._loader.plan)  # a loop that was left goes on
         for batch in self._loader:
-            self._received = feed.received("a batch", "read the loader")
+            self._received = run.received("a batch", "read the loader")
             yield batch
 
     def __getitem__(self, index: int) -> dict[str, Any]:
@@ -276,7 +276,7 @@ class PlanDataLoader(TextDataLoaderBase):
             If the batch is from before the run was resumed, or before the batch size was set.
         """
         number, left = range(self.total_batches)[index], self._steps_left
-        over = self._number < self._loader.feed.first  # before a resume
+        over = self._number < self._loader.run.first  # before a resume
         steps = range(0) if over else self._plan.steps(self._number)
         first = self.batches_processed - (len(steps) - left)
         if number < first:

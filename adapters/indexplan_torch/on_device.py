@@ -105,8 +105,8 @@ class OnDevice(PlanLoader):
             form = Computed(device=rows.device, compiled=flag("compiled", compiled))
             ranks: dict[str, Any] = {"rank": rank, "world_size": world_size, "mesh": mesh}
             ours: dict[str, Any] = {"partial": partial, "compare": compare, "again": again}
-            feed = Run(Given.of(plan, **ranks, form=form, **ours))
-            batch_sampler = PlanBatchSampler(PlanView(feed))
+            run = Run(Given.of(plan, **ranks, form=form, **ours))
+            batch_sampler = PlanBatchSampler(PlanView(run))
         options |= {"dataset": rows, "collate_fn": _as_it_is}
         super().__init__(plan=plan, batch_sampler=batch_sampler, **options)
         self.tensors, self.compiled = tensors, compiled

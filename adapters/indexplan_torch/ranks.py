@@ -89,7 +89,7 @@ def process_group_runs() -> bool:
 
 
 def check_found_ranks(*, given: bool) -> None:
-    """Check, at a feed's first pass, what can't be known earlier about the ranks that were found.
+    """Check, at a run's first pass, what can't be known earlier about the ranks that were found.
 
     Two cases get a warning. Without a process group, a rank may train, save and end before another
     begins, which then loads the end of the run and reads nothing. And processes that srun started

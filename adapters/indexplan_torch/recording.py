@@ -200,9 +200,9 @@ class Recorder:
 
     def catch_up(self) -> None:
         """Record what a loop that was left open has received."""
-        for feed in list(_FEEDS):
-            if feed.recorder is self:
-                feed.record()
+        for run in list(_RUNS):
+            if run.recorder is self:
+                run.record()
 
     def refuse_followed(self) -> None:
         """Refuse to read on where another loader of this process has continued the run."""
@@ -363,16 +363,16 @@ def refuse_unkept(saved: Any) -> None:
         )
 
 
-_FEEDS: WeakSet[Any] = WeakSet()  # whose loops may end with the process
+_RUNS: WeakSet[Any] = WeakSet()  # whose loops may end with the process
 
 
-def write_at_exit(feed: Any) -> None:
-    """Have a feed record what its loop received when the process ends."""
-    _FEEDS.add(feed)
+def write_at_exit(run: Any) -> None:
+    """Have a run record what its loop received when the process ends."""
+    _RUNS.add(run)
 
 
 @atexit.register
 def _write_all() -> None:
     with ExitStack() as stack:  # which calls all of them, whatever some raise
-        for feed in list(_FEEDS):
-            stack.callback(feed.record)
+        for run in list(_RUNS):
+            stack.callback(run.record)

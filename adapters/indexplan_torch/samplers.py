@@ -30,40 +30,40 @@ class NoStateError(IndexPlanError, AttributeError):
     """Raised where a sampler is asked for a state, which `hasattr` sees as a missing attribute."""
 
 
-class _FeedSampler(DistributedSampler[Any]):
+class _RunSampler(DistributedSampler[Any]):
     """The interface that all samplers of a run offer users and trainers."""
 
-    feed: Run
+    run: Run
     shuffle = False  # the plan has shuffled already
     seed = 0
     drop_last = False
 
     def __repr__(self) -> str:
-        return self.feed.in_words(self)
+        return self.run.in_words(self)
 
     @property
     def num_replicas(self) -> int:  # type: ignore[override]
         """The running world size, under DistributedSampler's name for it."""
-        return self.feed.running()[0].world_size or 1
+        return self.run.running()[0].world_size or 1
 
     @property
     def rank(self) -> int:  # type: ignore[override]
         """The running rank."""
-        return self.feed.running()[1]
+        return self.run.running()[1]
 
     @property
     def epoch(self) -> int:  # type: ignore[override]
         """The number of the coming pass, counted in sub-epochs over the whole run."""
-        return self.feed.number
+        return self.run.number
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
-        refuse_composers_counting(self.feed)
-        self.feed.set_epoch(epoch)
+        refuse_composers_counting(self.run)
+        self.run.set_epoch(epoch)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
-        self.feed.set_epoch_and_sub_epoch(epoch, sub_epoch)
+        self.run.set_epoch_and_sub_epoch(epoch, sub_epoch)
 
     @property
     def cursor(self) -> Cursor:
@@ -75,7 +75,7 @@ class _FeedSampler(DistributedSampler[Any]):
             If a pass has begun that a sampler hands out by itself, and no other was named since:
             it knows what was drawn of it, not what the loop has received.
         """
-        return self.feed.cursor()
+        return self.run.cursor()
 
     def __getattr__(self, name: str) -> Any:
         # Without this method torchdata asks our iterators alone, which know what each batch needs.
@@ -91,10 +91,10 @@ class _FeedSampler(DistributedSampler[Any]):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from a state; world size and batch size may have changed."""
-        self.feed.load_state_dict(state)
+        self.run.load_state_dict(state)
 
 
-class PlanView(_FeedSampler):
+class PlanView(_RunSampler):
     """What `PlanLoader.sampler` returns: a DistributedSampler on which trainers set the epoch.
 
     From its type, trainers know that the data is already split among the ranks.
@@ -109,12 +109,12 @@ class PlanView(_FeedSampler):
     3
     """
 
-    def __init__(self, feed: Run) -> None:
-        self.feed = feed
+    def __init__(self, run: Run) -> None:
+        self.run = run
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next pass, by the number that a trainer gives it."""
-        self.feed.set_epoch_from_trainer(epoch)
+        self.run.set_epoch_from_trainer(epoch)
 
     @property
     def generator(self) -> None:
@@ -125,30 +125,30 @@ class PlanView(_FeedSampler):
 
     def __len__(self) -> int:
         """Return how many units the rank reads in the coming sub-epoch, including padding."""
-        plan, rank = self.feed.running()
-        if self.feed.number in self.feed.over:
+        plan, rank = self.run.running()
+        if self.run.number in self.run.over:
             return 0
-        sizes, again = plan.batch_sizes(*self.feed.where, rank=rank), self.feed.given.again
-        dealt = self.feed.steps(self.feed.number).start % again
+        sizes, again = plan.batch_sizes(*self.run.where, rank=rank), self.run.given.again
+        dealt = self.run.steps(self.run.number).start % again
         return int(sizes.sum()) * again - dealt * int(sizes[:1].sum())
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices one by one, or its bins if the plan's order has bins."""
         refuse_dealing_out()
-        if self.feed.number not in self.feed.over:
-            for batch in requests(self.feed, self.feed.number, Form()):
+        if self.run.number not in self.run.over:
+            for batch in requests(self.run, self.run.number, Form()):
                 yield from batch
 
 
 class BatchSize(int):
     """A batch size that carries its run along when a trainer rebuilds a batch sampler."""
 
-    feed: Run
+    run: Run
 
-    def __new__(cls, size: int, feed: Run) -> Self:
+    def __new__(cls, size: int, run: Run) -> Self:
         """Make a batch size for a run."""
         self = super().__new__(cls, size)
-        self.feed = feed
+        self.run = run
         return self
 
     def __reduce__(self) -> tuple[type[int], tuple[int]]:
@@ -156,7 +156,7 @@ class BatchSize(int):
 
 
 @named
-class PlanBatchSampler(BatchSampler, _FeedSampler):
+class PlanBatchSampler(BatchSampler, _RunSampler):
     """A batch sampler that yields this rank's batches: `DataLoader(dataset, batch_sampler=...)`.
 
     Use it with torchdata's StatefulDataLoader, or with a DataLoader that you configure yourself.
@@ -244,8 +244,8 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
     ) -> None:
         refuse_num_replicas(num_replicas)
         injected = sampler if isinstance(plan, Plan) else plan
-        feed = getattr(injected, "feed", None) or getattr(batch_size, "feed", None)
-        if feed is None:
+        run = getattr(injected, "run", None) or getattr(batch_size, "run", None)
+        if run is None:
             if not isinstance(plan, Plan) or batch_size is not None or drop_last is not False:
                 raise IndexPlanError(
                     "PlanBatchSampler",
@@ -264,25 +264,25 @@ class PlanBatchSampler(BatchSampler, _FeedSampler):
                 compare=compare,
                 again=again,
             )
-            feed = Run(given)
+            run = Run(given)
         if isinstance(injected, SequentialSampler):
-            feed = feed.pin()  # overfit_batches: the same batches in every epoch
-        self.feed = feed
-        self.sampler = PlanView(feed)
+            run = run.pin()  # overfit_batches: the same batches in every epoch
+        self.run = run
+        self.sampler = PlanView(run)
 
     @property
     def batch_size(self) -> int:  # type: ignore[override]
         """The size of the largest batch in the coming sub-epoch, in units."""
-        plan, _ = self.feed.running()
-        return BatchSize(plan.account(*self.feed.where).max_batch_size or 0, self.feed)
+        plan, _ = self.run.running()
+        return BatchSize(plan.account(*self.run.where).max_batch_size or 0, self.run)
 
     def __len__(self) -> int:
         """Return the number of steps in the coming sub-epoch, including finished ones."""
-        return self.feed.length()
+        return self.run.length()
 
     def __iter__(self) -> Iterator[Any]:
         """Yield one batch for each step; nothing happens until the first is requested."""
-        return Drawn(self.feed)
+        return Drawn(self.run)
 
 
 @named
@@ -358,8 +358,8 @@ class PlanSampler(PlanView):
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
-        _FeedSampler.set_epoch(self, epoch)  # of a user: a view's is of a trainer
+        _RunSampler.set_epoch(self, epoch)  # of a user: a view's is of a trainer
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices, or bins, in the remaining steps, one by one."""
-        return DrawnUnits(self.feed)
+        return DrawnUnits(self.run)

@@ -64,10 +64,10 @@ def recorded() -> Seeded | None:
     return _recorded
 
 
-def _seed(feed: Run, worker: int) -> Seeded:
+def _seed(run: Run, worker: int) -> Seeded:
     global _recorded  # noqa: PLW0603 (a process has one random state, and one record of it)
-    plan, rank = feed.running()
-    number = feed.coming  # workers are seeded before their sampler begins the pass
+    plan, rank = run.running()
+    number = run.coming  # workers are seeded before their sampler begins the pass
     epoch, sub_epoch = divmod(number, plan.sub_epochs)
     seed = plan.order.stream_key
     # passes are numbered through all sub-epochs, so each has its own stream
@@ -89,8 +89,8 @@ class SeedWorker:
 
     Parameters
     ----------
-    feed : Run
-        `sampler.feed`, where sampler is the one that the DataLoader reads.
+    run : Run
+        `sampler.run`, where sampler is the one that the DataLoader reads.
 
     Examples
     --------
@@ -99,23 +99,23 @@ class SeedWorker:
     >>> from indexplan_torch import PlanBatchSampler
     >>> from indexplan_torch.seeding import SeedWorker
     >>> sampler = PlanBatchSampler(ip.Plan(ip.Shuffle(10), batch_size=4))
-    >>> start = SeedWorker(sampler.feed)
+    >>> start = SeedWorker(sampler.run)
     >>> loader = DataLoader(range(10), batch_sampler=sampler, worker_init_fn=start)
     """
 
-    def __init__(self, feed: Run) -> None:
-        if not isinstance(feed, Run):
-            raise wrong("feed", "a sampler's", feed, "pass sampler.feed of a PlanBatchSampler")
-        self.feed = feed
+    def __init__(self, run: Run) -> None:
+        if not isinstance(run, Run):
+            raise wrong("run", "a sampler's", run, "pass sampler.run of a PlanBatchSampler")
+        self.run = run
 
     def __call__(self, worker: int) -> None:
         """Seed this process as a worker."""
-        _seed(self.feed, worker)
+        _seed(self.run, worker)
 
     def __getstate__(self) -> dict[str, Any]:
         """Find the rank before being sent to a spawned worker, which has no process group."""
         with contextlib.suppress(IndexPlanError):  # the sampler raises it later, when it draws
-            self.feed.running()
+            self.run.running()
         return vars(self).copy()
 
 
@@ -149,12 +149,12 @@ def seed_rank(loader: Any) -> Seeded:
     >>> seed_rank(loader).epoch
     2
     """
-    feed = getattr(loader, "feed", None)
-    if not isinstance(feed, Run):
+    run = getattr(loader, "run", None)
+    if not isinstance(run, Run):
         raise wrong(
             "loader",
             "a PlanLoader, or one of the samplers",
             loader,
             "pass PlanLoader(dataset, plan)",
         )
-    return _seed(feed, 0)
+    return _seed(run, 0)

@@ -119,32 +119,32 @@ class ShardedDataset(Samples, Dataset[Any]):
         """Leave out what belongs to this process."""
         return {**super().__getstate__(), "_loop": None}
 
-    def expect_feed(self, feed: Run, num_workers: int) -> None:
+    def expect_run(self, run: Run, num_workers: int) -> None:
         """Count the shards that each worker will read at a time, before the workers start."""
-        plan, rank = feed.running()
+        plan, rank = run.running()
         if get_worker_info() is None and plan.order.num_samples == len(self):
-            self.expect(plan, feed.where, rank, max(1, num_workers))
+            self.expect(plan, run.where, rank, max(1, num_workers))
 
-    def follow_feed(self, feed: Run) -> None:
+    def follow_run(self, run: Run) -> None:
         """Fetch for a loader that begins a pass; `PlanLoader` calls it."""
         if get_worker_info() is not None:
             return
-        plan, rank = feed.running()
+        plan, rank = run.running()
         if plan.order.num_samples != len(self):  # the loader reads a part, such as a torch Subset
             self._fetching()
             return
-        if self._loop is None or self._loop[0] is not feed or self._loop[1].plan is not plan:
-            self._loop = feed, Loop(plan, rank, self.ranks(plan, rank), partial(_place, feed))
+        if self._loop is None or self._loop[0] is not run or self._loop[1].plan is not plan:
+            self._loop = run, Loop(plan, rank, self.ranks(plan, rank), partial(_place, run))
         self.follow(self._loop[1])
 
 
-def _place(feed: Run) -> tuple[int, int, int] | None:
+def _place(run: Run) -> tuple[int, int, int] | None:
     """Return the epoch, the sub-epoch and the step that the loop receives next."""
-    begun = feed.reading
+    begun = run.reading
     if begun is None:
         return None
-    place = divmod(begun.number, feed.plan.sub_epochs)
-    return (*place, feed.plan_step(begun.number, begun.step))
+    place = divmod(begun.number, run.plan.sub_epochs)
+    return (*place, run.plan_step(begun.number, begun.step))
 
 
 def sharded(dataset: Any) -> ShardedDataset | None:

@@ -196,8 +196,8 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Set `state.epoch` to how much of the plan is done; Trainer counts from the resume."""
-        feed = getattr(self.trainer, KEPT).loader.feed
-        state.epoch = feed.number + feed.step / max(1, feed.length())
+        run = getattr(self.trainer, KEPT).loader.run
+        state.epoch = run.number + run.step / max(1, run.length())
 
     # --- what the trainer's methods of these names do now
 
@@ -225,9 +225,9 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
             done = saved.global_step
             state = saved.stateful_callbacks.get(_KEY)
             if state is None:
-                state = counted_state(dataloader.feed, args, saved, str(self.checkpoint))
+                state = counted_state(dataloader.run, args, saved, str(self.checkpoint))
             dataloader.load_state_dict(state)
-            number = dataloader.feed.number
+            number = dataloader.run.number
             self.first = number if self._steps_left(number) else number + 1
         _, *others, _ = self.theirs["set_initial_training_values"](args, dataloader)
         stop, max_steps = self._end(args, done)
@@ -235,7 +235,7 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     def _steps_left(self, number: int) -> int:
         """Return how many steps of a pass are left; to Trainer each is a micro-batch."""
-        return len(self.loader.feed.steps(number))
+        return len(self.loader.run.steps(number))
 
     def _updates_left(self, number: int) -> int:
         size: int = self.trainer.args.gradient_accumulation_steps
@@ -252,7 +252,7 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
         stop = math.ceil(args.num_train_epochs)
         updates = [self._updates_left(number) for number in range(self.first, stop)]
         if updates and stop > args.num_train_epochs:  # only a share of the last pass
-            steps = self.loader.feed.steps(stop - 1)
+            steps = self.loader.run.steps(stop - 1)
             whole = math.ceil(steps.stop / args.gradient_accumulation_steps)
             beyond = whole - math.ceil(whole * (args.num_train_epochs - stop + 1))
             updates[-1] = max(0, updates[-1] - beyond)
@@ -274,7 +274,7 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
         """Return a group of micro-batches that counts those the loop has received."""
         batches, num_items = self.theirs["get_batch_samples"](*args, **kwargs)
-        begun = self.loader.feed.reading
+        begun = self.loader.run.reading
         return batches if begun is None else _Group(batches, begun), num_items
 
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:

@@ -88,5 +88,5 @@ class ReadPrompts(KeepState):
         """
         trainer = self.trainer
         kept = getattr(trainer, KEPT)
-        steps = kept.loader.feed.steps(kept.first)
+        steps = kept.loader.run.steps(kept.first)
         trainer._step, trainer._buffered_inputs = steps.start, None  # noqa: SLF001 (checked above)

@@ -239,7 +239,7 @@ def test_batches_that_are_dealt_out_again_are_an_error(times: int, got: str) -> 
 def test_a_limit_of_a_trainer_is_told_once(make: Callable[..., Any], limit: float) -> None:
     """Where a pass is left at the limit; one that is left before it would lose samples unsaid."""
     samples = make(PLAN.replace(sub_epochs=1))  # 11 steps
-    samples.feed.limit = limit
+    samples.run.limit = limit
     steps = 3 if limit == 3 else 7
     message = (
         f"epoch 0, sub-epoch 0: the trainer's limit ends each pass after {steps} of 11 steps, so "

@@ -24,7 +24,7 @@ def test_a_shuffle_of_the_dataset_that_automodel_has_made() -> None:
         PlanBatchSamplerConfig(batch_size=2, seed=1)
     )
     plan = PlanBatchSamplerConfig(batch_size=2, seed=1).build(dataset_len=10, rank=0, world_size=2)
-    assert ip.Plan(ip.Shuffle(10, seed=1), batch_size=2, remainder="carry") == plan.feed.plan
+    assert ip.Plan(ip.Shuffle(10, seed=1), batch_size=2, remainder="carry") == plan.run.plan
 
 
 def test_an_order_and_a_remainder_may_be_given() -> None:

@@ -181,9 +181,9 @@ def reads_as_a_loader_does(order: ip.Order, data: st.DataObject) -> None:
         for loader in (theirs, ours):
             if state is not None:
                 loader.load_state_dict(state)
-        number = theirs.feed.coming
+        number = theirs.run.coming
         for each in range(number, number + 2):
-            running, _ = theirs.feed.running()
+            running, _ = theirs.run.running()
             account = reading(lambda: running.account(*divmod(each, sub_epochs)))  # noqa: B023
             assume(account.min_batch_size or not account.num_steps)
         for _ in range(2):

@@ -162,7 +162,7 @@ def test_a_state_of_a_ledger_is_not_read_on_without_it(tmp_path: Path) -> None:
     for reader in (PlanLoader(range(53), BY_ONE), PlanBatchSampler(BY_ONE), PlanSampler(padded)):
         with pytest.raises(ip.IndexPlanError, match="ledger must be passed to the loader, as the"):
             reader.load_state_dict(state)
-        assert 0 == reader.feed.cursor().position
+        assert 0 == reader.run.cursor().position
     resumed = PlanLoader(range(53), BY_ONE, ledger=path)
     resumed.load_state_dict(state)
     check_steps(path, first + [batch.tolist() for batch in resumed])
@@ -334,9 +334,9 @@ def test_a_rebuilt_loader_keeps_the_ledger(tmp_path: Path) -> None:
     again = PlanLoader(
         loader.dataset, loader.plan, ledger=loader.ledger, batch_sampler=loader.batch_sampler
     )
-    assert again.feed.recorder is loader.feed.recorder
-    travelled = pickle.loads(pickle.dumps(loader.feed.recorder))  # noqa: S301 (our own)
-    assert travelled.path == loader.feed.recorder.path
+    assert again.run.recorder is loader.run.recorder
+    travelled = pickle.loads(pickle.dumps(loader.run.recorder))  # noqa: S301 (our own)
+    assert travelled.path == loader.run.recorder.path
 
 
 def test_a_fork_of_the_process_writes_nothing(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_plan_loader(plan: ip.Plan) -> None:
     check(plan, lambda plan, rank: list(loader(plan, rank)))
 
     def viewed(plan: ip.Plan, rank: int) -> list[Any]:
-        units = list(PlanView(loader(plan, rank).feed))
+        units = list(PlanView(loader(plan, rank).run))
         return [units[i : i + len(batch)] for i, batch in _starts(batches_of(plan, rank))]
 
     check(plan, viewed)

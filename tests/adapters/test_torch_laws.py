@@ -64,12 +64,12 @@ def go_on(loader: Any, loop: str, passes: Any, stop: int, *, inside: bool) -> An
         if loop == "trainer":
             batches.sampler.set_epoch(number)
         elif loop == "restarted":
-            batches.set_epoch_and_sub_epoch(*divmod(number, batches.feed.plan.sub_epochs))
+            batches.set_epoch_and_sub_epoch(*divmod(number, batches.run.plan.sub_epochs))
         elif number is not None:
             batches.set_epoch(number)
         for batch in loader:
             read.append(batch)
-            begun = batches.feed.reading
+            begun = batches.run.reading
             stopped_in, ended = begun.number, begun.finished
             if len(read) == stop and (inside or not ended):
                 return read, loader.state_dict(), stopped_in, ended

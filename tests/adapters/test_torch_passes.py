@@ -112,7 +112,7 @@ def test_a_pass_is_finished_with_its_last_batch() -> None:
             batches = iter(samples)
             assert of_plan(PLAN, number) == [next(batches) for _ in range(len(samples))]
             assert of_plan(PLAN, number + 1)[0] == next(iter(samples))
-        assert of_plan(flat.feed.plan, number)[0] == list(islice(flat, len(flat)))[:5]
+        assert of_plan(flat.run.plan, number)[0] == list(islice(flat, len(flat)))[:5]
 
 
 @pytest.mark.parametrize("options", [{}, {"num_workers": 2, "persistent_workers": True}])
@@ -222,7 +222,7 @@ def test_a_batch_sampler_is_made_again_where_nothing_is_left_of_a_pass() -> None
     loader.set_epoch(0)
     assert 0 == len(loader)
     again = PlanBatchSampler(loader.sampler, batch_size=5, drop_last=False)
-    assert loader.feed is again.feed
+    assert loader.run is again.run
 
 
 @pytest.mark.parametrize("sub_epochs", [1, 3])

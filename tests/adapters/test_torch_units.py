@@ -207,9 +207,9 @@ def test_loaders_pickle_with_what_they_stand_for() -> None:
     list(loader)
     state = loader.state_dict()
     copy = pickle.loads(pickle.dumps(loader))  # noqa: S301
-    assert (state, 1) == (copy.state_dict(), copy.worker_init_fn.feed.number + 1)
+    assert (state, 1) == (copy.state_dict(), copy.worker_init_fn.run.number + 1)
     assert of_plan(PLAN, 1) == list(copy)
-    assert copy.feed is copy.worker_init_fn.feed is copy.batch_sampler.feed
+    assert copy.run is copy.worker_init_fn.run is copy.batch_sampler.run
 
 
 def test_a_pinned_sampler_keeps_its_item() -> None:

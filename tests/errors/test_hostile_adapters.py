@@ -86,7 +86,7 @@ def calls() -> Iterator[Call]:
     yield "PlanIterator", lambda **given: next(iterator(**given)), counted
     yield "PlanIterator.load_state", lambda state: iterator().load_state(state), {"state": saved}
     yield "PlanIterator.load_state of", lambda **state: iterator().load_state(state), saved
-    yield "SeedWorker", lambda feed, worker: SeedWorker(feed)(worker), SEEDED
+    yield "SeedWorker", lambda run, worker: SeedWorker(run)(worker), SEEDED
     yield "seed_rank", seed_rank, {"loader": loader()}
     yield "Bins", Bins, {"dataset": range(12), "join": list}
     yield "join", join, {"samples": [[1, 2], [3]]}
@@ -109,7 +109,7 @@ def sampler() -> PlanBatchSampler:
     return PlanBatchSampler(PLAN, rank=0, world_size=2)
 
 
-SEEDED = {"feed": loader().feed, "worker": 0}
+SEEDED = {"run": loader().run, "worker": 0}
 
 
 def after(make: Callable[[], Any], method: str) -> Callable[..., Any]:

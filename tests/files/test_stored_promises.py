@@ -117,7 +117,7 @@ def seeds(plan: ip.Plan, worker: int = 0) -> Any:
             if worker == 0:
                 indexplan_torch.seed_rank(loader)
             else:
-                indexplan_torch.seeding.SeedWorker(loader.feed)(worker)
+                indexplan_torch.seeding.SeedWorker(loader.run)(worker)
             said.append(indexplan_torch.seeding.recorded())
     return said
 

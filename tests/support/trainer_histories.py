@@ -25,10 +25,10 @@ class TrainerHistories(Histories):
     """A PlanLoader under a trainer that asks the loader itself for its batches."""
 
     @property
-    def feed(self) -> Run:
+    def run(self) -> Run:
         """What the loader and its samplers share."""
-        feed: Run = self.named.feed
-        return feed
+        run: Run = self.named.run
+        return run
 
     def begin_on(self, rank: int, world_size: int) -> None:
         """Make loaders and models."""
@@ -84,19 +84,19 @@ class TrainerHistories(Histories):
         self.the_loop_is_left()
         self.read(num_steps)
         self.the_loop_is_left()
-        self.feed.forget()
+        self.run.forget()
         self.model.forget()
 
     @rule(num_steps=st.integers(1, 3), stays=st.booleans())
     def a_limit_cuts_its_passes(self, num_steps: int, stays: bool) -> None:
         """`limit_train_batches` and its like, which Lightning's callback tells the loader of."""
-        self.feed.limit, self.model.limited = 1, True
+        self.run.limit, self.model.limited = 1, True
         for _ in range(2):
             self.read(num_steps)
             self.the_loop_is_left()
             self.a_trainer_begins_an_epoch(1, ["iterate", "name"], by=True, counts=False)
         self.read(1)
-        self.feed.limit, self.model.limited = 1 if stays else None, stays
+        self.run.limit, self.model.limited = 1 if stays else None, stays
 
     @rule(num_steps=st.integers(1, 3))
     def a_loop_breaks_each_time(self, num_steps: int) -> None:
@@ -145,7 +145,7 @@ class TrainerHistories(Histories):
     @rule(number=st.integers(0, 9), num_steps=st.none() | st.integers(0, 2))
     def an_evaluation_comes_between(self, number: int, num_steps: int | None) -> None:
         """Composer's evaluation: whatever number it is given, it reads the same epoch."""
-        self.evaluation.feed.pinned = True
+        self.evaluation.run.pinned = True
         self.evaluation.set_epoch(number)
         assert self.evaluated[:num_steps] == list(islice(self.evaluation, num_steps))
 

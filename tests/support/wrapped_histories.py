@@ -64,10 +64,10 @@ class InTransformers(TrainerHistories):
         """The loop has received those that were trained on, not all that were fetched."""
         if self.expected is None:
             self.read(1)
-        if self.batches is None or self.feed.reading is None:
+        if self.batches is None or self.run.reading is None:
             return
         fetched = list(islice(self.batches, size))
-        for place, batch in enumerate(_Group(fetched, self.feed.reading)):
+        for place, batch in enumerate(_Group(fetched, self.run.reading)):
             assert self.expected.pop(0) == batch
             self.model.receive(1)
             if place == at:

@@ -133,7 +133,7 @@ def test_passes_that_follow_each_other_have_streams_of_their_own(kind: Any, star
         kind, sampler = DataLoader, PlanSampler(plan, **ME)
         options = {"sampler": sampler, "batch_size": 2}
     options |= {"num_workers": 1, "multiprocessing_context": start, "collate_fn": as_they_are}
-    loader = kind(Drawn(), worker_init_fn=SeedWorker(sampler.feed), **options)
+    loader = kind(Drawn(), worker_init_fn=SeedWorker(sampler.run), **options)
     for number in range(3 if start == "fork" else 2):  # a spawned worker takes seconds to start
         index, _, said = next(iter(list(loader)))[0]
         assert index == plan.batch(*divmod(number, 2), step=0, rank=1)[0]
@@ -148,7 +148,7 @@ def test_a_stateful_loader_that_goes_on_seeds_for_the_pass_that_is_named(named: 
 
     def fresh() -> Any:
         sampler = PlanBatchSampler(PLAN, **ME)
-        start = SeedWorker(sampler.feed)
+        start = SeedWorker(sampler.run)
         return StatefulDataLoader(
             Drawn(),
             batch_sampler=sampler,
@@ -216,7 +216,7 @@ def test_a_spawned_worker_has_the_rank_of_the_process_that_started_it() -> None:
         loader: Any = DataLoader(
             Drawn(),
             batch_sampler=sampler,
-            worker_init_fn=SeedWorker(sampler.feed),
+            worker_init_fn=SeedWorker(sampler.run),
             num_workers=1,
             multiprocessing_context="spawn",
             collate_fn=as_they_are,

@@ -117,7 +117,7 @@ def test_without_the_callback_it_is_right_or_refused(tmp_path: Path, by_sampler:
     A loader whose sampler another one draws from knows of none.
     """
     loaders: dict[str, Any] = {}
-    if by_sampler:  # a DataLoader of one's own draws from the feed that another loader asks
+    if by_sampler:  # a DataLoader of one's own draws from the run that another loader asks
         loader = PlanLoader(Numbers(), PLAN)
         train = DataLoader(Numbers(), batch_sampler=loader.batch_sampler)
         loaders = {"loader": loader, "train_loader": train}

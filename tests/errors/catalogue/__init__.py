@@ -180,7 +180,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     },
     (
         "adapters/indexplan_torch/lightning.py",
-        "_tell_feeds",
+        "_tell_runs",
         "raise IndexPlanError('rank and world_size', f\"must be the st",
     ): "takes a trainer of several ranks: tests/trainers/test_lightning.py",
     (

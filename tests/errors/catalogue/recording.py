@@ -76,7 +76,7 @@ def saved_in_a_fork() -> None:
 
 def again_and_again() -> None:
     """Read one pass in every epoch, as overfit_batches does."""
-    kept().feed.pin()
+    kept().run.pin()
 
 
 def by_another_loader() -> None:
@@ -134,7 +134,7 @@ def saved_by_the_first() -> None:
     try:
         made.state_dict()
     finally:
-        made.feed.forget()  # or the process's end would come upon the error once more
+        made.run.forget()  # or the process's end would come upon the error once more
 
 
 CASES: list[Case] = [

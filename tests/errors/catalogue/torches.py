@@ -236,7 +236,7 @@ CASES: list[Case] = [
     ("a dataset that is a number", lambda: PlanLoader(7, OPEN)),
     ("a dataset whose length fails", lambda: PlanLoader(np.array(3), OPEN)),
     ("a flag that is text", lambda: loader(nested="False")),
-    ("a plan for a feed", lambda: SeedWorker(OF_TWO)),
+    ("a plan for a run", lambda: SeedWorker(OF_TWO)),
     ("a plan for its loader", lambda: seed_rank(7)),
     ("an epoch before the first", lambda: loader().set_epoch(-1)),
     ("an epoch that is text", lambda: loader().set_epoch("1")),

@@ -21,7 +21,7 @@ def state_of(made: Any, steps: int = 1) -> dict[str, Any]:
         next(batches)
     state = made.state_dict()
     batches.close()
-    made.feed.forget()  # as the end of its process does
+    made.run.forget()  # as the end of its process does
     return dict(state)
 
 
@@ -104,7 +104,7 @@ def by_a_state() -> None:
         made.set_epoch(epoch)
         list(made)
     state = made.state_dict()
-    made.feed.forget()
+    made.run.forget()
     reloaded(state)
 
 
@@ -152,7 +152,7 @@ CURED: dict[str, Callable[[], Any]] = {
     ],
     "a ledger of passes that are left": lambda: [first(kept()), first(loader(partial=True))],
     "a ledger of an evaluation": lambda: [first(kept()), first(loader(evaluation=True))],
-    "a ledger of one pass again and again": lambda: [loader().feed.pin()],
+    "a ledger of one pass again and again": lambda: [loader().run.pin()],
     "a state whose ledger is a number": lambda: reloaded(state_of(kept())),
     "a state of another ledger": of_its_own_run,
     "a state of a run with a ledger, without one": with_or_without,

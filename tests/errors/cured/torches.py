@@ -231,7 +231,7 @@ CURED: dict[str, Callable[[], Any]] = {
         lambda: list(PlanLoader(Indexed(), OPEN)),
     ),
     "a flag that is text": lambda: [loader(nested=each) for each in (True, False)],
-    "a plan for a feed": lambda: SeedWorker(PlanBatchSampler(OF_TWO, **RANKS).feed),
+    "a plan for a run": lambda: SeedWorker(PlanBatchSampler(OF_TWO, **RANKS).run),
     "a plan for its loader": lambda: seed_rank(PlanLoader(range(10), OPEN)),
     **dict.fromkeys(
         ("an epoch before the first", "an epoch that is text"), lambda: loader().set_epoch(0)
