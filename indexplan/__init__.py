@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from indexplan.orders.local_shuffle import LocalShuffle
     from indexplan.orders.mixture import Mixture
     from indexplan.orders.packed import Packed, pieces
-    from indexplan.orders.rare_categories import repeat_factors
     from indexplan.orders.repeat import Repeat
     from indexplan.orders.shard_shuffle import ShardShuffle
     from indexplan.orders.split import Split, folds
@@ -108,7 +107,6 @@ __all__ = [
     "plot",
     "reads",
     "register",
-    "repeat_factors",
     "save",
     "shard_sizes",
     "stream",
@@ -155,7 +153,6 @@ _AT_FIRST_USE = {
     "TokenWindows": "indexplan.orders.token_windows",
     "Weighted": "indexplan.orders.weighted",
     "Without": "indexplan.orders.without",
-    "repeat_factors": "indexplan.orders.rare_categories",
     "Split": "indexplan.orders.split",
     "stream": "indexplan.plan.pulling",
     "folds": "indexplan.orders.split",

@@ -44,8 +44,6 @@ TAKERS: dict[str, Callable[[Any], Any]] = {
     "TokenBudget": lambda mixed: ip.TokenBudget(mixed, 8),
     "ClassBalanced": ip.ClassBalanced,
     "ShardShuffle": ip.ShardShuffle,
-    "repeat_factors, images": lambda mixed: ip.repeat_factors(mixed, [1, 2, 3], 0.5, 10),
-    "repeat_factors, categories": lambda mixed: ip.repeat_factors([1, 2, 3], mixed, 0.5, 10),
     "varlen": varlen,
 }
 

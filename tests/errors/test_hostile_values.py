@@ -125,8 +125,6 @@ def calls() -> Iterator[Call]:
                 {**whole, "order": {**whole["order"], name: value}}
             )
             yield f"{kind.__name__}.from_dict of an order's {name}", edit, {"value": value}
-    arguments = {"image_ids": [0, 1], "category_ids": [3, 3], "threshold": 0.1}
-    yield "repeat_factors", ip.repeat_factors, {**arguments, "num_samples": 2}
     yield "Column", ip.Column, {"values": [1, 2], "kind": "integers"}
     extremes = lambda first, second: ip.ClassBalanced([1, 2], 5, [first, second])  # noqa: E731
     yield "ClassBalanced of weights", extremes, {"first": 1e300, "second": 1e300}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from fractions import Fraction
 from typing import Any
 
@@ -129,24 +128,3 @@ def test_small_weights_beside_a_giant() -> None:
     order = ip.Weighted([1.0, *[1e-10] * 10**5], 10**9, seed=3)
     counts = order.count(0, range(1, 10**5 + 1))
     assert 9999 == pytest.approx(counts.sum(), abs=2)
-
-
-def test_rare_categories_repeat_their_images() -> None:
-    """The factors are those of the paper, one image and one category at a time."""
-    rng = np.random.default_rng(0)
-    n, threshold = 300, 0.05
-    images = rng.integers(n - 20, size=2000)
-    categories = np.minimum(rng.zipf(1.5, 2000), 10**9) - 3
-    shown, held = defaultdict(set), defaultdict(set)
-    for image, category in zip(images.tolist(), categories.tolist(), strict=True):
-        shown[category].add(image)
-        held[image].add(category)
-    factor = {c: max(1.0, math.sqrt(threshold / (len(of) / n))) for c, of in shown.items()}
-    expected = [max((factor[c] for c in held[image]), default=1.0) for image in range(n)]
-    found = ip.repeat_factors(images, categories, threshold, n)
-    assert expected == found.tolist()
-    assert max(expected) > 3
-    order = ip.Weighted(found, epoch_size=round(found.sum()))
-    counts = order.count(0, range(n))
-    assert np.all(np.abs(counts - found) < 1.01)
-    assert [1.0, 1.0] == ip.repeat_factors([], [], 0.1, 2).tolist()

@@ -38,8 +38,4 @@ CASES: list[Case] = [
     ("too many rows of weights", lambda: ip.Weighted([(0, [1])] * (2**16 + 1))),
     ("weights that were over when the run resumed", _weights_that_are_over),
     ("a cursor of other weights", lambda: PLAN.replace(order=ip.Weighted([3, 1])).resume(CURSOR)),
-    ("annotations without categories", lambda: ip.repeat_factors([0, 1], [3], 0.1, 2)),
-    ("more images than memory holds", lambda: ip.repeat_factors([0, 1], [3, 3], 0.1, 2**40)),
-    ("annotations of no image", lambda: ip.repeat_factors([0, 2], [3, 3], 0.1, 2)),
-    ("a threshold of nothing", lambda: ip.repeat_factors([0, 1], [3, 3], 0.0, 2)),
 ]

@@ -58,8 +58,4 @@ CURED: dict[str, Callable[[], Any]] = {
             CURSOR
         ),
     ),
-    "annotations without categories": lambda: ip.repeat_factors([0, 1], [3, 3], 0.1, 2),
-    "more images than memory holds": lambda: ip.repeat_factors([0, 1], [3, 3], 0.1, len("ab")),
-    "annotations of no image": lambda: ip.repeat_factors([0, 1], [3, 3], 0.1, 2),
-    "a threshold of nothing": lambda: ip.repeat_factors([0, 1], [3, 3], 0.001, 2),
 }
