@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from indexplan.orders.length_grouped import LengthGrouped
     from indexplan.orders.local_shuffle import LocalShuffle
     from indexplan.orders.mixture import Mixture
-    from indexplan.orders.packed import Packed, pieces
+    from indexplan.orders.packed import Packed
     from indexplan.orders.repeat import Repeat
     from indexplan.orders.shard_shuffle import ShardShuffle
     from indexplan.orders.split import Split, folds
@@ -103,7 +103,6 @@ __all__ = [
     "get_include",
     "live",
     "load",
-    "pieces",
     "plot",
     "reads",
     "register",
@@ -145,7 +144,6 @@ _AT_FIRST_USE = {
     "LengthGrouped": "indexplan.orders.length_grouped",
     "LocalShuffle": "indexplan.orders.local_shuffle",
     "Packed": "indexplan.orders.packed",
-    "pieces": "indexplan.orders.packed",
     "Repeat": "indexplan.orders.repeat",
     "ShardShuffle": "indexplan.orders.shard_shuffle",
     "Subset": "indexplan.orders.subset",

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from indexplan.ledger.at import At
     from indexplan.ledger.finding import Read
     from indexplan.ledger.seen import Seen
-    from indexplan.orders.packed import Pieces
     from indexplan.orders.split import Part
     from indexplan.partition.account import Account
     from indexplan.partition.locate import Location
@@ -53,7 +52,6 @@ __all__ = [
     "Location",
     "OrderReport",
     "Part",
-    "Pieces",
     "Read",
     "Reading",
     "Reads",
@@ -81,7 +79,6 @@ _AT_FIRST_USE = {
     "Location": "indexplan.partition.locate",
     "OrderReport": "indexplan.checks",
     "Part": "indexplan.orders.split",
-    "Pieces": "indexplan.orders.packed",
     "Read": "indexplan.ledger.finding",
     "Reading": "indexplan.reports.explanation",
     "Reads": "indexplan.shards.shard_reads",

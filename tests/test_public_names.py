@@ -20,12 +20,12 @@ WRITTEN = """
     Grouped IndexPlanError Layer Ledger LengthGrouped LocalShuffle Mixture Order Packed Phase Plan
     PlanFileError Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget
     TokenWindows Traits Units Weighted Without __version__ curriculum diff draws expand explain
-    export folds get_include live load pieces plot reads register save
+    export folds get_include live load plot reads register save
     shard_sizes stream testing traffic types verify worker_seed
 """
 RETURNED = """
     Account At Batch Bench Check Difference Draws Exported LedgerAccount Location OrderReport Part
-    Pieces Read Reading Reads Remainder Report RunDifference Saved Seen Stored Stream
+    Read Reading Reads Remainder Report RunDifference Saved Seen Stored Stream
     Traffic Warmth
 """
 OF_A_PLAN = """

@@ -76,7 +76,7 @@ of_groups: list[ip.Grouped] = [
 ]
 windows: ip.DocumentWindows = ip.DocumentWindows([5, 3, 9], 10, block_size=2)
 spans: NDArray[np.int64] | None = ip.Plan(windows, batch_size=1).units(0, step=0, rank=0).spans
-packed: ip.Packed = ip.Packed(ip.pieces([900, 30], 512).lengths, 512, max_samples=9)
+packed: ip.Packed = ip.Packed([500, 30], 512, max_samples=9)
 mixed: ip.Mixture = ip.Mixture(
     {"web": weighted, "code": balanced}, weights={"web": 0.7, "code": 0.3}
 ).with_phase(100, {"web": 1, "code": 1})

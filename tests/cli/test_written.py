@@ -44,7 +44,7 @@ def test_all_that_may_be_written(tmp_path: Path) -> None:
         *("Shuffle(10**10**10)", "Shuffle(f'{3}')", "Shuffle('a' * 10**9)", "Shuffle(3", ""),
         *("Shuffle.__init__(3)", "range(3)", "Shuffle(3).__class__(4)", "{**{}}", "Shuffle(b'a')"),
         *("(" * 5000 + ")" * 5000, "-" * 9000 + "3", "Shuffle(3)\0", "Shuffle(-Shuffle(3))"),
-        *("Shuffle(3).fill", "Shuffle(3).__dict__", "pieces([3], 2).__class__"),
+        *("Shuffle(3).fill", "Shuffle(3).__dict__", "Split(3, {'a': 1}).__class__"),
         *("Shuffle(0**-1)", "Mixture({[1]: Shuffle(3)}, {1: 1})", "Shuffle(1 + 1)"),
     ],
 )

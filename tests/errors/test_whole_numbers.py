@@ -67,7 +67,6 @@ RIGHT: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     "Split": (ip.Split, {"num_samples": 24, "parts": {"a": 1, "b": 1}, "seed": 1}),
     "folds": (ip.folds, {"num_samples": 24, "k": 2, "seed": 1}),
-    "pieces": (ip.pieces, {"lengths": LENGTHS, "max_length": 3}),
     "worker_seed": (ip.worker_seed, {"seed": 1, "epoch": 0, "rank": 0, "worker": 0}),
     "steps": (PLAN.steps, AT),
     "batch": (PLAN.batch, {**AT, "step": 0, "rank": 0}),

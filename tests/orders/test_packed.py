@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -137,39 +136,3 @@ def test_many_bins_are_drawn_as_few_are() -> None:
     position = np.repeat(np.arange(num), np.diff(offsets))
     assert (position == order.locate(2, samples)).all()
     assert (position[::1001] == order.locate(2, samples[::1001])).all()
-
-
-@given(lengths(), st.integers(1, 50) | st.sampled_from([2**39, 2**63 - 1]))
-def test_pieces_tile_their_samples(row: list[int], most: int) -> None:
-    """Pieces of a sample follow each other from its start to its end; none is too long."""
-    most = max(most, -(-max(row) // 50))
-    table = ip.pieces(row, most)
-    assert (table.lengths == table.stops - table.starts).all()
-    assert all(1 <= length <= most for length in table.lengths.tolist())
-    assert len(table) == len(table.samples) == sum(-(-length // most) for length in row)
-    tiles = zip(table.samples.tolist(), table.starts.tolist(), table.stops.tolist(), strict=True)
-    reached = [0] * len(row)
-    last = 0
-    for sample, start, stop in tiles:
-        assert last <= sample
-        assert start == reached[sample]
-        reached[sample], last = stop, sample
-    assert row == reached
-    kinds = {each.dtype for each in vars(table).values()}
-    assert {np.dtype(np.int64)} == kinds
-    assert not any(each.flags.writeable for each in vars(table).values())
-
-
-def test_pieces_are_packed() -> None:
-    """A table of pieces is a dataset of samples that fit."""
-    row = [3000, 9000, 20, 8192, 1]
-    with pytest.raises(ip.IndexPlanError, match="the first of them sample 1"):
-        ip.Packed(row, 4096)
-    table = ip.pieces(row, 4096)
-    order = ip.Packed(table.lengths, 4096)
-    read = np.zeros(5, np.int64)
-    np.add.at(read, table.samples, table.lengths)
-    assert row == read.tolist()
-    assert [808 + 3000 + 20 + 1, 4096, 4096, 4096, 4096] == sorted(
-        int(table.lengths[unit].sum()) for unit in units(order, 0)
-    )
