@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from indexplan.orders.packed import Packed
     from indexplan.orders.repeat import Repeat
     from indexplan.orders.shard_shuffle import ShardShuffle
-    from indexplan.orders.split import Split, folds
+    from indexplan.orders.split import Split
     from indexplan.orders.subset import Subset
     from indexplan.orders.token_budget import TokenBudget
     from indexplan.orders.token_windows import TokenWindows
@@ -99,7 +99,6 @@ __all__ = [
     "expand",
     "explain",
     "export",
-    "folds",
     "get_include",
     "live",
     "load",
@@ -153,7 +152,6 @@ _AT_FIRST_USE = {
     "Without": "indexplan.orders.without",
     "Split": "indexplan.orders.split",
     "stream": "indexplan.plan.pulling",
-    "folds": "indexplan.orders.split",
 }
 
 

@@ -20,7 +20,7 @@ WRITTEN = """
     Grouped IndexPlanError Layer Ledger LengthGrouped LocalShuffle Mixture Order Packed Phase Plan
     PlanFileError Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget
     TokenWindows Traits Units Weighted Without __version__ curriculum diff draws expand explain
-    export folds get_include live load plot reads register save
+    export get_include live load plot reads register save
     shard_sizes stream testing traffic types verify worker_seed
 """
 RETURNED = """

@@ -25,13 +25,13 @@ from indexplan.orders.units import expand
 from indexplan.seeds import SPLITS
 
 MOST_PARTS = 2**16
-CURE = "make parts with indexplan.Split, or indexplan.folds"
+CURE = "make parts with indexplan.Split"
 
 
 @register
 @dataclass(frozen=True, eq=False)
 class Part(Order):
-    """One part of a dataset, as `Split` and `folds` return it: the same samples in every epoch.
+    """One part of a dataset, as `Split` returns it: the same samples in every epoch.
 
     The sequence is the same in every epoch, too; `Subset(Shuffle(len(part)), part, num_samples)`
     shuffles them. No list of samples is stored unless groups are kept together.
@@ -262,41 +262,6 @@ class Split(Mapping[str, Part]):
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {counted(len(part), 'sample')}" for name, part in self.items())
         return f"<Split of {sizes}>"
-
-
-@named
-def folds(
-    num_samples: int, k: int, *, seed: int = 0, groups: Any = None
-) -> list[tuple[Part, Part]]:
-    """Return k folds for cross-validation, each a pair: the part to train on, the part left out.
-
-    Parameters
-    ----------
-    num_samples : int
-        Samples in the dataset.
-    k : int
-        Number of folds, 2 <= k <= 65,536. Their sizes differ by at most one sample, or one group.
-        Each holds k numbers, so time and memory grow with k * k.
-    seed, groups
-        As for `Split`.
-
-    Raises
-    ------
-    IndexPlanError
-        If k or seed is out of range, or there are fewer samples, or groups, than folds.
-
-    Examples
-    --------
-    >>> import indexplan as ip
-    >>> [(len(train), len(val)) for train, val in ip.folds(10, 3)]
-    [(6, 4), (7, 3), (7, 3)]
-    """
-    k = integer("k", k, 2, MOST_PARTS + 1, "pass how many folds to make")
-    split = Split(num_samples, [(str(i), 1) for i in range(k)], seed=seed, groups=groups)
-    every = tuple(range(k))
-    return [
-        (_another(part, every[:i] + every[i + 1 :]), part) for i, part in enumerate(split.values())
-    ]
 
 
 def number_groups(groups: Column) -> tuple[NDArray[Any], int]:

@@ -66,7 +66,6 @@ RIGHT: dict[str, tuple[Any, dict[str, Any]]] = {
         {"sizes": [8, 8, 8], "lanes": 2, "stripe": 2, "window": 2, "seed": 1},
     ),
     "Split": (ip.Split, {"num_samples": 24, "parts": {"a": 1, "b": 1}, "seed": 1}),
-    "folds": (ip.folds, {"num_samples": 24, "k": 2, "seed": 1}),
     "worker_seed": (ip.worker_seed, {"seed": 1, "epoch": 0, "rank": 0, "worker": 0}),
     "steps": (PLAN.steps, AT),
     "batch": (PLAN.batch, {**AT, "step": 0, "rank": 0}),

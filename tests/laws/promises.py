@@ -545,8 +545,11 @@ def part(draw: Draw, *, groups: bool) -> ip.Subset:
 
 def fold(draw: Draw) -> ip.Subset:
     """Draw what one of some folds trains on, or leaves out."""
-    folds = ip.folds(draw(st.integers(4, 50)), draw(st.integers(2, 4)), seed=draw(seeds))
-    return shuffled(draw, draw(st.sampled_from(folds))[draw(st.integers(0, 1))])
+    k = draw(st.integers(2, 4))
+    split = ip.Split(draw(st.integers(4, 50)), {str(i): 1 for i in range(k)}, seed=draw(seeds))
+    i = draw(st.integers(0, k - 1))
+    train = replace(split[str(i)], parts=[j for j in range(k) if j != i])
+    return shuffled(draw, draw(st.sampled_from([train, split[str(i)]])))
 
 
 def shuffled(draw: Draw, mine: Any) -> ip.Subset:

@@ -30,7 +30,6 @@ NAMED: list[Callable[[Any], Any]] = [
     ip.ClassBalanced,
     partial(ip.ClassBatches, classes=2, per_class=1),
     lambda groups: ip.Split(3, {"a": 0.5, "b": 0.5}, groups=groups)["a"],
-    lambda groups: ip.folds(3, 2, groups=groups)[0][0],
 ]
 INDICES: list[Callable[[Any], Any]] = [
     lambda indices: ip.Subset(ip.Shuffle(2), indices, 3),

@@ -114,7 +114,6 @@ TAKERS: dict[str, tuple[Callable[[Any], Any], Asks, Any, Any]] = {
         GROUPS,
         OTHER_GROUPS,
     ),
-    "folds": (lambda c: ip.folds(N, 3, groups=c)[1][0], of_order, GROUPS, OTHER_GROUPS),
     "Part": (
         lambda c: ip.types.Part(N, [N // 4, N // 4], [1], groups=c),
         of_order,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -78,18 +79,13 @@ def test_groups_are_numbered_by_value(groups: list[int]) -> None:
 
 @pytest.mark.parametrize("num_parts", [2, 256, 257, 300])
 def test_groups_are_numbered_once(num_parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the split, whose parts and folds share what it found; a pickled part does it by itself."""
+    """By the split, whose parts share what it found; a pickled part does it by itself."""
     groups = np.arange(900) // 3 * 7**20
     split = ip.Split(900, [(str(i), 1) for i in range(num_parts)], groups=groups)
-    folds = ip.folds(900, num_parts, groups=groups)
     again = pickle.loads(pickle.dumps(split["1"]))  # noqa: S301
     monkeypatch.setattr(module, "number_groups", None)
     read = [part.take(0, 0, len(part)) for part in split.values()]
     assert list(range(900)) == sorted(np.concatenate(read).tolist())
-    for part, (train, val) in zip(read, folds, strict=True):
-        assert part.tolist() == val.take(0, 0, len(val)).tolist()
-        assert len(part) + len(train) == 900
-        assert not set(part) & set(train.take(0, 0, len(train)).tolist())
     monkeypatch.undo()
     assert read[1].tolist() == again.take(0, 0, len(again)).tolist()
 
@@ -101,10 +97,12 @@ def test_folds(n: int, k: int, grouped: bool) -> None:
     total = len(set(groups)) if groups else n
     if k > total:
         with pytest.raises(ip.IndexPlanError, match="has one"):
-            ip.folds(n, k, groups=groups)
+            ip.Split(n, {str(i): 1 for i in range(k)}, groups=groups)
         return
     left_out = []
-    for train, val in ip.folds(n, k, seed=3, groups=groups):
+    split = ip.Split(n, {str(i): 1 for i in range(k)}, seed=3, groups=groups)
+    for i, val in enumerate(split.values()):
+        train = replace(val, parts=[j for j in range(k) if j != i])
         own = val.take(0, 0, len(val)).tolist()
         left_out += own
         assert sorted([*own, *train.take(0, 0, len(train)).tolist()]) == list(range(n))
@@ -118,7 +116,8 @@ def test_what_is_trained_on(groups: list[int] | None) -> None:
     split = ip.Split(40, {"train": 0.75, "val": 0.25}, seed=1, groups=groups)
     train = split["train"]
     order = ip.Subset(ip.Shuffle(len(train), seed=2), train, num_samples=40)
-    for each in (train, split["val"], order, ip.folds(40, 4, groups=groups)[1][0]):
+    whole = replace(train, parts=[0, 1])
+    for each in (train, split["val"], order, whole):
         assert check_order(each, fresh_process=False).ok
     assert sorted(order.take(3, 0, len(train))) == sorted(train.take(0, 0, len(train)))
     other = ip.Split(40, {"train": 0.75, "val": 0.25}, seed=2, groups=groups)["train"]

@@ -82,7 +82,6 @@ CASES: list[Case] = [
     ("a part of nothing", lambda: ip.Split(10, {"train": 1, "val": 0})),
     ("parts without names", lambda: ip.Split(10, [0.9, 0.1])),
     ("groups of another dataset", lambda: ip.Split(3, {"all": 1}, groups=[1, 2])),
-    ("one fold", lambda: ip.folds(10, 1)),
     ("sizes that do not add up", lambda: ip.types.Part(10, [5, 4], [0])),
     ("sizes that are no groups'", lambda: len(ip.types.Part(4, [5, 4], [0], groups=[1, 1, 2, 2]))),
     ("sizes that are no row", lambda: ip.types.Part(10, 10, [0])),

@@ -26,10 +26,9 @@ def reread() -> Any:
 
 
 def parts_made() -> Any:
-    """Make parts with Split and with folds."""
+    """Make parts with Split."""
     return [
         ip.Split(10, PARTS)["train"],
-        ip.folds(10, 2),
         len(ip.Split(4, {"a": 0.5, "b": 0.5}, groups=[1, 1, 2, 2])["a"]),
     ]
 
@@ -83,7 +82,6 @@ CURED: dict[str, Callable[[], Any]] = {
     "a part of nothing": lambda: ip.Split(10, {"train": 0.9, "val": 0.1}),
     "parts without names": lambda: ip.Split(10, {"train": 0.9, "val": 0.1}),
     "groups of another dataset": lambda: ip.Split(3, {"all": 1}, groups=[1, 2, 2]),
-    "one fold": lambda: ip.folds(10, 2),
     **dict.fromkeys(
         [
             "sizes that do not add up",
