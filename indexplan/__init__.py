@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from indexplan.ledger.ledger import Ledger
     from indexplan.orders.class_balanced import ClassBalanced
     from indexplan.orders.class_batches import ClassBatches
-    from indexplan.orders.curricula import curriculum
     from indexplan.orders.document_windows import DocumentWindows
     from indexplan.orders.epochs import Epochs
     from indexplan.orders.grouped import Grouped
@@ -93,7 +92,6 @@ __all__ = [
     "Weighted",
     "Without",
     "__version__",
-    "curriculum",
     "diff",
     "draws",
     "expand",
@@ -135,7 +133,6 @@ _AT_FIRST_USE = {
     "ClassBalanced": "indexplan.orders.class_balanced",
     "ClassBatches": "indexplan.orders.class_batches",
     "Epochs": "indexplan.orders.epochs",
-    "curriculum": "indexplan.orders.curricula",
     "DocumentWindows": "indexplan.orders.document_windows",
     "Mixture": "indexplan.orders.mixture",
     "Grouped": "indexplan.orders.grouped",

@@ -94,7 +94,7 @@ def calls() -> Iterator[Call]:
     arguments = {"weights": [1, 2, 3], "epoch_size": 5, "seed": 1, "max_repeats": 3}
     yield "Weighted", ip.Weighted, arguments
     yield "updated", ip.Weighted([1, 2]).updated, {"epoch": 3, "weights": [2, 1]}
-    sources, stages = {"a": ip.Shuffle(5), "b": ip.Shuffle(6)}, [(0, 0.5), (4, 1)]
+    sources = {"a": ip.Shuffle(5), "b": ip.Shuffle(6)}
     mixture = ip.Mixture(sources, {"a": 1, "b": 2})
     arguments = {"sources": sources, "weights": {"a": 1, "b": 2}, "epoch_size": 5, "seed": 1}
     yield "Mixture", ip.Mixture, arguments
@@ -103,8 +103,6 @@ def calls() -> Iterator[Call]:
     yield "split", mixture.split, {"indices": [1, 2]}
     yield "group_of", mixture.group_of, {"indices": [1, 2]}
     yield "group_shares", mixture.group_shares, {"epoch": 0, "start": 0, "stop": 3}
-    arguments = {"difficulty": [1, 2, 3], "stages": stages, "num_bins": 2, "epoch_size": 5}
-    yield "curriculum", ip.curriculum, {**arguments, "seed": 1}
     arguments = {"labels": [1, 2, 2], "epoch_size": 7, "weights": [1, 2], "seed": 1}
     yield "ClassBalanced", ip.ClassBalanced, arguments
     arguments = {"labels": [1, 1, 2, 2], "classes": 2, "per_class": 2, "epoch_size": 3, "seed": 1}

@@ -688,24 +688,6 @@ def ends_as_it_says(order: Any, run: Run) -> bool:
     return (not any(over) and any(full)) or all(full)
 
 
-def curriculum(draw: Draw) -> ip.Subset:
-    """Draw samples of some difficulty, and stages in which they are opened, or closed."""
-    row, num = draw(st.lists(st.integers(0, 9), min_size=2, max_size=40)), draw(st.integers(1, 3))
-    starts = sorted({0, *(draw(st.integers(1, 90)) for _ in range(num))})
-    stages = [(at, draw(st.integers(1, 8)) / 8) for at in starts]
-    bins = draw(st.none() | st.integers(1, len(row)))
-    return ip.curriculum(row, stages, num_bins=bins, epoch_size=draw(sizes), seed=draw(seeds))
-
-
-def easier_first(order: Any, run: Run) -> bool:
-    """Return whether each bin reads all of its samples before one again, and equally often."""
-    mixed = order.order
-    assert isinstance(mixed, ip.Mixture)
-    back = {sample: number for number, sample in enumerate(order.indices.array.tolist())}
-    numbers = [[[back[sample] for sample in unit] for unit in units] for units in run]
-    return whole_epochs_of_sources(mixed, numbers) and within_shares(mixed, numbers)
-
-
 ORDERS: dict[str, Promise] = {
     "Sequential reads 0, 1, 2, ...": Promise(
         lambda draw: ip.Sequential(draw(sizes)),
@@ -791,5 +773,4 @@ ORDERS: dict[str, Promise] = {
     ),
     "Mixture by sizes reads all once": Promise(whole_mixture, once),
     "Mixture ends its epoch as it says": Promise(stopping_mixture, ends_as_it_says),
-    "curriculum opens the easiest bins, in whole epochs": Promise(curriculum, easier_first),
 }

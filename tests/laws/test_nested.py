@@ -33,15 +33,6 @@ LEAVES = st.one_of(
         small,
         st.integers(1, 3),
     ),
-    st.builds(
-        lambda row, at, size, seed: ip.curriculum(
-            row, [(0, 0.5), (at, 1)], epoch_size=size, seed=seed
-        ),
-        labels,
-        small,
-        small,
-        seeds,
-    ),
     st.builds(lambda row, seed: ip.ClassBalanced(row, seed=seed), labels, seeds),
     st.builds(
         lambda row, k, seed: ip.ClassBatches(

@@ -134,12 +134,6 @@ TAKERS: dict[str, tuple[Callable[[Any], Any], Asks, Any, Any]] = {
         SMALL * 1.0,
         REVERSED * 1.0,
     ),
-    "curriculum": (
-        lambda c: ip.curriculum(c, [(0, 0.5)], num_bins=3),
-        of_order,
-        np.arange(N),
-        np.arange(N)[::-1],
-    ),
     "Balance": (balanced, of_plan, SMALL, REVERSED * 3),
     "Shards": (shards_of, of_shards, SMALL, REVERSED),
     "traffic": (

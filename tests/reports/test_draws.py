@@ -109,12 +109,15 @@ def test_of_a_long_epoch_only_the_shares_are_shown() -> None:
 
 def test_a_long_list_of_sources_is_cut() -> None:
     """The line that names the order stays readable; what programs read is whole."""
-    order = ip.curriculum(np.arange(1000), [(0, 0.5), (2000, 1)])
+    sources = {f"bin {i}": ip.Shuffle(10, seed=i) for i in range(100)}
+    opened = [(0, 50), (2000, 100)]
+    phases = [(at, {f"bin {i}": int(i < num) for i in range(100)}) for at, num in opened]
+    order = ip.Mixture(sources, phases)
     shown = show_plan(ip.Plan(order, world_size=1, batch_size=8), None, None, None)
     (line,) = (line for line in str(shown).splitlines() if line.startswith("order "))
     assert len(line) < 1200
     assert "phases [[0, [1, 1, 1, 1, 1, 1, 1, 1, ... 92 more]], [2000, [1, 1, " in line
-    assert 100 == len(shown.to_dict()["plan"]["order"]["order"]["sources"])
+    assert 100 == len(shown.to_dict()["plan"]["order"]["sources"])
 
 
 def test_a_long_epoch_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:

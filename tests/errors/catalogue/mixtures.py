@@ -1,4 +1,4 @@
-"""Errors of mixtures, curricula and groups."""
+"""Errors of mixtures and groups."""
 
 from __future__ import annotations
 
@@ -155,9 +155,4 @@ CASES: list[Case] = [
     ("reads in an epoch of a source past the last", lambda: mixed(epoch_size=2**40).count(1, 0)),
     ("a weight that is text", lambda: mixed({"a": 1, "b": "1"})),
     ("a weight that is true", lambda: mixed({"a": 1, "b": True})),
-    ("a curriculum of nothing", lambda: ip.curriculum([], [(0, 1)])),
-    ("a difficulty that is no number", lambda: ip.curriculum([1.0, float("nan")], [(0, 1)])),
-    ("more bins than samples", lambda: ip.curriculum([1, 2], [(0, 1)], num_bins=3)),
-    ("a curriculum without stages", lambda: ip.curriculum([1, 2], [])),
-    ("stages without places", lambda: ip.curriculum([1, 2], [0.5, 1])),
 ]

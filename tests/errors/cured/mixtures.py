@@ -1,4 +1,4 @@
-"""Cures of the errors of mixtures, curricula and groups."""
+"""Cures of the errors of mixtures and groups."""
 
 from __future__ import annotations
 
@@ -53,11 +53,6 @@ def weighed() -> Any:
         mixed({"a": 0.7, "b": 0.3}),
         mixed([(0, {"a": 0.7, "b": 0.3}), (10**9, {"a": 0.3, "b": 0.7})]),
     )
-
-
-def staged() -> Any:
-    """Give stages, as the cure does."""
-    return ip.curriculum([1, 2], [(0, 0.3), (10**6, 1)])
 
 
 CURED: dict[str, Callable[[], Any]] = {
@@ -175,9 +170,4 @@ CURED: dict[str, Callable[[], Any]] = {
     ),
     "reads in an epoch of a source past the last": lambda: mixed(epoch_size=2**20).count(1, 0),
     "an interval of no positions": lambda: mixed().group_shares(0, 3, 4),
-    "a curriculum of nothing": lambda: ip.curriculum([1.0, 2.0], [(0, 1)]),
-    "a difficulty that is no number": lambda: ip.curriculum([1.0, 2.0], [(0, 1)]),
-    "more bins than samples": lambda: ip.curriculum([1, 2], [(0, 1)]),
-    "a curriculum without stages": staged,
-    "stages without places": staged,
 }
