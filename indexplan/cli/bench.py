@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from indexplan.cli.common import OK, WRONG_PLAN, Progress, add_verb, emit, number
+from indexplan.answers import Answer
+from indexplan.cli.common import add_verb, progress_bar
 from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError
 from indexplan.orders.arguments import LENGTH
@@ -24,16 +25,12 @@ def add(verbs: Any) -> None:
             "indexplan bench --num-samples 1e6 --world-size 8 --batch-size 32",
             "indexplan bench --order 'BlockShuffle(1000000, block_size=4096)'",
         ),
+        more="Time a plan of your size on this machine, in a few seconds: the first batch of an "
+        "epoch, one rank's share, and a resume. Next to it stand torch's DistributedSampler, if "
+        "torch is installed, and a permutation by NumPy, if they would fit in memory and take less "
+        "than 10 seconds. The batch size is 256 and the world size 1 unless you give others. Times "
+        "are medians, for rank 0.",
     )
-    bench.description = (
-        "Time a plan of your size on this machine, in a few seconds: the first batch of an epoch, "
-        "one rank's share, and a resume. Next to it stand torch's DistributedSampler, if torch is "
-        "installed, and a permutation by NumPy, if they would fit in memory and take less than 10 "
-        "seconds. The batch size is 256 and the world size 1 unless you give others. Times are "
-        "medians, for rank 0."
-    )
-    words = "how many samples the dataset has, such as 1e9; not needed if --order says it"
-    bench.add_argument("--num-samples", type=number, metavar="N", help=words)
     add_spec(bench)
     words = (
         "measure nothing, but compile every kernel into numba's cache, for faster first batches; "
@@ -42,19 +39,16 @@ def add(verbs: Any) -> None:
     bench.add_argument("--warm-up", action="store_true", help=words)
 
 
-def run(options: Any) -> int:
-    """Measure, and show."""
+def run(options: Any) -> Answer:
+    """Measure, or warm up."""
     if options.warm_up:
         warmth = warm_up()
-        emit(options, warmth)
-        sys.stdout.flush()
         sys.stderr.write(f"indexplan: {warmth.problem}\n" if warmth.problem else "")
-        return OK if warmth.ok else WRONG_PLAN
+        return warmth
     if options.batch_size is None and options.global_batch_size is None:
         options.batch_size = "256"
     if options.num_samples is None and options.order is None:
         raise IndexPlanError("--num-samples", "must be given", "none", LENGTH.command)
     plan = plan_of(options, options.num_samples)
-    with Progress("measuring", " rows") as progress:
-        emit(options, bench(plan, progress=progress))
-    return OK
+    with progress_bar("measuring", " rows") as progress:
+        return bench(plan, progress=progress)

@@ -6,17 +6,8 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.asking import add_force, check_size
-from indexplan.cli.common import (
-    OK,
-    Progress,
-    add_dataset,
-    add_plan,
-    add_verb,
-    data_named,
-    emit,
-    number,
-)
-from indexplan.cli.engines import add_engine, engine, part_named
+from indexplan.cli.common import add_dataset, add_numbers, add_verb, data_named, progress_bar
+from indexplan.cli.engines import add_engine, engine
 from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.files.format import UNITS_PER_CHUNK
@@ -35,22 +26,20 @@ def add(verbs: Any) -> None:
             "indexplan build photos.plan --dataset photos --pattern '*.jpg' --batch-size 4",
         ),
     )
-    add_plan(build)
-    words = "how many samples the dataset has, such as 1e9; not needed if --order says it"
-    build.add_argument("--num-samples", type=number, metavar="N", help=words)
+    build.add_argument("plan", metavar="PLAN", help="the plan directory or its URL")
     add_dataset(build, "its samples are counted, and the plan remembers it", sizes=True)
     add_spec(build)
-    words = "how many epochs to write, starting with epoch 0 (1)"
-    build.add_argument("--epochs", type=number, default=1, metavar="N", help=words)
+    add_numbers(build, epochs="how many epochs to write, starting with epoch 0 (1)")
     words = "build only part I of N, from 1/N to N/N"
     build.add_argument("--part", metavar="I/N", help=words)
     words = "units in each chunk file; a core, or a part, builds whole chunks (2**26)"
-    build.add_argument("--units-per-chunk", type=number, metavar="N", help=words)
+    add_numbers(build, units_per_chunk=words)
     add_engine(build)
     add_force(build)
+    build.set_defaults(epochs=1, units_per_chunk=UNITS_PER_CHUNK)
 
 
-def run(options: Any) -> int:
+def run(options: Any) -> ip.types.Saved:
     """Build the plan directory."""
     data = data_named(options)
     given = (data is not None) + (options.num_samples is not None)
@@ -68,11 +57,10 @@ def run(options: Any) -> int:
     plan = plan_of(options, num_samples, sizes)
     if not 1 <= options.epochs <= 2**32:
         raise wrong("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
-    each = UNITS_PER_CHUNK if options.units_per_chunk is None else options.units_per_chunk
     part = None if options.part is None else part_named(options.part)
     check_size(options, options.plan, _size(plan, options.epochs) // (part[1] if part else 1))
-    with engine(options) as executor, Progress("building", "idx") as progress:
-        saved = ip.save(
+    with engine(options) as executor, progress_bar("building", "idx") as progress:
+        return ip.save(
             plan,
             options.plan,
             epochs=range(options.epochs),
@@ -80,10 +68,17 @@ def run(options: Any) -> int:
             executor=executor,
             part=part,
             progress=progress,
-            units_per_chunk=each,
+            units_per_chunk=options.units_per_chunk,
         )
-    emit(options, saved)
-    return OK
+
+
+def part_named(text: str) -> tuple[int, int]:
+    """Read a part such as 2/4."""
+    number, slash, of = text.partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal()):
+        cure = "write it as I/N, or leave it out to build all of it"
+        raise wrong("--part", "a part and how many there are, such as 1/4", text, cure)
+    return int(number), int(of)
 
 
 def _size(plan: ip.Plan, epochs: int) -> int:

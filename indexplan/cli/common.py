@@ -1,14 +1,15 @@
-"""What verbs share: reading numbers, opening a plan, and showing results and progress."""
+"""What verbs share: options, reading numbers, opening a plan, and showing results and progress."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import indexplan as ip
 from indexplan.answers import Answer, printable_lines
@@ -25,24 +26,30 @@ from indexplan.errors import (
 )
 from indexplan.seeds import EPOCH_STOP
 
-if TYPE_CHECKING:
-    from typing import Self
-
-OK, WRONG_PLAN, WRONG_COMMAND = 0, 1, 2
+OF_PLANS = ("columns", "world_size")  # options that have no meaning with a ledger
+OF_DATA = ("dataset", "pattern", "shards")
 
 
 def add_verb(
-    verbs: Any, name: str, run: Callable[[Any], int], words: str, *, examples: Sequence[str]
+    verbs: Any,
+    name: str,
+    run: Callable[[Any], Answer],
+    words: str,
+    *,
+    examples: Sequence[str],
+    more: str = "",
 ) -> Parser:
-    """Add a verb to the parser, with the options that all have; `run` returns the exit code.
+    """Add a verb to the parser, with the options that all have; `run` returns its answer.
 
-    `words` say in a line what it does, and `examples` are commands that work.
+    `words` say in a line what it does, `more` in its own help, and `examples` are commands that
+    work.
     """
     command: Parser = verbs.add_parser(
-        name, help=words, description=words[0].upper() + words[1:] + "."
+        name, help=words, description=more or words[0].upper() + words[1:] + "."
     )
     command.epilog = "\n  ".join(["examples:", *examples])
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, columns=[], exit_code=False)
+    command.set_defaults(**dict.fromkeys(("world_size", *OF_DATA)))
     command.add_argument("--json", action="store_true", help="print JSON, for programs")
     words = "import this module first, for orders that you have registered"
     command.add_argument(
@@ -51,17 +58,26 @@ def add_verb(
     return command
 
 
-def add_plan(command: argparse.ArgumentParser) -> None:
-    """Add the argument that names a plan directory."""
-    command.add_argument("plan", metavar="PLAN", help="the plan directory or its URL")
+def add_numbers(command: argparse.ArgumentParser, **words: str) -> None:
+    """Add options that take an integer, by their names, with what their help says."""
+    for name, said in words.items():
+        option = f"--{name.replace('_', '-')}"
+        command.add_argument(option, type=number, metavar="N", help=said)
 
 
-def add_plan_or_spec(
-    command: argparse.ArgumentParser, name: str = "plan", metavar: str = "PLAN"
-) -> None:
-    """Add the argument that names a plan directory, or a file with the plan alone."""
+def add_plan(command: argparse.ArgumentParser, dataset: str = "", names: str = "plan") -> None:
+    """Add arguments that name plan directories or files with plans, and options of plans.
+
+    `dataset` says what a dataset is named for; "" if it is not.
+    """
     words = "a plan directory or its URL, or a .json file with the result of plan.to_json()"
-    command.add_argument(name, metavar=metavar, help=words)
+    for name in names.split():
+        command.add_argument(name, metavar=name.upper(), help=words)
+    add_columns(command)
+    if names != "a b":  # which have a number each
+        add_numbers(command, world_size="how many ranks, in place of the plan's number")
+    if dataset:
+        add_dataset(command, dataset)
 
 
 def add_columns(command: argparse.ArgumentParser) -> None:
@@ -74,49 +90,38 @@ def add_columns(command: argparse.ArgumentParser) -> None:
     add("--column", dest="columns", action="append", default=[], metavar="PATH", help=words)
 
 
-def check_left_out(options: Any, names: Sequence[str], rule: str, got: object = None) -> None:
-    """Raise `IndexPlanError` with the rule if one of some options was given."""
-    for name in names:
-        value = getattr(options, name)
-        if value is not None and value is not False and value != []:  # 0 is a value
-            option = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
-            raise IndexPlanError(option, rule, got, f"leave {option} out")
-
-
-def add_epochs(command: argparse.ArgumentParser, default: str) -> None:
-    """Add the option that chooses the number of epochs; `default` says which there are without."""
-    words = f"how many epochs to look at, starting with epoch 0 ({default})"
-    command.add_argument("--epochs", type=number, metavar="N", help=words)
-
-
-def epochs_of(options: Any) -> range | None:
-    """Return the epochs that a verb looks at; None leaves the choice to the function it calls."""
-    if options.epochs is None:
-        return None
-    return range(integer("--epochs", options.epochs, 1, EPOCH_STOP + 1, "leave it out"))
-
-
-def add_world_size(command: argparse.ArgumentParser) -> None:
-    """Add the option that replaces the plan's number of ranks."""
-    words = "how many ranks, in place of the plan's number"
-    command.add_argument("--world-size", type=number, metavar="N", help=words)
-
-
 def add_dataset(command: argparse.ArgumentParser, words: str, sizes: bool = False) -> None:
     """Add the options that name a dataset; `words` say what for, `sizes` if its sizes will do."""
     command.add_argument("--dataset", metavar="PATH", help=f"a folder or a .npy file: {words}")
     command.add_argument("--pattern", metavar="GLOB", help="which files of the folder (**/*)")
-    add_shards(command, "the same for a dataset in shards", sizes)
-
-
-def add_shards(command: argparse.ArgumentParser, words: str, sizes: bool) -> None:
-    """Add the option that names shards, or a .npy file of their sizes if these will do."""
     more = "; or a .npy file with the number of samples in each" if sizes else ""
     words = (
-        f"{words}: a glob, folder, index or URL, as `indexplan shards` takes it, or the .json file "
-        f"that `indexplan shards --output` writes{more}"
+        "the same for a dataset in shards: a glob, folder, index or URL, as `indexplan shards` "
+        f"takes it, or the .json file that `indexplan shards --output` writes{more}"
     )
     command.add_argument("--shards", metavar="PATH", help=words)
+
+
+def add_most_epochs(command: argparse.ArgumentParser, when: str = "") -> None:
+    """Add the option that names sources which are read often."""
+    words = f"{when}name the sources of which more epochs are read than this"
+    command.add_argument("--most-epochs", type=float, metavar="N", help=words)
+
+
+def option_of(name: str) -> str:
+    """Return how an attribute of the options is typed."""
+    return "--column" if name == "columns" else f"--{name.replace('_', '-')}"
+
+
+def check_left_out(
+    options: Any, names: Sequence[str], rule: str, got: object = None, cure: str = ""
+) -> None:
+    """Raise `IndexPlanError` with the rule if one of some options was given."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value is not False and value != []:  # 0 is a value
+            option = option_of(name)
+            raise IndexPlanError(option, rule, got, f"{cure}leave {option} out")
 
 
 def number(text: str) -> int:
@@ -131,20 +136,11 @@ def number(text: str) -> int:
     raise argparse.ArgumentTypeError(rule)  # the parser says which option it is of
 
 
-def add_most_epochs(command: Any, when: str = "") -> None:
-    """Add the option that names sources which are read often."""
-    words = f"{when}name the sources of which more epochs are read than this"
-    command.add_argument("--most-epochs", type=float, metavar="N", help=words)
-
-
-def shards_at(path: str | None) -> ip.Shards | ip.Column | None:
-    """Return what a path names: shards, or in a .npy file the samples in each and no more."""
-    if path is None:
+def epochs_of(options: Any) -> range | None:
+    """Return the epochs that a verb looks at; None leaves the choice to the function it calls."""
+    if options.epochs is None:
         return None
-    if path.endswith(".npy") and Path(path).is_file():
-        return ip.Column(path, "integers")
-    with Progress("reading shards", "file") as progress:
-        return ip.shard_sizes(path, progress=progress)
+    return range(integer("--epochs", options.epochs, 1, EPOCH_STOP + 1, "leave it out"))
 
 
 def emit(options: Any, answer: Answer) -> None:
@@ -171,6 +167,16 @@ def write_output(path: str | None, text: str) -> None:
     except OSError as error:
         got, cure = f"{path} ({error.strerror})", cure_of(error, "choose another path")
         raise wrong("--output", "a file that can be written", got, cure) from error
+
+
+def shards_at(path: str | None) -> ip.Shards | ip.Column | None:
+    """Return what a path names: shards, or in a .npy file the samples in each and no more."""
+    if path is None:
+        return None
+    if path.endswith(".npy") and Path(path).is_file():
+        return ip.Column(path, "integers")
+    with progress_bar("reading shards", "file") as progress:
+        return ip.shard_sizes(path, progress=progress)
 
 
 def data_named(
@@ -212,12 +218,8 @@ def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, ip.typ
         try:
             return ip.Plan.from_json(Path(path).read_bytes(), columns=given), None
         except OSError as error:
-            raise PlanFileError(
-                path,
-                "must be readable",
-                f"{error.strerror!r}",
-                cure_of(error, "check its permissions"),
-            ) from error
+            got, cure = f"{error.strerror!r}", cure_of(error, "check its permissions")
+            raise PlanFileError(path, "must be readable", got, cure) from error
         except IndexPlanError as error:
             raise in_file(path, error) from error
     if is_ledger(path):
@@ -227,18 +229,19 @@ def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, ip.typ
     return plan, plan.order if isinstance(plan.order, ip.types.Stored) else None
 
 
-def first_epoch(plan: ip.Plan, stored: ip.types.Stored | None) -> int:
-    """Return the epoch that a command is about unless it names one: the first that is left."""
-    return max(0 if stored is None else stored.build.epochs[0], plan.start.epoch)
+class Opened(NamedTuple):
+    """A plan that a command names."""
+
+    plan: ip.Plan
+    first: int  # the epoch that it is about unless it names one: stored, and not read yet
+    stored: ip.types.Stored | None
+    dataset: ip.Dataset | ip.Shards | None
 
 
-def open_plan(
-    options: Any,
-) -> tuple[ip.Plan, ip.types.Stored | None, ip.Dataset | ip.Shards | None]:
-    """Open what the command names, and compare it with the dataset if it names one too."""
-    columns = getattr(options, "columns", ())
-    plan, stored = open_either(options.plan, columns)
-    if columns and stored is not None:
+def open_plan(options: Any) -> Opened:
+    """Open the plan that the command names, and compare it with a dataset if it names one too."""
+    plan, stored = open_either(options.plan, options.columns)
+    if options.columns and stored is not None:
         rule = "needs a plan in a .json file, as a plan directory has its columns"
         raise IndexPlanError("--column", rule, options.plan, "leave --column out")
     dataset = scan_dataset(options, None if stored is None else stored.build.dataset)
@@ -249,41 +252,29 @@ def open_plan(
         plan = ip.load(options.plan, dataset=dataset)
     if options.world_size is not None:
         plan = plan.replace(world_size=options.world_size)
-    return plan, stored, dataset
+    first = max(0 if stored is None else stored.build.epochs[0], plan.start.epoch)
+    return Opened(plan, first, stored, dataset)
 
 
-class Progress:
-    """A bar with rate and remaining time on stderr, if that is a terminal and tqdm is there."""
+@contextlib.contextmanager
+def progress_bar(words: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Return what shows how much is done, on stderr if that is a terminal and tqdm is there."""
+    bars: list[Any] = []
 
-    def __init__(self, words: str, unit: str) -> None:
-        self.words, self.unit = words, unit
-        self.bar: Any = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __call__(self, done: int, total: int) -> None:
-        """Show how much is done; the first call, with 0, starts the bar, and the last ends it."""
+    def tell(done: int, total: int) -> None:
         if done == 0 and sys.stderr.isatty():
-            self.bar = self._start(total)
-        if self.bar is not None:
-            self.bar.update(done - self.bar.n)
-            if done == total:
-                self._end()
+            try:
+                from tqdm import tqdm
+            except ImportError:
+                sys.stderr.write(f"to see progress: {install('cli')}\n")
+            else:
+                how = {"unit_scale": True, "mininterval": 0.2, "file": sys.stderr}
+                bars.append(tqdm(total=total, desc=words, unit=unit, **how))
+        if bars:
+            bars[-1].update(done - bars[-1].n)
 
-    def _start(self, total: int) -> Any:
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            sys.stderr.write(f"to see progress: {install('cli')}\n")
-            return None
-        how = {"unit": self.unit, "unit_scale": True, "mininterval": 0.2, "file": sys.stderr}
-        return tqdm(total=total, desc=self.words, **how)
-
-    def _end(self) -> None:
-        if self.bar is not None:
-            self.bar.close()
-            self.bar = None
-
-    def __exit__(self, *exception: object) -> None:
-        self._end()
+    try:
+        yield tell
+    finally:
+        for bar in bars:
+            bar.close()

@@ -7,13 +7,11 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.common import (
-    OK,
-    add_columns,
-    add_epochs,
-    add_plan_or_spec,
+    OF_PLANS,
+    add_numbers,
+    add_plan,
     add_verb,
     check_left_out,
-    emit,
     epochs_of,
     number,
     open_either,
@@ -21,8 +19,6 @@ from indexplan.cli.common import (
 from indexplan.cli.ledger import open_ledger
 from indexplan.cli.mistaken import is_ledger
 from indexplan.errors import IndexPlanError, PlanFileError, wrong
-
-DIFFERENT = 1
 
 
 def add(verbs: Any) -> None:
@@ -36,15 +32,12 @@ def add(verbs: Any) -> None:
             "indexplan diff run.plan other.plan",
             "indexplan diff run.plan run.plan --world-size 4,8",
         ),
+        more="Find the first step at which two plans read different samples, or the same samples "
+        "on different ranks. Of two ledgers, find where their runs part.",
     )
-    diff.description = (
-        "Find the first step at which two plans read different samples, or the same samples on "
-        "different ranks. Of two ledgers, find where their runs part."
-    )
-    add_plan_or_spec(diff, "a", "A")
-    add_plan_or_spec(diff, "b", "B")
-    add_columns(diff)
-    add_epochs(diff, "those in which the plans can start to differ")
+    add_plan(diff, names="a b")
+    words = "how many epochs to look at, starting with epoch 0 (those in which the plans can "
+    add_numbers(diff, epochs=words + "start to differ)")
     words = "how many ranks, in place of the plans' numbers; two numbers are those of A and B"
     diff.add_argument("--world-size", type=one_or_two, metavar="N[,N]", help=words)
     words = "exit with 1 if they differ, as git does, and with 2 if they can't be compared"
@@ -59,23 +52,20 @@ def one_or_two(text: str) -> tuple[int, int]:
     return numbers[0], numbers[-1]
 
 
-def run(options: Any) -> int:
+def run(options: Any) -> ip.types.Difference | ip.types.RunDifference:
     """Compare them; a difference is an answer, and no failure unless the exit code shall say so."""
     try:
-        found = _compared(options)
+        return _compared(options)
     except PlanFileError as error:
         if not options.exit_code:
             raise
         raise IndexPlanError(error.what, error.rule, error.got, error.cure) from error
-    emit(options, found)
-    return DIFFERENT if options.exit_code and not found.same else OK
 
 
 def _compared(options: Any) -> ip.types.Difference | ip.types.RunDifference:
     runs = [is_ledger(path) for path in (options.a, options.b)]
     if all(runs):
-        names = ("epochs", "world_size", "columns")
-        check_left_out(options, names, "needs two plans", "two ledgers")
+        check_left_out(options, ("epochs", *OF_PLANS), "needs two plans", "two ledgers")
         return ip.diff(open_ledger(options.a), open_ledger(options.b))
     if any(runs):
         run, other = (options.a, options.b) if runs[0] else (options.b, options.a)

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from indexplan.errors import IndexPlanError, install, wrong
+from indexplan.errors import IndexPlanError, install
 from indexplan.files.machine import num_cores
 
 if TYPE_CHECKING:
@@ -102,15 +102,6 @@ def _check_scheduler(address: str) -> None:
         raise IndexPlanError(
             "--dask", "must be the address of a running Dask scheduler, or local", got, cure
         ) from error
-
-
-def part_named(text: str) -> tuple[int, int]:
-    """Read a part such as 2/4."""
-    number, slash, of = text.partition("/")
-    if not (slash and number.isdecimal() and of.isdecimal()):
-        cure = "write it as I/N, or leave it out to build all of it"
-        raise wrong("--part", "a part and how many there are, such as 1/4", text, cure)
-    return int(number), int(of)
 
 
 def _first_line(error: Exception) -> str:

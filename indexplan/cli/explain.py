@@ -6,18 +6,7 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.answers import Shown
-from indexplan.cli.common import (
-    OK,
-    add_columns,
-    add_epochs,
-    add_plan_or_spec,
-    add_verb,
-    add_world_size,
-    emit,
-    epochs_of,
-    number,
-    open_either,
-)
+from indexplan.cli.common import add_numbers, add_plan, add_verb, epochs_of, number, open_plan
 
 
 def add(verbs: Any) -> None:
@@ -32,21 +21,13 @@ def add(verbs: Any) -> None:
             "indexplan explain run.plan --index 4711 --epochs 5",
         ),
     )
-    add_plan_or_spec(explain)
-    add_columns(explain)
     explain.add_argument("--index", type=number, required=True, metavar="N", help="the sample")
-    add_epochs(explain, "those in the plan directory; for a .json file, the first three")
-    add_world_size(explain)
+    words = "how many epochs to look at, starting with epoch 0 (those in the plan directory; for "
+    add_numbers(explain, epochs=words + "a .json file, the first three)")
+    add_plan(explain)
 
 
-def run(options: Any) -> int:
+def run(options: Any) -> Shown:
     """Explain the sample."""
-    plan, _ = open_either(options.plan, options.columns)
-    if options.world_size is not None:
-        plan = plan.replace(world_size=options.world_size)
-    readings = ip.explain(plan, options.index, epochs_of(options))
-    emit(
-        options,
-        Shown({"index": options.index, "readings": readings}, str(readings)),
-    )
-    return OK
+    readings = ip.explain(open_plan(options).plan, options.index, epochs_of(options))
+    return Shown({"index": options.index, "readings": readings}, str(readings))

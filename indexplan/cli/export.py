@@ -7,18 +7,7 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.asking import add_force, check_size
-from indexplan.cli.common import (
-    OK,
-    Progress,
-    add_columns,
-    add_dataset,
-    add_plan_or_spec,
-    add_verb,
-    add_world_size,
-    emit,
-    number,
-    open_plan,
-)
+from indexplan.cli.common import add_numbers, add_plan, add_verb, open_plan, progress_bar
 from indexplan.files.exporting import FORMATS
 
 
@@ -34,8 +23,7 @@ def add(verbs: Any) -> None:
             "indexplan export run.plan tables --format parquet --epoch 0",
         ),
     )
-    add_plan_or_spec(export)
-    add_columns(export)
+    add_plan(export, dataset="check that the dataset hasn't changed")
     words = "the folder to write, or its URL: a new one, or an export of the same plan"
     export.add_argument("out", metavar="OUT", help=words)
     words = (
@@ -44,25 +32,21 @@ def add(verbs: Any) -> None:
     )
     export.add_argument("--format", choices=FORMATS, default="npy", help=f"{words} (npy)")
     words = "export this epoch only (all epochs in the plan directory; epoch 0 of a .json file)"
-    export.add_argument("--epoch", type=number, metavar="N", help=words)
-    add_dataset(export, "check that the dataset hasn't changed")
-    add_world_size(export)
+    add_numbers(export, epoch=words)
     add_force(export)
 
 
-def run(options: Any) -> int:
+def run(options: Any) -> ip.types.Exported:
     """Export the plan."""
-    plan, stored, _ = open_plan(options)
+    plan, _, stored, _ = open_plan(options)
     epochs: Iterable[int] = range(1) if stored is None else stored.build.epochs
     if options.epoch is not None:
         epochs = [options.epoch]
-    with Progress("exporting", "B") as progress:
+    with progress_bar("exporting", "B") as progress:
 
         def tell(done: int, total: int) -> None:
             if done == 0:  # before anything is written
                 check_size(options, options.out, total)
             progress(done, total)
 
-        exported = ip.export(plan, options.out, epochs=epochs, format=options.format, progress=tell)
-    emit(options, exported)
-    return OK
+        return ip.export(plan, options.out, epochs=epochs, format=options.format, progress=tell)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import indexplan as ip
-from indexplan.answers import Shown
+from indexplan.answers import Answer, Shown
 from indexplan.cli.common import (
-    OK,
-    WRONG_PLAN,
     add_dataset,
     add_most_epochs,
+    add_numbers,
     add_verb,
+    check_left_out,
     checked_output,
-    emit,
     number,
     scan_dataset,
     write_output,
@@ -26,70 +25,15 @@ from indexplan.errors import IndexPlanError, PlanFileError, integer
 from indexplan.ledger.ledger import NAME_A_RANK
 from indexplan.reports.show import show_batch
 
-QUESTIONS = {
-    "show": "the run's stretches of steps, and what changed between them",
-    "verify": "whether any byte was changed, or any line is out of place",
-    "at": "the plan that read step WHAT, and its epoch and step there",
-    "reads": "the steps and ranks that read sample WHAT",
-    "replay": "the samples of step WHAT; with --output, a plan of one rank that reads it again",
-    "account": "how much of each epoch was read, and what became of the rest",
-    "draws": "how much of each class or source was read, and how many epochs that is",
-    "diff": "the first step at which this run and that of ledger WHAT differ",
-}
-WITH = {  # the question that each of the other options belongs to
-    "rank": "at",
-    "void": "reads",
-    "epoch": "account",
-    "output": "replay",
-    "checkpoint": "verify",
-    "most_epochs": "draws",
-    "dataset": "verify",
-    "shards": "verify",
-}
 
+class Question(NamedTuple):
+    """A question to a ledger."""
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    ledger = add_verb(
-        verbs,
-        "ledger",
-        run,
-        "ask what a run has read",
-        examples=(
-            "indexplan ledger run.ledger",
-            "indexplan ledger run.ledger reads 123",
-        ),
-    )
-    room = max(map(len, QUESTIONS))
-    said = "\n".join(f"  {name:{room}}  {answer}" for name, answer in QUESTIONS.items())
-    ledger.description = f"Ask the ledger of a run what it has read. The questions are:\n\n{said}"
-    ledger.add_argument("ledger", metavar="LEDGER", help="the file that the run wrote")
-    words = f"{', '.join(QUESTIONS)} (show)"
-    ledger.add_argument(
-        "question",
-        nargs="?",
-        choices=tuple(QUESTIONS),
-        default="show",
-        metavar="QUESTION",
-        help=words,
-    )
-    words = "a step for at and replay, a sample for reads, another ledger for diff"
-    ledger.add_argument("what", nargs="?", metavar="WHAT", help=words)
-    words = "with at: print the samples that this rank read"
-    ledger.add_argument("--rank", type=number, metavar="N", help=words)
-    words = "with reads: include reads that a return to an earlier checkpoint has undone"
-    ledger.add_argument("--void", action="store_true", help=words)
-    words = (
-        "with replay: write a plan of one rank that reads this step and what followed, to this "
-        ".json file; its columns stay in the folder `columns` next to the ledger"
-    )
-    ledger.add_argument("--output", metavar="FILE", help=words)
-    words = "with account: this epoch only"
-    ledger.add_argument("--epoch", type=number, metavar="N", help=words)
-    add_most_epochs(ledger, "with draws: ")
-    words = "with verify: check that the ledger has the line whose hash a checkpoint holds"
-    ledger.add_argument("--checkpoint", metavar="HASH", help=words)
-    add_dataset(ledger, "with verify, check that the run read this one")
+    words: str
+    answer: Callable[[ip.Ledger, Any, Any], Answer]  # by the ledger, WHAT, and the options
+    what: str = ""  # what WHAT is; "" if it has to be left out
+    read: Callable[[str], Any] = str  # how WHAT is read
+    options: tuple[str, ...] = ()  # those that belong to it
 
 
 def open_ledger(path: str, data: Any = None) -> ip.Ledger:
@@ -101,69 +45,13 @@ def open_ledger(path: str, data: Any = None) -> ip.Ledger:
     raise PlanFileError(path, rule, got, "check the path")
 
 
-def run(options: Any) -> int:
-    """Answer the question."""
-    for name, question in WITH.items():
-        value = getattr(options, name)
-        if value is not None and value is not False and options.question != question:
-            option, rule = f"--{name.replace('_', '-')}", f"needs the question {question}"
-            raise IndexPlanError(option, rule, options.question, f"ask that, or leave {option} out")
-    return ANSWERS[options.question](options)
-
-
-def _what(options: Any, meant: str) -> str:
-    """Return the argument after the question."""
-    if options.what is None:
-        cure = f"write it after {options.question}"
-        raise IndexPlanError(
-            f"`indexplan ledger`: {options.question}", f"needs {meant}", None, cure
-        )
-    return str(options.what)
-
-
-def _number(options: Any, meant: str) -> int:
-    text = _what(options, meant)
-    try:
-        return number(text)
-    except argparse.ArgumentTypeError as error:
-        raise IndexPlanError(meant, str(error), None, "see `indexplan ledger --help`") from error
-
-
-def _nothing(options: Any) -> ip.Ledger:
-    """Open the ledger, for a question that takes no more."""
-    if options.what is not None:
-        rule, cure = f"must be left out of {options.question}", "leave it out"
-        raise IndexPlanError("WHAT", rule, options.what, cure)
-    return open_ledger(options.ledger, scan_dataset(options))
-
-
-def _show(options: Any) -> int:
-    emit(options, _nothing(options))
-    return OK
-
-
-def _verify(options: Any) -> int:
-    report = _nothing(options).verify(options.checkpoint)
-    emit(options, report)
-    return OK if report.ok else WRONG_PLAN
-
-
-def _at(options: Any) -> int:
-    step = _number(options, "a step")
-    at = open_ledger(options.ledger).at(step)
+def at(ledger: ip.Ledger, step: int, options: Any) -> Answer:
+    """Return the plan that read a step, or the samples that a rank read in it."""
+    found = ledger.at(step)
     if options.rank is None:
-        emit(options, at)
-    else:
-        rank = integer("rank", options.rank, 0, at.plan.world_size or 1, NAME_A_RANK)
-        where = {"epoch": at.epoch, "sub_epoch": at.sub_epoch, "step": at.step}
-        emit(options, show_batch(at.plan, {**where, "rank": rank}, None))
-    return OK
-
-
-def _reads(options: Any) -> int:
-    sample = _number(options, "a sample")
-    emit(options, reads_of(open_ledger(options.ledger), sample, options.void))
-    return OK
+        return found
+    rank = integer("rank", options.rank, 0, found.plan.world_size or 1, NAME_A_RANK)
+    return show_batch(found.plan, _where(found, rank), None)
 
 
 def reads_of(ledger: ip.Ledger, sample: int, void: bool = False) -> Shown:
@@ -177,41 +65,115 @@ def reads_of(ledger: ip.Ledger, sample: int, void: bool = False) -> Shown:
     return Shown({"sample": sample, "reads": found}, words)
 
 
-def _replay(options: Any) -> int:
-    step = _number(options, "a step")
-    ledger = open_ledger(options.ledger)
-    at, plan = ledger.at(step), ledger.replay(step)
-    where = {"epoch": at.epoch, "sub_epoch": at.sub_epoch, "step": at.step, "rank": 0}
+def _replay(ledger: ip.Ledger, step: int, options: Any) -> Shown:
+    found, plan, where = ledger.at(step), ledger.replay(step), _where(ledger.at(step), 0)
     batch = show_batch(plan, where, None)
     write_output(checked_output(options.output), plan.to_json())
     data = {"step": step, **where, "plan": plan.to_dict(), "batch": batch.data}
-    emit(options, Shown({**data, "output": options.output}, f"{at}\n{batch.words}"))
-    return OK
+    return Shown({**data, "output": options.output}, f"{found}\n{batch.words}")
 
 
-def _account(options: Any) -> int:
-    emit(options, _nothing(options).account(options.epoch))
-    return OK
+def _where(found: Any, rank: int) -> dict[str, int]:
+    return {"epoch": found.epoch, "sub_epoch": found.sub_epoch, "step": found.step, "rank": rank}
 
 
-def _draws(options: Any) -> int:
-    emit(options, ip.draws(_nothing(options), most_epochs=options.most_epochs))
-    return OK
-
-
-def _diff(options: Any) -> int:
-    other = _what(options, "another ledger")
-    emit(options, ip.diff(open_ledger(options.ledger), open_ledger(other)))
-    return OK
-
-
-ANSWERS: dict[str, Callable[[Any], int]] = {
-    "show": _show,
-    "verify": _verify,
-    "at": _at,
-    "reads": _reads,
-    "replay": _replay,
-    "account": _account,
-    "draws": _draws,
-    "diff": _diff,
+QUESTIONS = {
+    "show": Question(
+        "the run's stretches of steps, and what changed between them", lambda ledger, *_: ledger
+    ),
+    "verify": Question(
+        "whether any byte was changed, or any line is out of place",
+        lambda ledger, _, options: ledger.verify(options.checkpoint),
+        options=("checkpoint", "dataset", "shards"),
+    ),
+    "at": Question(
+        "the plan that read step WHAT, and its epoch and step there",
+        *(at, "a step", number, ("rank",)),
+    ),
+    "reads": Question(
+        "the steps and ranks that read sample WHAT",
+        lambda ledger, sample, options: reads_of(ledger, sample, options.void),
+        *("a sample", number, ("void",)),
+    ),
+    "replay": Question(
+        "the samples of step WHAT; with --output, a plan of one rank that reads it again",
+        *(_replay, "a step", number, ("output",)),
+    ),
+    "account": Question(
+        "how much of each epoch was read, and what became of the rest",
+        lambda ledger, _, options: ledger.account(options.epoch),
+        options=("epoch",),
+    ),
+    "draws": Question(
+        "how much of each class or source was read, and how many epochs that is",
+        lambda ledger, _, options: ip.draws(ledger, most_epochs=options.most_epochs),
+        options=("most_epochs",),
+    ),
+    "diff": Question(
+        "the first step at which this run and that of ledger WHAT differ",
+        lambda ledger, other, _: ip.diff(ledger, other),
+        *("another ledger", open_ledger),
+    ),
 }
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    room = max(map(len, QUESTIONS))
+    said = "\n".join(f"  {name:{room}}  {each.words}" for name, each in QUESTIONS.items())
+    ledger = add_verb(
+        verbs,
+        "ledger",
+        run,
+        "ask what a run has read",
+        examples=(
+            "indexplan ledger run.ledger",
+            "indexplan ledger run.ledger reads 123",
+        ),
+        more=f"Ask the ledger of a run what it has read. The questions are:\n\n{said}",
+    )
+    ledger.add_argument("ledger", metavar="LEDGER", help="the file that the run wrote")
+    ledger.add_argument(
+        "question",
+        nargs="?",
+        choices=tuple(QUESTIONS),
+        default="show",
+        metavar="QUESTION",
+        help=f"{', '.join(QUESTIONS)} (show)",
+    )
+    words = "a step for at and replay, a sample for reads, another ledger for diff"
+    ledger.add_argument("what", nargs="?", metavar="WHAT", help=words)
+    add_numbers(ledger, rank="with at: print the samples that this rank read")
+    words = "with reads: include reads that a return to an earlier checkpoint has undone"
+    ledger.add_argument("--void", action="store_true", help=words)
+    words = (
+        "with replay: write a plan of one rank that reads this step and what followed, to this "
+        ".json file; its columns stay in the folder `columns` next to the ledger"
+    )
+    ledger.add_argument("--output", metavar="FILE", help=words)
+    add_numbers(ledger, epoch="with account: this epoch only")
+    add_most_epochs(ledger, "with draws: ")
+    words = "with verify: check that the ledger has the line whose hash a checkpoint holds"
+    ledger.add_argument("--checkpoint", metavar="HASH", help=words)
+    add_dataset(ledger, "with verify, check that the run read this one")
+
+
+def run(options: Any) -> Answer:
+    """Answer the question."""
+    name, question = options.question, QUESTIONS[options.question]
+    for other, each in QUESTIONS.items():
+        if other != name:
+            rule = f"needs the question {other}"
+            check_left_out(options, each.options, rule, name, "ask that, or ")
+    if options.what is None and question.what:
+        cure = f"write it after {name}"
+        raise IndexPlanError(f"`indexplan ledger`: {name}", f"needs {question.what}", None, cure)
+    if options.what is not None and not question.what:
+        rule, cure = f"must be left out of {name}", "leave it out"
+        raise IndexPlanError("WHAT", rule, options.what, cure)
+    try:
+        what = None if options.what is None else question.read(options.what)
+    except argparse.ArgumentTypeError as error:
+        cure = "see `indexplan ledger --help`"
+        raise IndexPlanError(question.what, str(error), None, cure) from error
+    return question.answer(open_ledger(options.ledger, scan_dataset(options)), what, options)

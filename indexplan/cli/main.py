@@ -27,10 +27,11 @@ from indexplan.cli import (
     show,
     verify,
 )
-from indexplan.cli.common import OK, WRONG_COMMAND, WRONG_PLAN
+from indexplan.cli.common import emit, option_of
 from indexplan.cli.parsing import Parser, new_parser
 from indexplan.errors import Cure, IndexPlanError, PlanFileError
 
+OK, WRONG_PLAN, WRONG_COMMAND = 0, 1, 2
 VERBS = (
     *(build, show, locate, explain, diff, verify, export, plot),
     *(ledger, shards, orders, bench),
@@ -53,14 +54,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = verbs.choices[options.verb]
         for name in options.modules:
             _import(name)
-        code: int = options.run(options)
+        answer = options.run(options)
+        emit(options, answer)
         sys.stdout.flush()
     except IndexPlanError as error:
         return _complain(in_words_of(known, error), as_json)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    return code
+    fine = answer.same if options.exit_code else getattr(answer, "ok", True)
+    return OK if fine else WRONG_PLAN
 
 
 def parser_of_verbs() -> tuple[Parser, Any]:
@@ -86,8 +89,8 @@ def _import(name: str) -> None:
 
 def in_words_of(parser: Parser | None, error: IndexPlanError) -> IndexPlanError:
     """Return an error as a verb says it: --world-size, not plan.replace."""
-    option = f"--{error.what.replace('_', '-')}"
-    known = parser is not None and option in parser._option_string_actions  # noqa: SLF001
+    option = option_of(error.what)
+    known = parser is not None and option in parser.known
     return type(error)(
         option if known else error.what,
         error.rule,

@@ -6,7 +6,7 @@ from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any
 
 from indexplan.answers import Shown
-from indexplan.cli.common import OK, add_verb, emit
+from indexplan.cli.common import add_verb
 from indexplan.errors import did_you_mean, wrong
 from indexplan.orders.base import Order
 from indexplan.orders.registry import registered
@@ -20,18 +20,16 @@ def add(verbs: Any) -> None:
         run,
         "list the ways to order samples, or describe one",
         examples=("indexplan orders", "indexplan orders BlockShuffle"),
-    )
-    orders.description = (
-        "List what --order can say, or describe one of these as Python's documentation does. On "
-        "the command line, columns are paths of .npy files, and you can leave out the number of "
+        more="List what --order can say, or describe one of these as Python's documentation does. "
+        "On the command line, columns are paths of .npy files, and you can leave out the number of "
         "samples if another option says it. Orders may hold orders: "
-        "--order 'Epochs(Shuffle(), 50000)'."
+        "--order 'Epochs(Shuffle(), 50000)'.",
     )
     words = "the name of an order, such as BlockShuffle; leave it out to list all of them"
     orders.add_argument("kind", nargs="?", metavar="KIND", help=words)
 
 
-def run(options: Any) -> int:
+def run(options: Any) -> Shown:
     """List them, or describe one."""
     known = {kind.__name__: kind for kind in reversed(registered())}
     if options.kind is None:
@@ -40,14 +38,12 @@ def run(options: Any) -> int:
         room = max(len(name) for name, _ in rows)
         lines = [f"{name:{room}}  {words}".rstrip() for name, words in rows]
         lines += ["", "`indexplan orders KIND` describes one of them."]
-        emit(options, Shown({"orders": listed}, "\n".join(lines)))
-        return OK
+        return Shown({"orders": listed}, "\n".join(lines))
     if options.kind not in known:
         cure = did_you_mean(options.kind, known) + "`indexplan orders` lists them"
         raise wrong("KIND", "the name of an order", options.kind, cure)
     found = _described(known[options.kind])
-    emit(options, Shown(found, f"{found['call']}\n\n{found['words']}".rstrip()))
-    return OK
+    return Shown(found, f"{found['call']}\n\n{found['words']}".rstrip())
 
 
 def _described(kind: type[Order]) -> dict[str, str]:

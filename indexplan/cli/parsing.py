@@ -29,6 +29,11 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, formatter_class=Formatter)
 
+    @property
+    def known(self) -> frozenset[str]:
+        """The options that this parser takes."""
+        return frozenset(self._option_string_actions)
+
     def error(self, message: str) -> NoReturn:
         """Raise what argparse finds wrong, in its words."""
         rule, cure = f"must be written as its help says ({message})", f"see `{self.prog} --help`"

@@ -6,16 +6,13 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.common import (
-    OK,
-    Progress,
     add_columns,
+    add_numbers,
     add_verb,
-    add_world_size,
+    check_left_out,
     checked_output,
-    emit,
-    first_epoch,
-    number,
-    open_either,
+    open_plan,
+    progress_bar,
     shards_at,
     write_output,
 )
@@ -40,11 +37,9 @@ def add(verbs: Any) -> None:
             "indexplan shards 'data/*.parquet' --output shards.json",
             "indexplan shards shards.json --plan run.plan --ranks-per-node 4",
         ),
-    )
-    shards.description = (
-        "Count the samples in each shard of a dataset. Only footers and indexes are read, not the "
-        "samples. With --plan, count the shards that each node downloads, and how many of them it "
-        "has open at a time."
+        more="Count the samples in each shard of a dataset. Only footers and indexes are read, not "
+        "the samples. With --plan, count the shards that each node downloads, and how many of them "
+        "it has open at a time.",
     )
     known = [each.words for each in FORMATS.values()] + [each.words for each in INDEXES.values()]
     words = (
@@ -64,32 +59,28 @@ def add(verbs: Any) -> None:
     words = "count the downloads of this plan: a plan directory or its URL, or a .json file"
     shards.add_argument("--plan", metavar="PLAN", help=words)
     add_columns(shards)
-    words = "how many ranks share what their node downloads (8)"
-    shards.add_argument("--ranks-per-node", type=number, metavar="N", help=words)
-    words = "how many epochs to count, starting with the plan's first (1)"
-    shards.add_argument("--epochs", type=number, metavar="N", help=words)
-    add_world_size(shards)
+    add_numbers(
+        shards,
+        ranks_per_node="how many ranks share what their node downloads (8)",
+        epochs="how many epochs to count, starting with the plan's first (1)",
+        world_size="how many ranks, in place of the plan's number",
+    )
 
 
-def run(options: Any) -> int:
+def run(options: Any) -> ip.Shards | ip.types.Traffic:
     """Count them."""
     of_a_plan = options.plan is not None
-    for name in COUNTING if of_a_plan else OF_A_PLAN:
-        value = getattr(options, name)
-        if value is not None and value is not False and value != []:
-            option = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
-            rule = "must be left out with --plan" if of_a_plan else "needs --plan"
-            raise IndexPlanError(option, rule, None, f"leave {option} out")
+    rule = "must be left out with --plan" if of_a_plan else "needs --plan"
+    check_left_out(options, COUNTING if of_a_plan else OF_A_PLAN, rule)
     if of_a_plan:
-        emit(options, _traffic(options))
-        return OK
+        return _traffic(options)
     if options.path is None:
         raise IndexPlanError("PATH", "must be given", "none", "name the shards, or give --plan")
     if is_plan_directory(options.path):  # whose arrays would else be taken for shards
         cure = f"count the shards that it reads with `indexplan shards --plan {options.path}`"
         raise PlanFileError(options.path, "must be shards", "a plan directory", cure)
     output = checked_output(options.output)
-    with Progress("reading shards", "file") as progress:
+    with progress_bar("reading shards", "file") as progress:
         found = ip.shard_sizes(
             options.path,
             kind=options.kind,
@@ -98,16 +89,12 @@ def run(options: Any) -> int:
             progress=progress,
         )
     write_output(output, found.to_json())
-    emit(options, found)
-    return OK
+    return found
 
 
 def _traffic(options: Any) -> ip.types.Traffic:
     """Return which shards the nodes of a run download."""
-    plan, stored = open_either(options.plan, options.columns)
-    if options.world_size is not None:
-        plan = plan.replace(world_size=options.world_size)
-    first = first_epoch(plan, stored)
+    plan, first, *_ = open_plan(options)
     many = 1 if options.epochs is None else options.epochs
     epochs = integer("--epochs", many, 1, EPOCH_STOP - first + 1, "leave it out for 1")
     return ip.traffic(

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import indexplan as ip
-from indexplan.cli.common import number
+from indexplan.cli.common import add_numbers
 from indexplan.cli.written import made_by, order_as_written
 from indexplan.errors import IndexPlanError, integer, shown
 from indexplan.orders.arguments import LENGTH, NUM_SAMPLES_STOP
@@ -14,7 +14,9 @@ from indexplan.partition.remainders import REMAINDERS
 
 
 def add_spec(command: argparse.ArgumentParser) -> None:
-    """Add the options of an order and a partition; the verb adds the number of samples."""
+    """Add the options of an order and a partition."""
+    words = "how many samples the dataset has, such as 1e9; not needed if --order says it"
+    add_numbers(command, num_samples=words)
     add = command.add_argument
     words = (
         "how each epoch orders the samples, written as in Python: 'BlockShuffle(block_size=4096, "
@@ -23,15 +25,15 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     )
     add("--order", metavar="ORDER", help=words)
     words = "how many ranks; leave it out for a plan that any number of ranks can use"
-    add("--world-size", type=number, metavar="N", help=words)
+    add_numbers(command, world_size=words)
     sizes = (
         "units of each rank in a step; a unit is a sample, or a bin of samples if the order makes "
         "bins: 256, nested 5x3, or phases '0:512 250000:768'"
     )
     add("--batch-size", metavar="SIZE", help=sizes)
     add("--global-batch-size", metavar="SIZE", help="the same for all ranks together")
-    words = "how many parts to cut each epoch into (1)"
-    add("--sub-epochs", type=number, default=1, metavar="N", help=words)
+    add_numbers(command, sub_epochs="how many parts to cut each epoch into (1)")
+    command.set_defaults(sub_epochs=1)
     words = (
         "give all ranks of a step about equal work, written as in Python: \"Balance('lengths.npy', "
         'linear=24576, quadratic=1)", where the file has the length of each sample'

@@ -6,17 +6,12 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.common import (
-    OK,
-    WRONG_PLAN,
-    Progress,
-    add_columns,
-    add_dataset,
-    add_plan_or_spec,
+    OF_PLANS,
+    add_plan,
     add_verb,
-    add_world_size,
     check_left_out,
-    emit,
     open_plan,
+    progress_bar,
     scan_dataset,
 )
 from indexplan.cli.ledger import open_ledger
@@ -34,26 +29,17 @@ def add(verbs: Any) -> None:
             "indexplan verify run.plan",
             "indexplan verify photos.plan --dataset photos",
         ),
+        more="Check that a plan reads what it promises, and that every byte of its files is right; "
+        "or that no byte of a run's ledger was changed. Exits with 1 if something is wrong.",
     )
-    verify.description = (
-        "Check that a plan reads what it promises, and that every byte of its files is right; or "
-        "that no byte of a run's ledger was changed. Exits with 1 if something is wrong."
-    )
-    add_plan_or_spec(verify)
-    add_columns(verify)
-    add_dataset(verify, "check that the dataset hasn't changed")
-    add_world_size(verify)
+    add_plan(verify, dataset="check that the dataset hasn't changed")
 
 
-def run(options: Any) -> int:
-    """Verify the plan directory, or the ledger."""
+def run(options: Any) -> ip.types.Report:
+    """Verify the plan, or the ledger."""
     if is_ledger(options.plan):
-        check_left_out(options, ("columns", "world_size"), "needs a plan", options.plan)
-        report = open_ledger(options.plan, scan_dataset(options)).verify()
-        emit(options, report)
-        return OK if report.ok else WRONG_PLAN
-    plan, _, _ = open_plan(options)
-    with Progress("verifying", "B") as progress:
-        report = ip.verify(plan, progress=progress)
-    emit(options, report)
-    return OK if report.ok else WRONG_PLAN
+        check_left_out(options, OF_PLANS, "needs a plan", options.plan)
+        return open_ledger(options.plan, scan_dataset(options)).verify()
+    plan = open_plan(options).plan
+    with progress_bar("verifying", "B") as progress:
+        return ip.verify(plan, progress=progress)
