@@ -7,7 +7,6 @@ from typing import Any
 import indexplan as ip
 from indexplan.cli.asking import add_force, check_size
 from indexplan.cli.common import add_dataset, add_numbers, add_verb, data_named, progress_bar
-from indexplan.cli.engines import add_engine, engine
 from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.files.format import UNITS_PER_CHUNK
@@ -34,7 +33,6 @@ def add(verbs: Any) -> None:
     build.add_argument("--part", metavar="I/N", help=words)
     words = "units in each chunk file; a core, or a part, builds whole chunks (2**26)"
     add_numbers(build, units_per_chunk=words)
-    add_engine(build)
     add_force(build)
     build.set_defaults(epochs=1, units_per_chunk=UNITS_PER_CHUNK)
 
@@ -59,13 +57,12 @@ def run(options: Any) -> ip.types.Saved:
         raise wrong("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
     part = None if options.part is None else part_named(options.part)
     check_size(options, options.plan, _size(plan, options.epochs) // (part[1] if part else 1))
-    with engine(options) as executor, progress_bar("building", "idx") as progress:
+    with progress_bar("building", "idx") as progress:
         return ip.save(
             plan,
             options.plan,
             epochs=range(options.epochs),
             dataset=None if isinstance(data, ip.Column) else data,
-            executor=executor,
             part=part,
             progress=progress,
             units_per_chunk=options.units_per_chunk,

@@ -30,7 +30,7 @@ RIGHT = {  # what verbs need besides the option that is tried; others need a pla
     "export": ["a.plan", "out"],
     "bench": ["--num-samples=9", "--batch-size=90", "--remainder=drop"],
 }
-SHARED = {"--help", "--json", "--import", "--dask", "--order", "--column"}
+SHARED = {"--help", "--json", "--import", "--order", "--column"}
 ALSO = [
     ["show", "open.json", "--epoch=0", "--step=0"],
     ["plot", "a.plan", "-o", "a.png", "--kind=work"],

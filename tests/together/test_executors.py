@@ -1,10 +1,8 @@
 """Building on any executor: processes, loky, MPI, Dask and SLURM end in the bytes of threads."""
 
-import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import types
@@ -13,18 +11,15 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import dask
 import numpy as np
 import pytest
-from dask.distributed import Client, LocalCluster
+from dask.distributed import Client, KilledWorker, LocalCluster
 from dask.distributed import Future as DaskFuture
 
 import indexplan as ip
-from indexplan.cli import main
-from indexplan.cli.engines import engine
 from indexplan.files.chunk_files import write_chunk
 from indexplan.files.format import Build
 from tests.support.found import at
@@ -205,80 +200,22 @@ def test_dask_takes_results_for_errors(
 def test_dask_loses_worker_after_worker(
     tmp_path: Path, cluster: LocalCluster, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An order that kills its workers ends a command in words, once Dask has given up."""
+    """An order that kills its workers ends the build with Dask's error, once Dask has given up."""
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
-    with (
-        pytest.raises(ip.IndexPlanError) as error,
-        engine(SimpleNamespace(dask=cluster.scheduler_address)) as pool,
-    ):
-        ip.save(ip.Plan(Deadly(), batch_size=2), tmp_path / "a.plan", executor=pool)
-    said = str(error.value)
-    start = "the workers of the Dask cluster must stay alive; got \"Attempted to run task '"
-    assert said.startswith(start)
-    assert said.endswith("; give them more memory or time, then run the same build again")
+    with pytest.raises(KilledWorker):
+        ip.save(
+            ip.Plan(Deadly(), batch_size=2), tmp_path / "a.plan", executor=client.get_executor()
+        )
     client.wait_for_workers(2, timeout=60)
 
 
-def test_dask_from_the_command_line(
-    tmp_path: Path, cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`--dask` builds on the workers of a scheduler's address."""
-    words = ["--num-samples", "1000", "--batch-size", "16", "--epochs", "3", "--json"]
-    made = str(tmp_path / "a.plan")
-    assert 0 == main(["build", made, *words, "--dask", cluster.scheduler_address])
-    said = json.loads(capsys.readouterr().out)
-    assert 3 == said["num_written"]
-    assert 0 == main(["build", str(tmp_path / "b.plan"), *words])
-    assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
-
-
-def test_dask_on_this_machine(tmp_path: Path) -> None:
-    """`--dask local` brings workers of its own, and says nothing but the result."""
-    words = ["--num-samples", "1000", "--batch-size", "16", "--dask", "local"]
-    command = [sys.executable, "-m", "indexplan", "build", str(tmp_path / "a.plan"), *words]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
-    assert f"{tmp_path}/a.plan: 4,128 bytes; 1 chunk written, 0 were there already\n" == (
-        done.stdout
-    )
-    assert "" == done.stderr
-
-
-@pytest.mark.parametrize("kind", ["closed", "silent", "malformed"])
-def test_no_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
-    """Where no scheduler answers, the command ends in time with the address and a cure."""
-    words = ["--num-samples", "1000", "--batch-size", "16"]
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        address = "scheduler" if kind == "malformed" else f"tcp://127.0.0.1:{port}"
-        if kind == "closed":
-            server.close()
-        with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
-            assert 2 == main(["build", str(tmp_path / "a"), *words, "--dask", address])
-    reason = "no answer in 1 s"
-    if kind == "malformed":
-        reason = "missing port number in address 'scheduler'"
-    assert (
-        "indexplan: --dask must be the address of a running Dask scheduler, or local; "
-        f"got '{address}' ({reason}); start a scheduler there with `dask scheduler`, "
-        "or check the address\n"
-    ) == capsys.readouterr().err
-    assert [] == list(tmp_path.iterdir())
-
-
-def test_dask_is_not_installed(tmp_path: Path) -> None:
-    """Without Dask the error names the extra."""
-    code = (
-        "import sys; sys.modules['dask'] = None\n"
-        "from indexplan.cli import main\n"
-        "main(['build', 'a', '--num-samples', '9', '--batch-size', '2', '--dask', 'local'])\n"
-    )
-    command, environment = [sys.executable, "-c", code], {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        command, check=True, capture_output=True, text=True, cwd=tmp_path, env=environment
-    )
-    assert (
-        "indexplan: --dask needs dask.distributed; pip install 'indexplan[dask]'\n" == done.stderr
-    )
+def test_dask(tmp_path: Path, cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's program builds on the workers of a scheduler's address, as threads do."""
+    monkeypatch.chdir(tmp_path)
+    program = page("Client(").replace("tcp://scheduler:8786", cluster.scheduler_address)
+    exec(program, {"__name__": "__main__"})  # noqa: S102 (our own page)
+    ip.save(ip.load("dask.plan").replace(order=ip.Shuffle(1_000_000)), "b.plan", epochs=range(4))
+    assert tree(tmp_path / "b.plan") == tree(tmp_path / "dask.plan")
 
 
 def test_slurm_job_script() -> None:

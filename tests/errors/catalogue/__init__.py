@@ -287,11 +287,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         'raise ModuleNotFoundError(f"indexplan_torch needs torch, whi',
     ): "takes a process without torch: tests/adapters/test_torch_bad_input.py",
     (
-        "indexplan/cli/engines.py",
-        "engine",
-        "raise IndexPlanError('the workers of the Dask cluster', 'mus",
-    ): "takes a Dask cluster whose workers are killed: tests/together/test_executors.py",
-    (
         "indexplan/stores/remote.py",
         "Remote._size",
         "raise PlanFileError(f'{self.path}/{name}', 'must be served w",

@@ -93,7 +93,6 @@ COMMANDS: list[Command] = [
     (f"{BUILD} --epochs", nothing),
     (f"{BUILD} --part 2", nothing),
     (f"{BUILD} --part 5/4", nothing),
-    (f"{BUILD} --dask scheduler", nothing),
     ("build no/a.plan --num-samples 9 --batch-size 2", nothing),
     ("build zz://a.plan --num-samples 9 --batch-size 2", nothing),
     (BUILD, saved),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 from indexplan.cli.common import open_either
-from indexplan.cli.engines import engine
 from tests.errors.catalogue.made import (
     OPEN,
     Case,
@@ -14,16 +11,8 @@ from tests.errors.catalogue.made import (
     nothing,
     saved,
     spec_file,
-    without,
     written,
 )
-
-
-def on_dask() -> None:
-    """Connect to workers, as `build --dask local` does."""
-    with engine(SimpleNamespace(dask="local")):
-        pass
-
 
 BENCH = "bench --num-samples 9 --batch-size 2"
 
@@ -44,7 +33,6 @@ COMMANDS: list[Command] = [
 ]
 
 CASES: list[Case] = [
-    ("no Dask", lambda: without("dask", on_dask)),
     (
         "a spec that is locked",
         lambda: (spec_file(), locked({"plan.json": 0}, lambda: open_either("plan.json"))),
