@@ -1,34 +1,52 @@
-"""A run's stretches of steps as a table, as a command prints them."""
+"""A run's stretches of steps, as a table and pictures show them."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from indexplan.answers import table
 from indexplan.ledger.changes import why
-from indexplan.ledger.history import History
+from indexplan.ledger.history import History, Segment
 
 SHOWN = 12  # the last stretches that are listed
 
 
+class Told(NamedTuple):
+    """A stretch of steps of a run, with what is said of it."""
+
+    segment: Segment
+    world_size: int
+    void: bool
+    words: tuple[str, ...]  # what changed since the stretch before, "skip" among it
+
+
+def told(history: History) -> list[Told]:
+    """Return all stretches of steps, those that are void among them, in the order of the file."""
+    segments = [(each, True) for gone in history.void for each in gone]
+    segments += [(each, False) for each in history.live]
+    segments.sort(key=lambda pair: (pair[0].line, pair[0].step))
+    jumped = {segment.line: segment.step for _, segment in history.jumps()}
+    before, rows = None, []
+    for segment, void in segments:
+        words = ("skip",) * (jumped.get(segment.line) == segment.step)
+        plan = history.plans[segment.plan].line.plan
+        if before is not None:
+            words += why(before, plan)
+        before = plan
+        rows.append(Told(segment, plan["world_size"], void, words))
+    return rows
+
+
 def stretches_shown(history: History) -> list[str]:
     """Return lines with the last stretches of steps, those that are void among them, if any."""
-    segments = [(each, "void") for gone in history.void for each in gone]
-    segments += [(each, "") for each in history.live]
-    segments.sort(key=lambda pair: (pair[0].line, pair[0].step))
-    first = max(0, len(segments) - SHOWN)
-    jumped = {segment.line for _, segment in history.jumps()}
-    plan, rows = segments[first - 1][0].plan if first else 0, []
-    for segment, void in segments[first:]:
-        words = [void] if void else ["skip"] * (segment.line in jumped)
-        if plan and plan != segment.plan:
-            words += why(*(history.plans[each].line.plan for each in (plan, segment.plan)))
-        plan = segment.plan
-        named = history.plans[plan].line.plan
-        numbers = (segment.step, segment.steps, named["world_size"], *segment.start.unit)
-        rows.append([*(f"{each:,}" for each in numbers), ", ".join(words)])
+    rows = []
+    for segment, world_size, void, words in (of_all := told(history))[-SHOWN:]:
+        numbers = (segment.step, segment.steps, world_size, *segment.start.unit)
+        rows.append([*(f"{each:,}" for each in numbers), ", ".join(("void",) * void + words)])
     if not rows:
         return []
     heading = ["step", "steps", "ranks", "epoch", "position", ""]
     lines = [line.rstrip() for line in table([heading, *rows], least=(9, 7, 5, 5, 12))]
-    if first:
+    if first := len(of_all) - len(rows):
         lines.insert(1, f"... {first:,} before these")
     return lines

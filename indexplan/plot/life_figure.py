@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from indexplan.errors import counted, wrong
 from indexplan.keywords import named
-from indexplan.ledger.changes import why
 from indexplan.ledger.ledger import Ledger
-from indexplan.ledger.lines import DiscardLine, Line, PlanLine, RunLine
+from indexplan.ledger.shown import told
 from indexplan.plot.drawing import of_many
 from indexplan.plot.style import (
     BAND,
@@ -47,11 +45,11 @@ class Bar(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A step at which an attempt continued: after a resume, or with another plan."""
+    """A step at which an attempt continued: after a resume or a jump, or with another plan."""
 
     attempt: int
     step: int
-    words: str  # why the plan is another one; "" if it is the same
+    words: str  # that it has skipped steps, and why the plan is another one; "" if it is the same
 
 
 @named
@@ -93,8 +91,7 @@ def life(ledger: Ledger, *, figure: Figure | SubFigure | None = None) -> Figure:
     cure = "pass indexplan.Ledger(path) of a run that has read a step"
     if not isinstance(ledger, Ledger):
         raise wrong("ledger", "a Ledger", ledger, cure)
-    ledger._history.check()  # noqa: SLF001 (of a ledger, for this)
-    bars, marks = lived(ledger._file.lines)  # noqa: SLF001
+    bars, marks = lived(ledger)
     if not bars:
         raise wrong("a run's life", "of at least one step", 0, cure)
     total = max(each.attempt for each in bars) + 1
@@ -123,49 +120,23 @@ def life(ledger: Ledger, *, figure: Figure | SubFigure | None = None) -> Figure:
     return root_of(figure)
 
 
-def lived(lines: list[Line]) -> tuple[list[Bar], list[Mark]]:
+def lived(ledger: Ledger) -> tuple[list[Bar], list[Mark]]:
     """Return the stretches of steps of a run, attempt by attempt, and where it continued."""
-    plans = {n: line.plan for n, line in enumerate(lines, 1) if isinstance(line, PlanLine)}
-    whole: list[Bar] = []
-    marks: list[Mark] = []
-    returns: list[int] = []
-    live: list[RunLine] = []
-    for line in lines:
-        if isinstance(line, DiscardLine):
-            returns.append(line.step)
-            while live and live[-1].step >= line.step:
-                live.pop()
-        elif isinstance(line, RunLine):
-            if whole:
-                before = plans[live[-1].plan] if live else plans[line.plan]
-                words = ", ".join(why(before, plans[line.plan]))
-                marks.append(Mark(len(returns), line.step, words))
-            world_size = plans[line.plan]["world_size"]
-            whole.append(
-                Bar(len(returns), line.step, line.step + line.steps, world_size, void=False)
-            )
-            live.append(line)
-    least = list(accumulate(reversed(returns), min))[::-1]  # to which later returns went back
     bars: list[Bar] = []
-    for bar in whole:
-        back = least[bar.attempt] if bar.attempt < len(least) else bar.stop
-        kept = max(bar.start, min(bar.stop, back))
-        for part in (bar._replace(stop=kept), bar._replace(start=kept, void=True)):
-            if part.start < part.stop:
-                _add(bars, part)
-    return bars, marks
-
-
-def _add(bars: list[Bar], bar: Bar) -> None:
-    """Add a bar, joined to the last one if it continues it."""
-    if (
-        bars
-        and bars[-1]._replace(start=bar.start, stop=bar.stop) == bar
-        and bars[-1].stop == bar.start
-    ):
-        bars[-1] = bars[-1]._replace(stop=bar.stop)
-    else:
+    marks: list[Mark] = []
+    attempt, before = 0, None
+    for segment, world_size, void, words in told(ledger._history):  # noqa: SLF001 (of all lines)
+        if before is not None and segment.line != before.line:
+            attempt += segment.step < before.end
+            marks.append(Mark(attempt, segment.step, ", ".join(words)))
+        before = segment
+        bar = Bar(attempt, segment.step, segment.end, world_size, void)
+        if bars and bars[-1]._replace(start=bar.start, stop=bar.start) == bar._replace(
+            stop=bar.start
+        ):
+            bar = bar._replace(start=bars.pop().start)  # continued, with nothing else to see
         bars.append(bar)
+    return bars, marks
 
 
 def _bars(axes: Axes, bars: list[Bar], first: int) -> None:
