@@ -14,7 +14,6 @@ plan: ip.Plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=(5, 3), sub_e
 scheduled = ip.Plan(
     ip.BlockShuffle(1000, 10), global_batch_size=[ip.Phase(0, 8), ip.Phase((1, 0), 4)]
 )
-parsed = ip.Plan(ip.Sequential(10), batch_size="0:4 8:2")
 
 batch: NDArray[np.int64] = plan.batch(0, 1, step=2, rank=0)
 share: NDArray[np.int64] = plan.indices(0, 1, rank=0, start_step=2)

@@ -12,6 +12,8 @@ from indexplan.errors import IndexPlanError, integer, shown
 from indexplan.orders.arguments import LENGTH, NUM_SAMPLES_STOP
 from indexplan.partition.remainders import REMAINDERS
 
+SIZE = "256, (5, 3) or [Phase(0, 512), Phase(250000, 768)]"
+
 
 def add_spec(command: argparse.ArgumentParser) -> None:
     """Add the options of an order and a partition."""
@@ -28,7 +30,7 @@ def add_spec(command: argparse.ArgumentParser) -> None:
     add_numbers(command, world_size=words)
     sizes = (
         "units of each rank in a step; a unit is a sample, or a bin of samples if the order makes "
-        "bins: 256, nested 5x3, or phases '0:512 250000:768'"
+        "bins; written as in Python: 256, nested (5, 3), or '[Phase(0, 512), Phase(250000, 768)]'"
     )
     add("--batch-size", metavar="SIZE", help=sizes)
     add("--global-batch-size", metavar="SIZE", help="the same for all ranks together")
@@ -46,7 +48,7 @@ def add_spec(command: argparse.ArgumentParser) -> None:
 def plan_of(options: Any, num_samples: int | None, sizes: ip.Column | None = None) -> ip.Plan:
     """Return the plan that the options describe; `sizes` are those of its dataset's shards."""
     given: dict[str, Any] = {
-        name: int(text) if text.isascii() and text.isdigit() and len(text) < 100 else text
+        name: made_by(text, [ip.Phase], SIZE, f"--{name.replace('_', '-')}")
         for name in ("batch_size", "global_batch_size")
         if (text := getattr(options, name)) is not None
     }

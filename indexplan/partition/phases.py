@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ DIGITS_STOP = 10**4000  # longer integers cannot be printed: Python's limit is 4
 PLACE_STOP = 2**95  # epoch < 2**32 and position < 2**63
 OTHER_SIZE = Cure(
     "pass how many units a batch holds, or a tuple such as (5, 3)",
-    "give how many units a batch holds, or 5x3 for a nested one",
+    "give how many units a batch holds, or a tuple such as (5, 3)",
 )
 
 
@@ -33,7 +32,7 @@ OTHER_SIZE = Cure(
 class Phase:
     """A batch size, and parameters such as a resolution, from some place of the run on.
 
-    A plan takes a list of phases, or text for it, as `batch_size` or `global_batch_size`.
+    A plan takes a list of phases as `batch_size` or `global_batch_size`.
 
     Parameters
     ----------
@@ -163,11 +162,7 @@ def _check_parameters(parameters: Any) -> tuple[tuple[str, Scalar], ...]:
 
 
 def as_phases(what: str, value: Any) -> tuple[Phase, ...]:
-    """Return a plan's batch size (a size, a list of phases, or text) as phases, the first at 0."""
-    if isinstance(value, str):
-        if value.strip().isdigit():  # a number that was read from somewhere, and not converted
-            raise wrong(what, "a number, not text, where it is one number", value, "pass an int")
-        value = _parsed(value)
+    """Return a plan's batch size (a size, or a list of phases) as phases, the first at 0."""
     if not isinstance(value, list | tuple) or not any(isinstance(item, Phase) for item in value):
         return (Phase(size=check_size(what, value)),)
     for item in value:
@@ -177,54 +172,3 @@ def as_phases(what: str, value: Any) -> tuple[Phase, ...]:
         cure = "start the schedule with Phase(at=0, ...)"
         raise wrong(f"the first phase of {what}", "at 0", value[0].at, cure)
     return tuple(value)
-
-
-def _parsed(text: str) -> Size | list[Phase]:
-    """Return what a text says: `5x3`, or words AT:SIZE or AT:SIZE:NAME=VALUE,NAME=VALUE."""
-    words = text.split()
-    if not words:
-        rule = "text: a size, or phases such as '0:512 250000:768'"
-        raise wrong("a batch size", rule, text, "write phases, or pass an int")
-    if len(words) == 1 and ":" not in text:
-        return _parse_size(words[0])
-    return [_parse_phase(word) for word in words]
-
-
-def _parse_phase(word: str) -> Phase:
-    at, colon, rest = word.partition(":")
-    if not colon:
-        rule = "AT:SIZE or AT:SIZE:NAME=VALUE,..."
-        raise wrong("a phase", rule, word, "write one such as 250000:768")
-    size, _, parameters = rest.partition(":")
-    rule = "a stream place or EPOCH/SUB_EPOCH"
-    place = _integers("AT", rule, at, "/")
-    if len(place) > 2:
-        raise wrong("AT", rule, at, "write one such as 250000 or 3/0")
-    pairs = {}
-    for pair in filter(None, parameters.split(",")):
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise wrong("a parameter", "NAME=VALUE", pair, "write one such as resolution=192")
-        pairs[name] = _scalar(value)
-    return Phase(place if len(place) == 2 else place[0], _parse_size(size), pairs)
-
-
-def _parse_size(text: str) -> Size:
-    sizes = _integers("a batch size", "a size such as 256 or 5x3", text, "x")
-    return check_size("a batch size", sizes if len(sizes) > 1 else sizes[0])
-
-
-def _integers(what: str, rule: str, text: str, separator: str) -> tuple[int, ...]:
-    parts = text.split(separator)
-    if not all(part.isascii() and part.isdigit() and len(part) < 100 for part in parts):
-        raise wrong(what, rule, text, "write digits")
-    return tuple(int(part) for part in parts)
-
-
-def _scalar(text: str) -> Scalar:
-    """Read a parameter's value: as a JSON scalar if it is one, else as a string."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return text if isinstance(value, list | dict) else value

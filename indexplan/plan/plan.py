@@ -55,12 +55,10 @@ class Plan:
     world_size : int, optional
         Number of data-parallel ranks, 1 <= world_size < 2**31. If left out, it is open: a loader
         takes it from the process group, and everything that does not depend on it still works.
-    batch_size : int, tuple of int, list of Phase or str
+    batch_size : int, tuple of int or list of Phase
         Units per rank and step. A tuple nests: (5, 3) is 5 inner batches of 3, for gradient
-        accumulation. A list of phases changes the size during the run. You can also write it as
-        text: "5x3", or phases separated by spaces, each AT:SIZE or
-        AT:SIZE:NAME=VALUE,NAME=VALUE, where AT is a stream place or EPOCH/SUB_EPOCH.
-    global_batch_size : int, tuple of int, list of Phase or str
+        accumulation. A list of phases changes the size during the run.
+    global_batch_size : int, tuple of int or list of Phase
         Units per step over all ranks, instead of `batch_size`: it stays the same for any
         world_size.
     sub_epochs : int, default 1
@@ -92,8 +90,8 @@ class Plan:
     order: Order
     _: KW_ONLY
     world_size: int | None = None
-    batch_size: Size | Sequence[Phase] | str | None = None
-    global_batch_size: Size | Sequence[Phase] | str | None = None
+    batch_size: Size | Sequence[Phase] | None = None
+    global_batch_size: Size | Sequence[Phase] | None = None
     sub_epochs: int = 1
     remainder: Remainder = "spread"
     balance: Balance | None = None

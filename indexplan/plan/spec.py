@@ -33,8 +33,8 @@ class Changes(TypedDict, total=False):
 
     order: Order
     world_size: int | None
-    batch_size: Size | Sequence[Phase] | str | None
-    global_batch_size: Size | Sequence[Phase] | str | None
+    batch_size: Size | Sequence[Phase] | None
+    global_batch_size: Size | Sequence[Phase] | None
     sub_epochs: int
     remainder: Remainder
     balance: Balance | None
@@ -185,7 +185,7 @@ def from_json_types(
         cure = "leave order out, or pass one that equals the plan's"
         raise wrong("a plan's order", f"{order.to_dict()}", values["order"], cure)
     for name in SIZES:
-        values[name] = _batch_size_from_json(name, values[name])
+        values[name] = _batch_size_from_json(values[name])
     if values["resumed"] is not None:
         if not isinstance(values["resumed"], Mapping):
             raise wrong(
@@ -207,9 +207,7 @@ def _batch_size_to_json(value: Any) -> Any:
     return None if value is None else size_to_json(value)
 
 
-def _batch_size_from_json(name: str, value: Any) -> Any:
-    if isinstance(value, str):  # what a user may write, but to_json never does
-        raise wrong(name, "a size or a list of phases", value, "write plans with to_json")
+def _batch_size_from_json(value: Any) -> Any:
     if not isinstance(value, list) or not any(isinstance(item, Mapping) for item in value):
         return value
     phases = []

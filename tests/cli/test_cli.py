@@ -66,10 +66,12 @@ def test_build_again_as_json(path: str, capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--batch-size", "5x3"], ip.Plan(ip.Shuffle(100), batch_size=(5, 3))),
+        (["--batch-size", "(5, 3)"], ip.Plan(ip.Shuffle(100), batch_size=(5, 3))),
         (
             ["--order", "BlockShuffle(block_size=10, window=3, seed=7)",
-             "--global-batch-size", "0:8 50:16:resolution=192,name=x", "--remainder", "pad"],
+             "--global-batch-size",
+             "[Phase(0, 8), Phase(50, 16, {'resolution': 192, 'name': 'x'})]",
+             "--remainder", "pad"],
             ip.Plan(
                 ip.BlockShuffle(100, 10, window=3, seed=7),
                 global_batch_size=[
@@ -80,7 +82,8 @@ def test_build_again_as_json(path: str, capsys: pytest.CaptureFixture[str]) -> N
             ),
         ),
         (
-            ["--order", "Sequential()", "--batch-size", "0:4 1/2:8", "--sub-epochs", "3"],
+            ["--order", "Sequential()", "--sub-epochs", "3",
+             "--batch-size", "[Phase(0, 4), ip.Phase(at=(1, 2), size=8)]"],
             ip.Plan(
                 ip.Sequential(100),
                 batch_size=[ip.Phase(0, 4), ip.Phase((1, 2), 8)],
@@ -349,7 +352,8 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
         (
             ["--num-samples", "9", "--batch-size", "x"],
-            "a batch size must be a size such as 256 or 5x3; got 'x'; write digits",
+            "--batch-size: each part must be a call, a number, text, a list or a dict, as in "
+            "Python; got x; write it as 256, (5, 3) or [Phase(0, 512), Phase(250000, 768)]",
         ),
     ],
 )

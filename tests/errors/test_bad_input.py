@@ -238,18 +238,12 @@ def test_an_order_that_takes_anothers_name() -> None:
     assert type(plan.order) is ip.Sequential
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        *(
-            (text, f"a batch size must be a size such as 256 or 5x3; got {got!r}; write digits")
-            for text, got in [("a", "a"), ("5:", ""), ("-5", "-5"), ("0:2.0", "2.0")]
-        ),
-        ("x:4", "AT must be a stream place or EPOCH/SUB_EPOCH; got 'x'; write digits"),
-        ("0:5:=3", "a parameter must be NAME=VALUE; got '=3'; write one such as resolution=192"),
-    ],
-)
-def test_schedules_as_text(text: Any, message: str) -> None:
-    """Text as a batch size, in Python or on the command line, is read strictly."""
+@pytest.mark.parametrize("text", ["32", "5x3", "0:512 250000:768", " ", "[Phase(0, 2)]"])
+def test_text_for_a_batch_size(text: str) -> None:
+    """It's refused, in Python and in a plan's JSON: a number that nobody converted, for one."""
+    cure = "pass how many units a batch holds, or a tuple such as (5, 3)"
     for name in ("batch_size", "global_batch_size"):
+        message = f"{name} must be an integer from 1 to 2**62 - 1; got {text!r}; {cure}"
         refuses(message, ip.Plan, ip.Sequential(10), **{name: text})
+        given = {**a_plan().to_dict(), "batch_size": None, "global_batch_size": None, name: text}
+        refuses(message, ip.Plan.from_dict, given)

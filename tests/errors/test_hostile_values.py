@@ -136,7 +136,6 @@ def calls() -> Iterator[Call]:
     yield "Phase", ip.Phase, {"at": (1, 0), "size": (2, 3), "parameters": {"a": 1}}
     yield "Phase.to_dict", lambda **fields: ip.Phase(**fields).to_dict(), {"parameters": {"a": 1}}
     yield "Phase[]", lambda name: ip.Phase(parameters={"a": 1})[name], {"name": "a"}
-    yield "a schedule as text", PLAN.replace, {"batch_size": "0:5"}
     fields = {name: getattr(PLAN, name) for name in ("order", "world_size", "batch_size")}
     fields |= {"sub_epochs": 2, "remainder": "drop", "_resumed": None}
     yield "Plan", ip.Plan, fields

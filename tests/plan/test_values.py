@@ -184,31 +184,6 @@ def test_many_threads_get_the_same_answers_at_once() -> None:
     assert [answers(plan) for plan in specs()] * 8 == together
 
 
-@pytest.mark.parametrize(
-    ("text", "means"),
-    [
-        (" 5x3 ", (5, 3)),
-        ("0:4 8:2x1", [ip.Phase(0, 4), ip.Phase(8, (2, 1))]),
-        (
-            "0:4:mask=0.5,name=a 1/0:2:mask=1,name=null",
-            [
-                ip.Phase(0, 4, {"mask": 0.5, "name": "a"}),
-                ip.Phase((1, 0), 2, {"mask": 1, "name": None}),
-            ],
-        ),
-    ],
-)
-def test_text_for_a_batch_size(text: str, means: Any) -> None:
-    """It stands for the size or the phases: the plan is the same, and so is what it writes."""
-    for name in ("batch_size", "global_batch_size"):
-        plan = ip.Plan(ip.Sequential(10), world_size=1, **{name: text})
-        assert ip.Plan(ip.Sequential(10), world_size=1, **{name: means}) == plan
-        assert plan == ip.Plan(ip.Sequential(10), world_size=1, batch_size=9).replace(
-            **{name: text}
-        )
-        assert plan == ip.Plan.from_json(plan.to_json())
-
-
 @given(
     start=st.integers(-3, 3) | st.integers(2**32 - 5, 2**32 + 5),
     length=st.integers(0, 9),

@@ -13,7 +13,7 @@ import indexplan as ip
 from indexplan.cli import main
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07\r"
-WORDS = ["", "a", ESCAPE, "\ud800", "-1", "inf", "9" * 5000, "1.5", "0:5:a=1", "é"]
+WORDS = ["", "a", ESCAPE, "\ud800", "-1", "inf", "9" * 5000, "1.5", "[Phase(0, 5)]", "é"]
 
 COMMANDS: dict[str, list[str]] = {
     "build": ["a.plan", "--num-samples=9", "--batch-size=2", "--epochs=1", "--part=1/1"],
