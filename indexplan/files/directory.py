@@ -9,9 +9,7 @@ from indexplan.canonical import parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, in_file
 from indexplan.files.columns import identities, num_bytes
 from indexplan.files.format import (
-    BUILD_1,
     CURE,
-    FORMAT_VERSION,
     HEADER_BYTES,
     PLAN,
     SPANS,
@@ -108,16 +106,6 @@ class PlanDirectory:
             cure = "restore it, or delete it and run the same build again"
             raise PlanFileError(f"{self.path}/{name}", f"must hold {size} bytes", found, cure)
 
-    def check_version(self) -> None:
-        """Raise `PlanFileError` if this is a directory of an earlier format version."""
-        if not self.store.has(PLAN) and self.store.has(BUILD_1):
-            raise PlanFileError(
-                self.path,
-                f"must be a plan directory of format_version {FORMAT_VERSION}",
-                f"one of format_version 1, with {BUILD_1}",
-                "build it again at another path",
-            )
-
     def _none(self) -> PlanFileError:
         """Return an error that says what is there instead of a plan."""
         if (kind := self.store.kind()) != "a folder":
@@ -125,7 +113,6 @@ class PlanDirectory:
             if kind == "nothing there":  # else a build would refuse the path
                 cure += ", or build it with `indexplan build`"
             return PlanFileError(self.path, "must be a plan directory", kind, cure)
-        self.check_version()
         got = f"a folder without {PLAN}"
         return PlanFileError(self.path, "must be a plan directory", got, "check the path")
 

@@ -37,7 +37,6 @@ NO_UNITS = "leave out epochs that have no units"
 CURE = "restore the file, or build the plan again at another path"
 
 PLAN = "plan.json"
-BUILD_1 = "build.json"  # which directories of format version 1 have instead
 # fields of plan.json and export.json that follow from the others
 DERIVED = (
     *("num_samples", "traits", "stream_key", "num_units", "sha256"),

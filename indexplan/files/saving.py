@@ -27,7 +27,6 @@ from indexplan.errors import (
 )
 from indexplan.files import columns
 from indexplan.files.chunk_files import Progress, write_chunks
-from indexplan.files.directory import PlanDirectory
 from indexplan.files.format import DERIVED, PLAN, UNITS_PER_CHUNK, Build
 from indexplan.files.read import Stored
 from indexplan.files.running import check_executor
@@ -179,12 +178,7 @@ def save(
 def _claim(store: Store, build: Build) -> None:
     """Make the directory, and say there what it is a build of; refuse any other one."""
     mine = build.to_dict()
-    try:
-        there = claim(store, PLAN, "a plan directory", mine)
-    except PlanFileError as error:
-        if "a folder that holds" in str(error.got):
-            PlanDirectory(store).check_version()
-        raise
+    there = claim(store, PLAN, "a plan directory", mine)
     if canonical_json(there) == canonical_json(mine):
         return
     try:

@@ -175,21 +175,3 @@ def test_every_file_that_is_lost_is_written_again(root: Path) -> None:
         ) == refused(ip.load, root)
         ip.save(PLAN, root, part=(int(name[10]) + 1, 2), **TWO)
         assert before == tree(root)
-
-
-def test_directories_of_the_first_format(path: str) -> None:
-    """A directory of format version 1 is refused by name, by readers and by builders."""
-    from indexplan.stores.open import store_of
-
-    store = store_of(path)
-    store.publish("build.json", [b"{}"]) if "memory" in path else None
-    if "memory" not in path:
-        Path(path).mkdir()
-        Path(path, "build.json").write_text("{}")
-    said = (
-        f"{path} must be a plan directory of format_version 2; got one of format_version 1, with "
-        "build.json; build it again at another path"
-    )
-    assert said == refused(ip.load, path) == refused(ip.save, PLAN, path)
-    ip.save(PLAN, f"{path}2")  # the cure
-    assert PLAN == ip.load(f"{path}2")

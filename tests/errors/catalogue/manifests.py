@@ -16,7 +16,6 @@ from tests.errors.catalogue.made import (
     load_edited,
     load_forged,
     saved,
-    written,
 )
 from tests.support.bins import Bins
 
@@ -71,6 +70,4 @@ CASES: list[Case] = [
     ("hashes of another length", lambda: forged_bins("chunk-00000.xxh64")),
     ("hashes of another chunk", lambda: touched_after(lambda r: damaged(r / HASHES, 5))),
     ("a hash that was edited", lambda: touched_after(lambda r: damaged(r / HASHES, 35))),
-    ("a plan of the first format", lambda: ip.load(written("a.plan/build.json").parent)),
-    ("a place of the first format", lambda: (written("a.plan/build.json"), saved())),
 ]
