@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, inside, wrong
 from indexplan.files.columns import finder, identities
 from indexplan.files.directory import PlanDirectory, replaced
-from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS
+from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS, Build
 from indexplan.files.mapped import Chunks, plan_status
 from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order, Why
 from indexplan.orders.columns import Column
-from indexplan.orders.groups import Place
+from indexplan.orders.layers import Layer
 from indexplan.orders.registry import order_from_dict
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, expand
@@ -44,7 +44,7 @@ AHEAD_UNITS, PIECE_UNITS = 2**14, 2**20
 GROUP_UNITS = 2**15  # copied at a time, so that the data in between stays in the cache
 
 
-class Stored(Order):
+class Stored(Layer):
     """An order that is read from a plan directory; it equals the order that was saved there.
 
     `load` returns a plan with such an order; make one yourself to use it in another plan. Epochs
@@ -98,19 +98,27 @@ class Stored(Order):
     def __repr__(self) -> str:
         return f"Stored({self.path!r})"
 
-    @once
+    @property
     def source(self) -> Order:
-        """The order that is stored, to be computed instead of read."""
-        build = self.build
-        return order_from_dict(build.order, self.find_column, min(build.epochs, default=0))
+        """The order that is stored, to be computed instead of read; raises where it cannot be."""
+        return self.order.made if isinstance(self.order, _Unmade) else self.order
 
-    @once
+    @property
     def known(self) -> tuple[Order | None, str]:
         """The order that is stored, or None and why it cannot be computed here."""
         try:
             return self.source, ""
         except IndexPlanError as error:
             return None, str(error)
+
+    @once
+    def order(self) -> Order:  # type: ignore[override]
+        """The order that is stored, or what says at each use why it cannot be made."""
+        unmade = _Unmade(self.build, finder(self._chunks.store, self._chunks.folder))
+        try:
+            return unmade.made
+        except IndexPlanError:
+            return unmade
 
     @once
     def traits(self) -> Traits:
@@ -122,78 +130,41 @@ class Stored(Order):
         """The number that seeds of augmentation are made from: that of the order that is stored."""
         return self.build.stream_key
 
-    @property
-    def group_names(self) -> tuple[str, ...]:
-        """The names of the stored order's groups; none if the order is not known here."""
-        source, _ = self.known
-        return () if source is None else source.group_names
-
-    @property
-    def shares_of(self) -> str:
-        """What the stored order's shares count; "samples" if the order is not known here."""
-        source, _ = self.known
-        return "samples" if source is None else source.shares_of
-
     @once
-    def _leaves_out(self) -> Order | None:
-        """The order that is stored, if it leaves units out: only then is it computed for them."""
+    def _leaves_out(self) -> bool:
+        """Whether the order that is stored leaves units out: only then is it computed for them."""
         said: Any = self.build.order
         while isinstance(said, Mapping):
             if said.get("algorithm") == LEAVING_OUT:
-                return self.known[0]
+                return True
             said = said.get("order")
-        return None
+        return False
+
+    # what a layer reads at other positions, the order inside has there: here, it has the same ones
+    _moves = False
 
     @property
     def _gaps(self) -> object | None:
-        source = self._leaves_out
-        return None if source is None else source._gaps  # noqa: SLF001 (of an order too)
+        return super()._gaps if self._leaves_out else None
+
+    @property
+    def _num_copies(self) -> int:
+        return self.order._num_copies  # noqa: SLF001 (of an order too)
 
     def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
-        found = super()._with_past(saved, epoch, position)
-        if found is not None or (source := self.known[0]) is None:
-            return found
-        return source._with_past(saved, epoch, position)  # noqa: SLF001 (of an order too)
+        if self.continues(saved, epoch, position):
+            return self
+        return self.order._with_past(saved, epoch, position)  # noqa: SLF001 (of an order too)
 
     def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
-        source, _ = self.known
-        return () if source is None else source._apart(saved, epoch, position)  # noqa: SLF001
+        return self._apart_inside(saved, epoch, position)  # their dict forms are the same one
 
     def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
         return self.source._with_phase(where, weights, **options)  # noqa: SLF001 (of an order too)
 
-    def _told(self, epoch: int, index: int) -> list[tuple[int, str]]:
-        source, read = self._leaves_out, super()._told(epoch, index)
-        inside = [] if source is None else source._told(epoch, index)  # noqa: SLF001 (of an order)
-        return [*read, *(each for each in inside if each[1])]
-
-    @property
-    def shard_sizes(self) -> Column | None:
-        """Samples in each shard; None if the order has no shards, or is not known here."""
-        source, _ = self.known
-        return None if source is None else source.shard_sizes
-
-    def group(self, indices: Int64) -> Int64:
-        """Return the group of each sample in the order that is stored."""
-        return self.source.group(indices)
-
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
         """Return the share of each group at which the order that is stored aims."""
-        return self.source.aim(epoch, start, stop)
-
-    @property
-    def _counts_groups(self) -> bool:
-        source, _ = self.known
-        return source is not None and source._counts_groups  # noqa: SLF001 (of an order too)
-
-    @property
-    def _group_sizes(self) -> Int64 | None:
-        return self.source._group_sizes  # noqa: SLF001
-
-    def _read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
-        if self._counts_groups:
-            return self.source._read_between(start, stop)  # noqa: SLF001
-        return super()._read_between(start, stop)
+        return self.order.aim(epoch, start, stop)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dict form of the order that is stored."""
@@ -202,15 +173,7 @@ class Stored(Order):
     def num_units(self, epoch: int) -> int:
         """Return how many units the epoch has."""
         units = self._units.get(epoch)
-        return self._computed(epoch).num_units(epoch) if units is None else units
-
-    def _computed(self, epoch: int) -> Order:
-        try:
-            return self.source
-        except IndexPlanError as error:
-            stored = self.build.epochs
-            where = f"epoch {epoch}, not one of the stored {stored[0]} to {stored[-1]}"
-            raise inside(where, error) from error
+        return self.order.num_units(epoch) if units is None else units
 
     def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         # one run inside a chunk, as most batches are: 2 us instead of 4.5 for 256 indices
@@ -220,7 +183,7 @@ class Stored(Order):
             size = stops.item() - start
             number, low = divmod(start, each)
             if 0 < size <= each - low and size < AHEAD_UNITS:
-                numbers = self._numbers(epoch, number, INDICES, low, size)
+                numbers = self._mapped(epoch, number, INDICES, low, size)
                 return numbers[low : low + size].astype(np.int64)
         if epoch in self._units and self.deals_bins:  # not deal, which reads the spans too
             out = np.empty(int(self._offsets(epoch, starts, stops)[-1]), np.int64)
@@ -233,7 +196,7 @@ class Stored(Order):
         if not self.deals_bins:
             return super().deal(epoch, starts, stops)
         if epoch not in self._units:
-            return self._computed(epoch).deal(epoch, starts, stops)
+            return self.order.deal(epoch, starts, stops)
         offsets = self._offsets(epoch, starts, stops)
         samples = np.empty(int(offsets[-1]), np.int64)
         self._copy(epoch, starts, stops, samples)
@@ -243,7 +206,7 @@ class Stored(Order):
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         """Write the samples at some runs of positions to `out`, as `Order.fill` does."""
         if epoch not in self._units:
-            self._computed(epoch).fill(epoch, starts, stops, out)
+            self.order.fill(epoch, starts, stops, out)
         elif not len(out):
             return  # a rank may have no unit in any of many steps
         elif len(starts) < FEW_RUNS or len(out) >= LONG_RUN * len(starts):
@@ -265,12 +228,12 @@ class Stored(Order):
         """Return the indices at single positions."""
         chunks, lows = self._places(positions)
         if (chunks == chunks[0]).all():
-            return self._numbers(epoch, chunks[0].item(), INDICES, lows, 1)[lows]
+            return self._mapped(epoch, chunks[0].item(), INDICES, lows, 1)[lows]
         out = np.empty(len(positions), np.int64)
         by_chunk = np.argsort(chunks, kind="stable")
         for group in np.split(by_chunk, np.flatnonzero(np.diff(chunks[by_chunk])) + 1):
             some = lows[group]
-            out[group] = self._numbers(epoch, chunks[group[0]].item(), INDICES, some, 1)[some]
+            out[group] = self._mapped(epoch, chunks[group[0]].item(), INDICES, some, 1)[some]
         return out
 
     def _places(self, positions: Int64) -> tuple[Int64, Int64]:
@@ -309,7 +272,7 @@ class Stored(Order):
     ) -> None:
         """Copy runs of `size` units, from `lows` of a chunk to `begins` of `out`, rising."""
         # row i of a window view is the `size` numbers from i on
-        there = sliding_window_view(self._numbers(epoch, chunk, INDICES, lows, size), size)
+        there = sliding_window_view(self._mapped(epoch, chunk, INDICES, lows, size), size)
         here = sliding_window_view(out, size, writeable=True)
         step = max(1, GROUP_UNITS // size)
         for low in range(0, len(lows), step):
@@ -318,7 +281,7 @@ class Stored(Order):
 
     def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         if epoch not in self._units:
-            return self._computed(epoch).offsets(epoch, starts, stops)
+            return self.order.offsets(epoch, starts, stops)
         if not self.deals_bins:
             return super()._offsets(epoch, starts, stops)
         sizes = [
@@ -326,14 +289,6 @@ class Stored(Order):
             for number, start, stop in self._cut(starts, stops)
         ]
         return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
-
-    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        """Return where the order that is stored reads some samples."""
-        return self.source.find(epoch, indices, most)
-
-    def tally(self, epoch: int, indices: Int64) -> Int64:
-        """Return how often the order that is stored reads some samples."""
-        return self.source.tally(epoch, indices)
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -348,12 +303,6 @@ class Stored(Order):
     def find_column(self, identity: Mapping[str, Any]) -> Column:
         """Return a column from the plan directory, one of the order or of the balance."""
         return finder(self._chunks.store, self._chunks.folder)(identity)
-
-    def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
-        """Return whether a run may continue with the order that is stored."""
-        if (source := self.known[0]) is None:
-            return super().continues(saved, epoch, position)
-        return source.continues(saved, epoch, position)
 
     def _cut(self, starts: Int64, stops: Int64) -> Iterator[tuple[int, int, int]]:
         """Yield the pieces of intervals as (chunk number, start, stop), counted in the chunk."""
@@ -388,7 +337,7 @@ class Stored(Order):
 
     def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         if epoch not in self._units:
-            return self._computed(epoch).spans(epoch, starts, stops)
+            return self.order.spans(epoch, starts, stops)
         parts = [np.empty(0, np.int64)]
         for number, start, stop in self._cut(starts, stops):
             low, high = self._held(epoch, number, start, stop)
@@ -405,18 +354,59 @@ class Stored(Order):
 
     def _read(self, epoch: int, number: int, kind: str, start: int, stop: int) -> NDArray[Any]:
         """Return the numbers [start, stop) of a chunk file."""
-        numbers = self._numbers(epoch, number, kind, start, stop - start)
+        numbers = self._mapped(epoch, number, kind, start, stop - start)
         if stop - start >= AHEAD_UNITS:
             self._chunks.read_ahead(epoch, number, kind, start, stop)
         return numbers[start:stop]
 
-    def _numbers(
+    def _mapped(
         self, epoch: int, number: int, kind: str, starts: int | Int64, size: int
     ) -> NDArray[Any]:
         """Return all numbers of a chunk file, of which `size` from each start will be read."""
         if self.check == "touched":
             self._chunks.check(epoch, number, kind, starts, size)
         return self._chunks.numbers(epoch, number, kind)
+
+
+class _Unmade(Order):
+    """A stored order that could not be made here, as its class or a column is not there."""
+
+    def __init__(self, build: Build, find_column: Callable[[Mapping[str, Any]], Column]) -> None:
+        self._build, self._find_column = build, find_column
+        self.num_samples, self.algorithm = build.num_samples, str(build.order.get("algorithm"))
+
+    @property
+    def made(self) -> Order:
+        """The order; `IndexPlanError` where it still cannot be made."""
+        return order_from_dict(self._build.order, self._find_column, self._build.epochs[0])
+
+    def _of(self, epoch: int) -> Order:
+        """Return it for an epoch that is not stored."""
+        try:
+            return self.made
+        except IndexPlanError as error:
+            stored = self._build.epochs
+            where = f"epoch {epoch}, not one of the stored {stored[0]} to {stored[-1]}"
+            raise inside(where, error) from error
+
+    @property
+    def traits(self) -> Traits:
+        return self._build.traits
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._build.order
+
+    def num_units(self, epoch: int) -> int:
+        return self._of(epoch).num_units(epoch)
+
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        self._of(epoch).fill(epoch, starts, stops, out)
+
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
+        return self._of(epoch).deal(epoch, starts, stops)
+
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return self.made.find(epoch, indices, most)
 
 
 def _opened_again(path: str, check: str, sha256: str) -> Stored:

@@ -37,6 +37,9 @@ ORDERS = [
     ChangingBins(20),
     Drawn(20, seed=9),
     Pieces(20),
+    ip.Repeat(ip.Shuffle(20, seed=10), copies=3),
+    ip.Subset(ip.Repeat(ip.Shuffle(20, seed=11), copies=2), range(20), 20),
+    ip.Mixture({"a": ip.Shuffle(12, seed=12), "b": ip.Shuffle(8, seed=13)}, {"a": 3, "b": 2}),
 ]
 INVERSE = "locate is the inverse of batch"
 COUNTS = "counts of samples add up to the reads"
