@@ -311,7 +311,7 @@ class Ledger(Answer):
         if not tail.stands(plan):
             ahead = tail.place is not None and place.unit > tail.place.unit
             if not (ahead and (skip or stood)):
-                raise self._never_stood(place)
+                raise self._never_stood(place, ahead=ahead)
         self._file.keep_columns(plan)
         self._append([*back, *more], tail.skipping(plan).ahead)
 
@@ -458,9 +458,14 @@ class Ledger(Answer):
                 return None if step is None else self._history.first(segment) + step
         return None
 
-    def _never_stood(self, place: Resume) -> IndexPlanError:
+    def _never_stood(self, place: Resume, *, ahead: bool) -> IndexPlanError:
         rule = f"started where the run in {self.path} stood after one of its steps"
         cure = "load the checkpoint's state, or give this run a ledger of its own"
+        if ahead:  # a cursor alone does not say whether what lies between was read
+            cure = (
+                "load the checkpoint's state; or record what was read up to there; or, to skip "
+                "it, use loader.move(plan) where the run stands, or ledger.begin(plan, skip=True)"
+            )
         return wrong("plan", rule, f"a start at {tuple(place)}", cure)
 
     # --- what a run has read

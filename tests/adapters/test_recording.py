@@ -193,6 +193,37 @@ def test_a_run_that_leaves_its_ledger_does_not_come_back(tmp_path: Path) -> None
     assert (15 + 17, 53 - 15 - 17) == (account.num_finished, account.num_read)
 
 
+@pytest.mark.parametrize("cure", ["record", "move", "begin"])
+@settings(max_examples=8)
+@given(at=st.integers(1, 9), gap=st.integers(1, 7))
+def test_a_plan_past_where_the_run_stands_needs_a_word(
+    cure: str, at: int, gap: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its cursor does not say whether the steps between were read or skipped; each cure does."""
+    path = tmp_path_factory.mktemp("gap") / "run.ledger"
+    first = read(PlanLoader(range(53), PLAN, ledger=path), at)
+    past = PLAN.resume(PLAN.replace(world_size=1).cursor_at(3 * (at + gap)))
+    ledger, before = ip.Ledger(path), path.read_bytes()
+    with pytest.raises(ip.IndexPlanError, match="record what was read up to there; or, to skip"):
+        read(PlanLoader(range(53), past, ledger=path), 1)
+    assert before == path.read_bytes()
+    given: Any = path
+    if cure == "record":
+        ledger.record(ledger.plan.resume(ledger.cursor), past.start)
+        first = read(PlanLoader(range(53), PLAN), at + gap)
+    elif cure == "begin":
+        ledger.begin(past.replace(world_size=1).resume(past.start), skip=True)
+        given = ledger
+    loader = PlanLoader(
+        range(53), PLAN.resume(ledger.cursor) if cure == "move" else past, ledger=given
+    )
+    if cure == "move":
+        loader.move(past)
+    found = check_steps(path, first + [batch.tolist() for batch in loader]).account()
+    assert (0 if cure == "record" else 3 * gap) == found.num_skipped
+    assert 53 == found.num_read + found.num_skipped
+
+
 def test_a_first_state_is_loaded_again(tmp_path: Path) -> None:
     """Where the ledger begins nothing in it counts, so a state without a hash is no guess there."""
     path = tmp_path / "run.ledger"

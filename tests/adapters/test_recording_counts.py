@@ -153,7 +153,8 @@ def test_a_job_without_states_that_is_killed(tmp_path: Path) -> None:
     before = path.read_bytes()
     message = (
         f"plan must be started where the run in {path} stood after one of its steps; got 'a start "
-        "at (0, 0, 15, 30)'; load the checkpoint's state, or give this run a ledger of its own"
+        "at (0, 0, 15, 30)'; load the checkpoint's state; or record what was read up to there; or, "
+        "to skip it, use loader.move(plan) where the run stands, or ledger.begin(plan, skip=True)"
     )
     (killed,) = iterators(path, 1, micro_batch_size=2, consumed_samples=30)
     for _ in range(2):

@@ -108,11 +108,27 @@ def by_a_state() -> None:
     reloaded(state)
 
 
-def elsewhere() -> None:
-    """Start a later epoch with a ledger of its own."""
-    made = loader(ledger="own.ledger")
+def as_read() -> None:
+    """Record what was read up to the later epoch, and start there."""
+    first(kept())
+    ledger = ip.Ledger("run.ledger")
+    ledger.record(ledger.plan.resume(ledger.cursor), ledger.plan.cursor(3, step=0))
+    made = kept()
     made.set_epoch(3)
     first(made)
+
+
+def as_skipped() -> None:
+    """Move the loader from where the run stands, or begin there."""
+    first(kept())
+    ledger = ip.Ledger("run.ledger")
+    later = OPEN.resume(ledger.plan.cursor(3, step=0))
+    made = kept(plan=OPEN.resume(ledger.cursor))
+    made.move(later)
+    first(made)
+    made.feed.forget()
+    later = ip.Ledger("run.ledger").plan.resume(ledger.plan.cursor(5, step=0))
+    ip.Ledger("run.ledger").begin(later, skip=True)
 
 
 def back_to_a_line() -> None:
@@ -162,7 +178,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "a state of a loader whose run another has continued": read_on,
     "a pass read twice, with a ledger": in_sequence,
     "a state of a pass out of sequence": in_sequence,
-    "a start where the run never stood": lambda: [by_a_state(), elsewhere()],
+    "a start where the run never stood": lambda: [as_read(), as_skipped(), by_a_state()],
     "a return to a line with a start elsewhere": back_to_a_line,
     "a ledger of another process": in_the_process,
     "a state of another process": in_the_process,
