@@ -59,7 +59,7 @@ def of_a_life(folder: Path, epochs: int) -> None:
         saved.append((ledger.hash, cursor))
         if number % 10 == 9:
             digest, cursor = saved[-drawn.randrange(2, 6)]
-            ledger.return_to(digest)
+            ledger.rewind(digest)
     size = ledger.path.stat().st_size
     _say("1,000 resumes over 24 plans, 100 returns", f"{size / 1000:.0f} kB")
     _say("steps that count, epochs begun", f"{ledger.step}, {ledger.cursor.epoch + 1}")

@@ -26,7 +26,8 @@ class LedgerAccount(Answer):
         Units that steps have read, that the run has passed without a step that reads them, and that
         are left to read.
     num_finished : int
-        Units before the place at which the ledger began, where the run was older.
+        Units of the first epoch before the place at which the ledger's first step starts. The run
+        had read them before it kept the ledger, or had skipped them: no line says which.
     num_skipped, num_excluded : int
         Units between a place where the run stood and a later one where it went on, and units that
         it leaves out by `Without`; of bins, those that were left empty.
@@ -65,7 +66,7 @@ class LedgerAccount(Answer):
     def __str__(self) -> str:
         said = {"read": self.num_read, "dropped": self.num_dropped, "left": self.num_left}
         more = {
-            "finished before": self.num_finished,
+            "before the ledger": self.num_finished,
             "skipped": self.num_skipped,
             "excluded": self.num_excluded,
         }

@@ -256,7 +256,7 @@ class Ledger(Answer):
         known = self._history
         same = same_until(known.under_newest_lines(then), known.under_newest_lines(known.live))
         if before and same < before[-1].end and hash is not None:
-            self.return_to(hash)
+            self.rewind(hash)
         elif same < self.step:
             self._append([DiscardLine(same)])
         for segment, (named, cursor) in zip(then[len(before) :], read, strict=True):
@@ -278,7 +278,7 @@ class Ledger(Answer):
             With a world_size. The place where it was resumed, or the very first, must be one at
             which the run stood.
         hash : str, optional
-            That of a checkpoint's state, to return to as `return_to` does.
+            That of a checkpoint's state, to return to as `rewind` does.
         skip : bool, default False
             Whether the plan may start past the place where the run stands: the run then leaves out
             what lies between, and `account` counts it as skipped.
@@ -287,7 +287,7 @@ class Ledger(Answer):
         ------
         IndexPlanError
             If the run never stood there, or does not continue with this plan; or, with a hash, as
-            `return_to` does. Nothing was written then.
+            `rewind` does. Nothing was written then.
         PlanFileError
             As `record` does.
         """
@@ -347,41 +347,29 @@ class Ledger(Answer):
             skip and at is not None and at.unit < place_of(plan.start).unit
         )
 
-    def discard(self, step: int) -> None:
-        """Make all steps from one on void, like a run that returns to a checkpoint.
+    def rewind(self, to: int | str) -> None:
+        """Return to a checkpoint: steps that came after it become void.
 
         Parameters
         ----------
-        step : int
-            The run's step with which the checkpoint continues, 0 <= step < `ledger.step`.
+        to : int or str
+            The run's step with which the checkpoint continues, 0 <= to <= `ledger.step`; or the
+            hash that its state has kept of the ledger. If its own steps were void since, they count
+            again, on lines of their own.
 
         Raises
         ------
         IndexPlanError
-            If there is no such step.
+            If there is no such step, or no line has this hash: it is that of another run.
         PlanFileError
             As `record` does.
         """
-        cure = "pass the step that the checkpoint goes on with"
-        step = integer("step", step, 0, max(1, self.step), cure)
-        if step == self.step:
+        if isinstance(to, str):
+            self._append(self._back_to_line(to))
             return
-        self._append([DiscardLine(step)])
-
-    def return_to(self, hash: str) -> None:  # noqa: A002 (the field's name in a state)
-        """Stand where the ledger ended with a line, whose hash a checkpoint has kept.
-
-        Steps that came later become void. If the checkpoint's own steps were void since, they count
-        again, on lines of their own.
-
-        Raises
-        ------
-        IndexPlanError
-            If no line has this hash: it is the checkpoint of another run.
-        PlanFileError
-            As `record` does.
-        """
-        self._append(self._back_to_line(hash))
+        cure = "pass the step that the checkpoint goes on with, or the hash in its state"
+        step = integer("to", to, 0, self.step + 1, cure)
+        self._append([DiscardLine(step)] if step < self.step else [])
 
     def _back_to_line(self, hash: str) -> list[Line]:  # noqa: A002
         """Return the lines after which the ledger ends as it did with a line."""

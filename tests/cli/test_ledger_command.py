@@ -21,7 +21,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ip.Ledger:
     made.record(PLAN, PLAN.cursor(epoch=1, step=5), {"global_step": 30})
     smaller = SMALLER.resume(made.cursor)
     made.record(smaller, smaller.cursor(epoch=2, step=0))
-    made.discard(40)
+    made.rewind(40)
     return made
 
 
@@ -84,7 +84,7 @@ def test_reads(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
         "sample": sample,
         "reads": [r._asdict() for r in ledger.reads(sample, void=True)],
     } == data
-    ledger.discard(1)
+    ledger.rewind(1)
     assert f"no step read sample {sample}\n" == run(capsys, *words)
 
 

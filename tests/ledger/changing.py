@@ -15,13 +15,13 @@ def a_ledger(folder: Path) -> ip.Ledger:
     ledger.record(plan, plan.cursor(0, step=5), {"global_step": 5})
     checkpoint = ledger.hash
     ledger.record(plan, plan.cursor(0, step=9))
-    ledger.return_to(checkpoint)
+    ledger.rewind(checkpoint)
     wider = plan.replace(world_size=4, order=ip.Without(plan.order, [3, 7], since=ledger.cursor))
     wider = wider.resume(plan.cursor(0, step=5))
     ledger.record(wider, wider.cursor(1, step=2), {"global_step": 11})
     again = plan.replace(order=wider.order).resume(ledger.cursor)
     ledger.record(again, again.cursor(2, step=3))
-    ledger.discard(ledger.step - 2)
+    ledger.rewind(ledger.step - 2)
     return ledger
 
 

@@ -128,7 +128,7 @@ class Run:
         if not found.steps:  # it starts over, with the order that it started with
             found = self.saved[0] if self._starts_alike() else self.saved[-1]
         self.ledger = ip.Ledger(self.path)
-        self.ledger.return_to(found.hash)
+        self.ledger.rewind(found.hash)
         same = 0
         for one, other in zip(self.steps, found.steps, strict=False):
             if one != other:

@@ -115,7 +115,7 @@ class Run:
     def back(self) -> None:
         """Return to a checkpoint."""
         digest, self.steps = self.drawn.choice(self.saved)
-        self.ledger.return_to(digest)
+        self.ledger.rewind(digest)
         self.stands = self.steps[-1].stop if self.steps else Place(0, 0, 0, 0)
         assert len(self.steps) == self.ledger.step
         assert self.ledger.tail.place in (None, self.stands)

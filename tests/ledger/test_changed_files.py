@@ -67,7 +67,7 @@ def a_life(path: Path) -> Iterator[Callable[[], object]]:
     (path.parent / "data" / "a.txt").touch()
     data = ip.Dataset.scan(path.parent / "data")
     yield lambda: ip.Ledger(path, data).record(left, left.cursor(1, step=4))
-    yield lambda: ip.Ledger(path, data).discard(1)
+    yield lambda: ip.Ledger(path, data).rewind(1)
 
 
 def test_a_writer_may_be_killed_at_every_byte(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_two_writers(tmp_path: Path) -> None:
     assert after == ledger.path.read_bytes()
     assert one.step > other.step == ledger.step
     with pytest.raises(ip.PlanFileError, match="must have one writer at a time"):
-        other.discard(1)
+        other.rewind(1)
 
 
 def test_a_file_that_was_replaced(tmp_path: Path) -> None:

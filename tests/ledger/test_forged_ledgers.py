@@ -49,7 +49,7 @@ def a_mixed_ledger(folder: Path) -> ip.Ledger:
     plan = plan.resume(plan.resume(ledger.cursor).cursor(1, 1, step=2))
     ledger.begin(plan, skip=True)
     ledger.record(plan, plan.cursor(2, 1, step=0))
-    ledger.discard(ledger.step - 3)
+    ledger.rewind(ledger.step - 3)
     return ledger
 
 

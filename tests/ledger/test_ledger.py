@@ -102,7 +102,7 @@ def test_a_start_inside_goes_on_there(plan: ip.Plan, tmp_path: Path) -> None:
     ledger.record(plan, plan.cursor(1, step=7))
     ledger.begin(plan.replace(world_size=2).resume(plan.cursor(1, step=2)))
     assert 27 == ledger.step
-    with pytest.raises(ip.IndexPlanError, match="a ledger of its own"):
+    with pytest.raises(ip.IndexPlanError, match="record what was read up to there"):
         ledger.begin(plan.resume(plan.cursor(1, step=9)))
 
 
@@ -119,7 +119,7 @@ def test_a_run_of_another_order_is_refused(plan: ip.Plan, tmp_path: Path) -> Non
         with pytest.raises(ip.IndexPlanError, match="continues the ledger's run"):
             call()
     with pytest.raises(ip.IndexPlanError, match="as the run that is loaded has written it"):
-        ledger.return_to("0" * 64)
+        ledger.rewind("0" * 64)
     assert before == ledger.path.read_bytes()
 
 
@@ -315,7 +315,7 @@ def test_samples_that_joined_can_be_asked_after_a_return(tmp_path: Path) -> None
     grown = joined(plan, ledger.cursor)
     ledger.record(grown, grown.cursor(0, step=8))
     read = [int(each) for each in ledger.batch(5, 0) if each >= 100]
-    ledger.discard(4)
+    ledger.rewind(4)
     assert [5] == [each.step for each in ledger.reads(read[0], void=True)]
     assert [] == ledger.reads(read[0])
     assert [0, 0] == ledger.seen().count([read[0], 149]).tolist()
@@ -399,6 +399,12 @@ def test_a_ledger_that_begins_inside_a_run(plan: ip.Plan, tmp_path: Path) -> Non
     assert (200, 0, 800) == (account.num_finished, account.num_dropped, account.num_read)
     assert 1000 == account.num_units
     assert account == ledger.account(2)
+    assert "200 before the ledger" in str(account)  # perhaps skipped, as here:
+    ledger = ip.Ledger(tmp_path / "jumped.ledger")
+    ledger.begin(plan)
+    ledger.begin(resumed, skip=True)
+    ledger.record(resumed, resumed.cursor(3, step=0))
+    assert account == ledger.account()
     with pytest.raises(ip.IndexPlanError, match="an integer from 2 to 3; got 1;"):
         ledger.account(1)
 
@@ -458,8 +464,8 @@ def test_the_account_of_an_epoch_without_a_step_that_counts(plan: ip.Plan, tmp_p
     left = LedgerAccount(num_units=1000, num_left=1000)
     assert left == ledger.account(1)
     ledger.record(plan, plan.cursor(1, step=3))
-    ledger.discard(13)
-    ledger.discard(0)
+    ledger.rewind(13)
+    ledger.rewind(0)
     assert replace(left, num_void=1000, num_void_steps=25) == ledger.account(0)
 
 

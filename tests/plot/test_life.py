@@ -45,7 +45,7 @@ def test_life(tmp_path: Path) -> None:
     read(ledger, PLAN, 20)
     read(ledger, PLAN, 10)
     smaller = read(ledger, PLAN.replace(world_size=3), 30)
-    ledger.discard(40)
+    ledger.rewind(40)
     order = ip.Without(smaller.order, [1, 2, 3], since=ledger.cursor)
     read(ledger, smaller.replace(order=order), 15)
     figure = plot.life(ledger)
@@ -94,7 +94,7 @@ def test_against_lists(tmp_path_factory: pytest.TempPathFactory, drawn: random.R
     for _ in range(drawn.randrange(1, 9)):
         if ledger.step and drawn.random() < 0.4:  # a return
             step = drawn.randrange(ledger.step)
-            ledger.discard(step)
+            ledger.rewind(step)
             steps = [[*row[:3], row[3] or row[1] >= step] for row in steps]
             attempt += attempt == steps[-1][0]  # a second return in a row begins no other
         else:
@@ -117,7 +117,7 @@ def test_many(tmp_path: Path) -> None:
     ledger = ip.Ledger(tmp_path / "run.ledger")
     read(ledger, PLAN, 5)
     for number in range(ROWS + 6):
-        ledger.discard(number)
+        ledger.rewind(number)
         read(ledger, PLAN, 5)
     axes = plot.life(ledger).axes[0]
     assert ["8", "31"] == [axes.get_yticklabels()[i].get_text() for i in (0, -1)]

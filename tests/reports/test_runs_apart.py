@@ -44,7 +44,7 @@ class Run:
         step, order, cursor = self.ledger.step, self.order, self.cursor
         self.read(change, [])
         if self.ledger.step > step:
-            self.ledger.discard(step)
+            self.ledger.rewind(step)
         self.order, self.cursor = order, cursor
 
     def _changed(self, change: Change) -> ip.Plan:

@@ -47,7 +47,7 @@ def life(num_returns: int) -> Any:
             start = ledger.cursor if ledger.step else plan.start
             ledger.record(plan, plan.resume(start).cursor(start.epoch + 1, step=0))
             if number % 2:
-                ledger.discard(ledger.step - 20)
+                ledger.rewind(ledger.step - 20)
         return plot.life(ledger)
 
 

@@ -66,8 +66,8 @@ def flipped() -> None:
 def two_writers() -> None:
     """Write a ledger that another process has written since."""
     one, other = ledger(), ip.Ledger("run.ledger")
-    one.discard(2)
-    other.discard(1)
+    one.rewind(2)
+    other.rewind(1)
 
 
 def at_once() -> None:
@@ -75,13 +75,13 @@ def at_once() -> None:
     made = ledger()
     with open("run.ledger", "rb") as stream:  # noqa: PTH123 (as another process has it open)
         fcntl.flock(stream, fcntl.LOCK_EX)
-        made.discard(1)
+        made.rewind(1)
 
 
 def read_only(made: ip.Ledger) -> None:
     """Write a ledger whose file may not be written."""
     with nobody({".": 0o755, "run.ledger": 0o444}):
-        made.discard(1)
+        made.rewind(1)
 
 
 def too_long() -> None:
@@ -89,7 +89,7 @@ def too_long() -> None:
     made, before = ledger(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (Path("run.ledger").stat().st_size, before[1]))
     try:
-        made.discard(1)
+        made.rewind(1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
@@ -294,8 +294,8 @@ CASES: list[Case] = [
     ("a start that is no step's", lambda: begun_elsewhere(0, 3)),
     ("a plan that starts past its end", past_it),
     ("a jump over too many epochs", lambda: jump(20_000)),
-    ("a return to no step", lambda: ledger().discard(9)),
-    ("a checkpoint of another run", lambda: ledger().return_to("0" * 64)),
+    ("a return to no step", lambda: ledger().rewind(9)),
+    ("a checkpoint of another run", lambda: ledger().rewind("0" * 64)),
     # what is asked
     ("a plan of an empty ledger", lambda: ip.Ledger("run.ledger").plan),
     ("the place of a run without a step", lambda: begun().cursor),

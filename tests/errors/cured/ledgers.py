@@ -38,15 +38,15 @@ def permitted(mode: int) -> None:
     Path("run.ledger").chmod(mode)
     Path("run.ledger").chmod(0o644)
     ip.Ledger("run.ledger").batch(0, 0)
-    made.discard(1)
+    made.rewind(1)
 
 
 def one_writer() -> None:
     """Let one process write a ledger, and give each run one of its own."""
     one, other = ledger(), ledger("other.ledger")
-    one.discard(2)
-    other.discard(1)
-    one.discard(1)
+    one.rewind(2)
+    other.rewind(1)
+    one.rewind(1)
 
 
 def another_dataset() -> None:
@@ -161,7 +161,7 @@ def up_to_there() -> None:
     made = ledger()
     made.record(PLAN, PLAN.cursor(1, step=2))
     made.record(later, later.cursor(2, step=0))
-    made.discard(4)
+    made.rewind(4)
     made.begin(later, skip=True)
     made.record(later, later.cursor(2, step=0))
 
@@ -172,8 +172,8 @@ def to_its_own_hash() -> None:
     kept = made.hash
     shutil.copy("run.ledger", "copy.ledger")
     made.record(PLAN, PLAN.cursor(2, step=0))
-    made.return_to(kept)
-    ip.Ledger("copy.ledger").return_to(kept)
+    made.rewind(kept)
+    ip.Ledger("copy.ledger").rewind(kept)
 
 
 def as_begun() -> None:
@@ -191,7 +191,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "a folder": put_in_its_place,
     "a file that may not be read": lambda: permitted(0o000),
     "a file that may not be written": lambda: permitted(0o444),
-    "a file that may not grow": lambda: ledger().discard(1),
+    "a file that may not grow": lambda: ledger().rewind(1),
     "a folder that is not there": lambda: [Path("no").mkdir(), ledger("no/run.ledger")],
     "two writers, one after the other": one_writer,
     "two writers at once": one_writer,
@@ -223,7 +223,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "a start that is no step's": from_its_place,
     "a plan that starts past its end": up_to_there,
     "a jump over too many epochs": lambda: jump(10_000),
-    "a return to no step": lambda: ledger().discard(2),
+    "a return to no step": lambda: ledger().rewind(2),
     "a checkpoint of another run": to_its_own_hash,
     "a plan of an empty ledger": lambda: ledger().plan,
     "the place of a run without a step": as_begun,
