@@ -147,7 +147,13 @@ class Recorder:
         if not together:
             if rank == 0:
                 return self._written(plan)
-            return self._open().tail_at(plan, skip=self._skips(plan))
+            raise IndexPlanError(
+                "ledger",
+                "must be kept by rank 0 alone, where no process group tells the others its end",
+                f"rank {rank}",
+                "initialize torch.distributed, or pass ledger=False on other ranks, and save the "
+                "state of rank 0",
+            )
         store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
         group, me = zlib.crc32(repr(together).encode()), torch.distributed.get_rank()
         key = f"indexplan/ledger/{group:08x}"

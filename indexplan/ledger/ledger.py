@@ -315,38 +315,6 @@ class Ledger(Answer):
         self._file.keep_columns(plan)
         self._append([*back, *more], tail.skipping(plan).ahead)
 
-    def tail_at(self, plan: Plan, *, skip: bool = False) -> Tail:
-        """Return the end that the ledger had when the run last began with a plan where it starts.
-
-        For ranks that write nothing and have nobody to tell them: where the first of them has begun
-        and perhaps read on. `skip` is that of `begin`.
-
-        Raises
-        ------
-        IndexPlanError
-            If the ledger was never begun with the plan there.
-        """
-        place = place_of(plan.start)
-        fingerprint = plan.replace(world_size=plan.world_size).fingerprint
-        history, stood = History(self._file.columns(), self._file.where), [self._history.begun]
-        for number, line in enumerate(self._file.lines, 1):
-            history.add(line, number)
-            stood.append(history.place or self._history.begun)  # before the first step, if any
-        named = [at for at, each in history.plans.items() if each.fingerprint == fingerprint]
-        last = range(len(stood) - 1, min(named, default=len(stood)) - 1, -1)
-        found = next((at for at in last if self._may_begin(plan, stood[at], skip=skip)), 0)
-        if not found:
-            cure = "begin with rank 0, which writes it, or initialize torch.distributed"
-            rule = f"begun by rank 0 at {tuple(place)}, before other ranks begin"
-            raise wrong(f"{self.path}", rule, f"a ledger of {self.step} steps", cure)
-        tail = self._history_until(found).tail(self._file.hashes[found - 1], found)
-        return tail.name(plan)[1].skipping(plan)
-
-    def _may_begin(self, plan: Plan, at: Resume | None, *, skip: bool) -> bool:
-        return Tail(place=at).stands(plan) or (
-            skip and at is not None and at.unit < place_of(plan.start).unit
-        )
-
     def rewind(self, to: int | str) -> None:
         """Return to a checkpoint: steps that came after it become void.
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,11 @@ ORDER = ip.Shuffle(50, seed=1)
 def iterators(
     path: Any, world_size: int = 2, *, order: ip.Order = ORDER, **changes: Any
 ) -> list[PlanIterator]:
-    """Return the iterators of all ranks, which keep a ledger there."""
-    options = {"micro_batch_size": 3, "consumed_samples": 0, "ledger": path, **changes}
+    """Return the iterators of all ranks, of which the first keeps a ledger there."""
+    options = {"micro_batch_size": 3, "consumed_samples": 0, "world_size": world_size, **changes}
     return [
-        PlanIterator(range(order.num_samples), order, rank=rank, world_size=world_size, **options)
-        for rank in range(world_size)
+        PlanIterator(range(order.num_samples), order, rank=rank, ledger=kept, **options)
+        for rank, kept in enumerate([path, *[False] * (world_size - 1)])
     ]
 
 
@@ -41,11 +42,11 @@ def step_of(ranks: list[PlanIterator], num: int = 1) -> list[list[list[int]]]:
 
 
 def saved_by(ranks: list[PlanIterator]) -> dict[str, Any]:
-    """Save a state on all ranks, and keep it as a checkpoint does."""
-    states = [each.save_state() for each in ranks]
-    assert [states[0]] * len(ranks) == states
-    state: dict[str, Any] = json.loads(json.dumps(states[0]))
-    return state
+    """Save a state on all ranks, and keep the first, which names the ledger's line."""
+    state, *others = [each.save_state() for each in ranks]
+    assert all(each == {name: state[name] for name in each} for each in others)
+    kept: dict[str, Any] = json.loads(json.dumps(state))
+    return kept
 
 
 def check(path: Path, steps: list[list[list[int]]]) -> ip.Ledger:
@@ -103,7 +104,7 @@ def read(path: Path, order: ip.Order, leg: Leg, listed: Listed, states: dict[str
             for tells, batch in zip(told, step, strict=True):
                 tells.append(batch)
         if leg.fails:
-            ranks[-1].close()  # as after an error on one rank: another loader reads on
+            ranks[0].close()  # as after an error on one rank: another loader reads on
     return told
 
 
@@ -184,20 +185,18 @@ def test_an_error_of_one_rank_is_in_no_line(tmp_path: Path) -> None:
                 raise OSError(index)
             return index
 
-    given: dict[str, Any] = {"micro_batch_size": 3, "consumed_samples": 0, "ledger": path}
+    given: dict[str, Any] = {"micro_batch_size": 3, "consumed_samples": 0, "world_size": 2}
     ranks = [
-        PlanIterator(dataset, ORDER, rank=rank, world_size=2, **given)
-        for rank, dataset in enumerate([range(50), Failing()])
+        PlanIterator(Failing(), ORDER, rank=0, ledger=path, **given),
+        PlanIterator(range(50), ORDER, rank=1, ledger=False, **given),
     ]
     steps = []
     for number in range(30):
-        batches = [next(ranks[0]).tolist()]
-        while len(batches) < 2:
-            try:
-                batches.append(next(ranks[1]).tolist())
-            except OSError:
-                continue
-        steps.append(batches)
+        batches = list[list[int]]()
+        while not batches:
+            with suppress(OSError):
+                batches.append(next(ranks[0]).tolist())
+        steps.append([*batches, next(ranks[1]).tolist()])
         if number % 7 == 6:
             saved_by(ranks)
             check(path, steps)

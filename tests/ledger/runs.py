@@ -6,6 +6,7 @@ to answer as this list does, however the run came to be.
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from indexplan.ledger import Tail
 from tests.support.left_out import LENGTHS, inner_orders, new_sources
 from tests.support.planned import planned, replaced
 
@@ -104,7 +106,9 @@ class Run:
                 left -= 1
             else:
                 epoch, part = (epoch, part + 1) if part + 1 < plan.sub_epochs else (epoch + 1, 0)
+        told = Tail.from_dict(json.loads(json.dumps(self.ledger.tail.to_dict())))  # another rank
         self.ledger.record(plan, self.cursor, {"steps": len(self.steps)})
+        assert self.ledger.tail == told.record(plan, self.cursor, {"steps": len(self.steps)})[1]
         stands = self.ledger.hash, self.cursor, self.plan, self.steps.copy(), self.num_skipped
         self.saved.append(Checkpoint(*stands))
 

@@ -159,5 +159,5 @@ CASES: list[Case] = [
     ("a ledger of another process", of_another_process),
     ("a state of another process", saved_in_a_fork),
     ("a ledger of another loader's batches", by_another_loader),
-    ("a second rank before the first", lambda: first(kept(rank=1, world_size=2))),
+    ("a rank that nobody tells", lambda: first(kept(rank=1, world_size=2))),
 ]
