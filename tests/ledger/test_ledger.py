@@ -469,7 +469,7 @@ def test_the_account_of_an_epoch_without_a_step_that_counts(plan: ip.Plan, tmp_p
 
 @pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
 def test_a_run_that_skips_steps(remainder: Any, tmp_path: Path) -> None:
-    """It says so, and reads on as the plan does that was resumed there; on any rank that is told."""
+    """It says so, and reads on as the plan does that was resumed there; on all ranks."""
     plan = ip.Plan(ip.Shuffle(1003), world_size=4, batch_size=10, remainder=remainder)
     ledger = ip.Ledger(tmp_path / "run.ledger")
     ledger.record(plan, plan.cursor(0, step=12))
