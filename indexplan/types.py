@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from indexplan.ledger.account import LedgerAccount
     from indexplan.ledger.at import At
     from indexplan.ledger.finding import Read
-    from indexplan.ledger.seen import Seen
     from indexplan.orders.split import Part
     from indexplan.partition.account import Account
     from indexplan.partition.locate import Location
@@ -59,7 +58,6 @@ __all__ = [
     "Report",
     "RunDifference",
     "Saved",
-    "Seen",
     "Stored",
     "Stream",
     "Traffic",
@@ -86,7 +84,6 @@ _AT_FIRST_USE = {
     "Report": "indexplan.checks",
     "RunDifference": "indexplan.reports.runs_apart",
     "Saved": "indexplan.files.saving",
-    "Seen": "indexplan.ledger.seen",
     "Stored": "indexplan.files.read",
     "Stream": "indexplan.plan.pulling",
     "Traffic": "indexplan.shards.downloads",

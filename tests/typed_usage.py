@@ -98,7 +98,7 @@ ledger.record(plan, cursor_of_sgd, {"global_step": 1})
 step_of_run: ip.types.At = ledger.at(0)
 replayed: ip.Plan = ledger.replay(step_of_run.global_step)
 reads_of_one: list[tuple[int, int]] = [(read.step, read.rank) for read in ledger.reads(7)]
-was_read: NDArray[np.bool_] = ledger.seen(1).contains([1, 2])
+was_read: NDArray[np.int64] = ledger.seen([1, 2], 1)
 num_void: int = ledger.account().num_void
 parted: int | None = ip.diff(ledger, ip.Ledger("other.ledger")).steps_from
 resumable: bool = ip.diff(plan, even).resumable

@@ -122,7 +122,7 @@ def of_two_sizes(folder: Path) -> None:
     """Measure how times grow with the epochs of a line, and with the returns of a run."""
     asked: dict[str, Callable[[ip.Ledger], Any]] = {
         "reads": lambda ledger: ledger.reads(7),
-        "seen": lambda ledger: ledger.seen().count(range(50)),
+        "seen": lambda ledger: ledger.seen(range(50)),
         "account": lambda ledger: ledger.account(),
         "verify": lambda ledger: ledger.verify(),
     }

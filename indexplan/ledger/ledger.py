@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from indexplan.answers import Answer
 from indexplan.checks import Report
 from indexplan.errors import (
@@ -28,7 +30,7 @@ from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.finding import Read, reads_in
 from indexplan.ledger.history import History, Segment, history_of, resumed, same_until
 from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_note
-from indexplan.ledger.seen import Seen
+from indexplan.ledger.seen import count_reads
 from indexplan.ledger.shown import stretches_shown
 from indexplan.ledger.tail import Tail, check_begins, place_of
 from indexplan.ledger.verifying import verified
@@ -549,18 +551,34 @@ class Ledger(Answer):
         undone = [read for each in gone for read in reads_in(history, each, sample)]
         return found + sorted(read._replace(void=True) for read in undone)
 
-    def seen(self, step: int | None = None) -> Seen:
-        """Return which samples the run had read before a step, and how often; by default, so far.
+    def seen(self, samples: ArrayLike, step: int | None = None) -> Int64:
+        """Return how often the run had read each of some samples before a step; by default, so far.
+
+        Padded repeats count. The cost is that of a `locate` in each epoch.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, the shape of `samples`.
 
         Raises
         ------
         IndexPlanError
-            If the run has fewer steps, or the ledger is empty.
+            If a sample is not one of the dataset, the run has fewer steps, or the ledger is empty.
+
+        Examples
+        --------
+        >>> import indexplan as ip
+        >>> plan = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
+        >>> ledger = ip.Ledger("seen.ledger")
+        >>> ledger.record(plan, plan.cursor(epoch=1, step=1))
+        >>> ledger.seen([0, 7]), ledger.seen([0, 7], step=3)
+        (array([2, 1]), array([1, 1]))
         """
         history = self._begun()
         cure = "pass a number of steps that the run has read"
         step = self.step if step is None else integer("step", step, 0, self.step + 1, cure)
-        return Seen(history, step, history.num_samples)
+        return count_reads(history, history.before(step), samples)
 
     def account(self, epoch: int | None = None) -> LedgerAccount:
         """Return what became of the units of an epoch; by default of all that the run has begun.

@@ -74,7 +74,7 @@ def test_reads(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     assert "step 18, rank 0, epoch 0\nstep 37, rank 1, epoch 1\n" == (
         run(capsys, "ledger", "run.ledger", "reads", "123")
     )
-    sample = next(each for each in range(1000) if ledger.seen().count([each]) == 1)
+    sample = next(each for each in range(1000) if ledger.seen(each) == 1)
     words = ["ledger", "run.ledger", "reads", str(sample)]
     assert 1 == run(capsys, *words).count("\n")
     *_, last = run(capsys, *words, "--void").splitlines()

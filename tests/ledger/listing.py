@@ -107,5 +107,5 @@ def _check_samples(ledger: ip.Ledger, live: list[Step], void: list[Step]) -> Non
         assert sorted(found.get(sample, [])) == [each[:2] for each in reads if not each.void]
         assert undone[sample] == sum(each.void for each in reads)
     for until in (0, len(live) // 2, len(live)):
-        counts = ledger.seen(until).count(np.arange(num)).tolist()
+        counts = ledger.seen(np.arange(num), until).tolist()
         assert [sum(step < until for step, _ in found.get(s, [])) for s in range(num)] == counts

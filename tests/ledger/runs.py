@@ -232,10 +232,9 @@ def check(run: Run) -> None:
         assert step.batches == got, number
     _check_reads(ledger, run)
     until = drawn.randrange(len(steps) + 1)
-    seen, samples = ledger.seen(until), np.arange(num_samples(ledger, run))
+    samples = np.arange(num_samples(ledger, run))
     read = Counter(sample for step in steps[:until] for batch in step.batches for sample in batch)
-    assert [read[sample] for sample in samples.tolist()] == seen.count(samples).tolist()
-    assert [sample in read for sample in samples.tolist()] == seen.contains(samples).tolist()
+    assert [read[sample] for sample in samples.tolist()] == ledger.seen(samples, until).tolist()
     _check_account(run, ledger)
     if steps and ledger.plan.order.group_names:
         _check_draws(ledger)

@@ -112,7 +112,7 @@ def questions(ledger: ip.Ledger) -> list[Callable[[], object]]:
     """Return all that a ledger can be asked."""
     last = max(0, ledger.step - 1)
     asked = [lambda step=step: ledger.at(step) for step in (0, last // 2, last)]
-    asked += [lambda step=step: ledger.seen(step).count([0, 3]) for step in (last // 2, last)]
+    asked += [lambda step=step: ledger.seen([0, 3], step) for step in (last // 2, last)]
     return [
         *asked,
         ledger.verify,
@@ -251,7 +251,7 @@ def test_a_long_stretch_has_several_lines(tmp_path: Path) -> None:
         live, _ = listed(ledger.path)
         assert len(live) == ledger.step
         counts = Counter(sample for step in live for batch in step.batches for sample in batch)
-        assert [counts[sample] for sample in range(3)] == ledger.seen().count([0, 1, 2]).tolist()
+        assert [counts[sample] for sample in range(3)] == ledger.seen([0, 1, 2]).tolist()
         found = [(number, 0) for number, step in enumerate(live) for s in step.batches[0] if s == 1]
         assert found == [read[:2] for read in ledger.reads(1)]
         assert sum(step.num_units for step in live) == ledger.account().num_read

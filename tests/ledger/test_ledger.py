@@ -77,7 +77,7 @@ def test_ten_epochs_of_a_large_dataset() -> None:
         reads = ledger.reads(sample)
         assert [each.epoch for each in reads] == [*range(11)]
         assert (step, 4095) == reads[-1][:2]
-        assert [11] == ledger.seen().count([sample]).tolist()
+        assert [11] == ledger.seen([sample]).tolist()
 
 
 @pytest.fixture
@@ -318,7 +318,7 @@ def test_samples_that_joined_can_be_asked_after_a_return(tmp_path: Path) -> None
     ledger.rewind(4)
     assert [5] == [each.step for each in ledger.reads(read[0], void=True)]
     assert [] == ledger.reads(read[0])
-    assert [0, 0] == ledger.seen().count([read[0], 149]).tolist()
+    assert [0, 0] == ledger.seen([read[0], 149]).tolist()
     with pytest.raises(ip.IndexPlanError, match="sample must be an integer from 0 to 149"):
         ledger.reads(150, void=True)
 

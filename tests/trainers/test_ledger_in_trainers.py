@@ -205,7 +205,7 @@ def test_a_resumed_training_can_be_asked(train: Any, name: str, tmp_path: Path) 
     assert ledger.verify().ok
     assert read == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
     counts = Counter(sample for batch in read for sample in batch)
-    assert [counts[sample] for sample in range(53)] == ledger.seen().count(range(53)).tolist()
+    assert [counts[sample] for sample in range(53)] == ledger.seen(range(53)).tolist()
     account = ledger.account()
     left_out = account.num_excluded
     assert EPOCHS * 53 == account.num_read + left_out == counts.total() + left_out

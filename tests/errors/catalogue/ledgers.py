@@ -304,8 +304,8 @@ CASES: list[Case] = [
     ("a step that does not count", lambda: ledger().batch(3, 0)),
     ("a rank that there was not", lambda: ledger().batch(0, 2)),
     ("a sample that is none", lambda: ledger().reads(10)),
-    ("samples that are none", lambda: ledger().seen().count([10])),
-    ("a step that was not reached", lambda: ledger().seen(4)),
+    ("samples that are none", lambda: ledger().seen([10])),
+    ("a step that was not reached", lambda: ledger().seen([0], 4)),
     ("an epoch that was not begun", lambda: ledger().account(2)),
     ("epochs of runs", lambda: ip.diff(ledger("a"), ledger("b"), [0])),  # type: ignore[call-overload]
     ("a picture of no ledger", lambda: ip.plot.life(PLAN)),  # type: ignore[arg-type]

@@ -232,8 +232,8 @@ CURED: dict[str, Callable[[], Any]] = {
     "a step that does not count": lambda: [(made := ledger()).batch(made.step - 1, 0)],
     "a rank that there was not": lambda: ledger().batch(0, 1),
     "a sample that is none": lambda: ledger().reads(9),
-    "samples that are none": lambda: ledger().seen().count([9]),
-    "a step that was not reached": lambda: ledger().seen(3),
+    "samples that are none": lambda: ledger().seen([9]),
+    "a step that was not reached": lambda: ledger().seen([0], 3),
     "an epoch that was not begun": lambda: ledger().account(),
     "epochs of runs": lambda: [
         ip.diff(ledger("a"), ledger("b")),
