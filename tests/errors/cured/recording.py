@@ -126,7 +126,7 @@ def as_skipped() -> None:
     made = kept(plan=OPEN.resume(ledger.cursor))
     made.move(later)
     first(made)
-    made.feed.forget()
+    made.run.forget()
     later = ip.Ledger("run.ledger").plan.resume(ledger.plan.cursor(5, step=0))
     ip.Ledger("run.ledger").begin(later, skip=True)
 
