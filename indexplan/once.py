@@ -54,7 +54,11 @@ class Latest(dict[Key, Value]):
             return self[key]
         except KeyError:
             found = make(key)
+        self.keep(key, found)
+        return found
+
+    def keep(self, key: Key, value: Value) -> None:
+        """Keep a value, and forget the oldest if there are too many."""
         for old in list(self)[: max(0, len(self) + 1 - self.most)]:
             self.pop(old, None)  # another thread may have been here
-        self[key] = found
-        return found
+        self[key] = value

@@ -7,9 +7,13 @@ from bisect import bisect_right
 from itertools import accumulate, pairwise
 from typing import cast
 
+import numpy as np
+
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
+from indexplan.orders.left_out import LeftOut
 from indexplan.parts import part_of, split
+from indexplan.seeds import EPOCH_STOP
 
 
 class OrderExtent:
@@ -117,6 +121,61 @@ def _before(row: tuple[int, int, int]) -> int:
 
 def _epoch(row: tuple[int, int, int]) -> int:
     return row[1]
+
+
+class WithoutExtent(GapsExtent):
+    """How long epochs and sub-epochs are without some samples."""
+
+    def __init__(self, order: Order, left_out: LeftOut) -> None:
+        super().__init__(order, left_out.order)
+        self.left_out = left_out
+
+    @property
+    def own_changing(self) -> set[int] | None:
+        inner = self.left_out.order
+        if inner.traits.deals_bins or not inner._same_reads:  # noqa: SLF001
+            return None
+        epochs = {epoch for epoch, _, _ in self.left_out.since}
+        return epochs | {epoch + 1 for epoch in epochs if epoch + 1 < EPOCH_STOP}
+
+    def edge(self, epoch: int, parts: int, part: int) -> int:
+        if part in (0, parts):  # without a search
+            return self.units(epoch) if part else 0
+        edge, sections = self.inside.edge(epoch, parts, part), self.left_out.sections(epoch)
+        if sections is None:
+            return edge
+        which = int(sections.starts.searchsorted(edge, "right")) - 1
+        dealt = int(sections.bounds[which]) + edge - int(sections.starts[which])
+        return min(dealt, int(sections.bounds[which + 1]))
+
+    def parts_of(self, epoch: int, parts: int, positions: Int64) -> Int64:
+        if parts == 1:
+            return np.zeros_like(positions)
+        sections = self.left_out.sections(epoch)
+        if sections is not None:
+            which = sections.bounds.searchsorted(positions, "right") - 1
+            which = np.minimum(which, len(sections.starts) - 1)
+            positions = positions + sections.starts[which] - sections.bounds[which]
+        return self.inside.parts_of(epoch, parts, positions)
+
+    def changes(self, epoch: int, parts: int) -> set[int]:
+        if parts == 1:
+            return {0, 1}
+        changes, sections = self.inside.changes(epoch, parts), self.left_out.sections(epoch)
+        if sections is None:
+            return changes
+        held = np.unique(self.inside.parts_of(epoch, parts, sections.starts[1:] - 1)).tolist()
+        return changes | set(held) | {part + 1 for part in held}
+
+    def missing(self, epoch: int, parts: int, start: int, stop: int) -> int:
+        excluded = self.inside.missing(epoch, parts, start, stop)
+        inside = [self.inside.edge(epoch, parts, part) for part in (start, stop)]
+        mine = [self.edge(epoch, parts, part) for part in (start, stop)]
+        return excluded + (inside[1] - inside[0]) - (mine[1] - mine[0])
+
+    def num_taken_out(self, epoch: int) -> int:
+        """Return how many samples an epoch removes from bins, by the layers inside too."""
+        return self.inside.num_taken_out(epoch) + self.left_out.num_taken_out(epoch)
 
 
 def gaps_of(order: Order) -> GapsExtent | None:

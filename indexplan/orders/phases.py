@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.once import once
+from indexplan.once import Latest, once
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.shares import Phase
 from indexplan.orders.shuffle import UInt32
@@ -94,7 +94,7 @@ class Phases:
         self.phases = phases
         self.places = [place for place, _ in phases]
         self.key = key
-        self._held: tuple[int, Pattern] | None = None  # of the phase that was used last
+        self._patterns = Latest[int, Pattern](1)  # of the phase that was used last
 
     @once
     def _bases(self) -> dict[int, Int64]:
@@ -129,10 +129,10 @@ class Phases:
 
     def pattern(self, number: int) -> Pattern:
         """Return the pattern of a phase."""
-        held = self._held
-        if held is None or held[0] != number:
-            held = self._held = number, Pattern(self.phases[number][1], number, self.key)
-        return held[1]
+        return self._patterns.get_or_make(number, self._pattern_of)
+
+    def _pattern_of(self, number: int) -> Pattern:
+        return Pattern(self.phases[number][1], number, self.key)
 
     def phase_at(self, place: int) -> int:
         """Return the number of the phase that a place belongs to."""
