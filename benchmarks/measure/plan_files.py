@@ -99,7 +99,7 @@ def read(path: str) -> dict[str, Any]:
     runs = {start: (np.array([start]), np.array([start + BATCH])) for start in starts}
     steps = rng.integers(0, plan.steps(0).stop, READS).tolist()
     return {
-        "order._take": each_us(lambda start: order._take(0, *runs[start]), starts),  # noqa: SLF001
+        "order.ip_take": each_us(lambda start: order.ip_take(0, *runs[start]), starts),
         "order.take": each_us(lambda start: order.take(0, start, start + BATCH), starts),
         "plan.batch": each_us(lambda step: plan.batch(0, step=step, rank=step % WORLD), steps),
     }

@@ -144,23 +144,23 @@ class Stored(Layer):
     _moves = False
 
     @property
-    def _gaps(self) -> object | None:
-        return super()._gaps if self._leaves_out else None
+    def ip_gaps(self) -> object | None:
+        return super().ip_gaps if self._leaves_out else None
 
     @property
-    def _num_copies(self) -> int:
-        return self.order._num_copies  # noqa: SLF001 (of an order too)
+    def ip_num_copies(self) -> int:
+        return self.order.ip_num_copies
 
-    def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
+    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
         if self.continues(saved, epoch, position):
             return self
-        return self.order._with_past(saved, epoch, position)  # noqa: SLF001 (of an order too)
+        return self.order.ip_with_past(saved, epoch, position)
 
-    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+    def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         return self._apart_inside(saved, epoch, position)  # their dict forms are the same one
 
-    def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
-        return self.source._with_phase(where, weights, **options)  # noqa: SLF001 (of an order too)
+    def ip_with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
+        return self.source.ip_with_phase(where, weights, **options)
 
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
         """Return the share of each group at which the order that is stored aims."""
@@ -175,7 +175,7 @@ class Stored(Layer):
         units = self._units.get(epoch)
         return self.order.num_units(epoch) if units is None else units
 
-    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         # one run inside a chunk, as most batches are: 2 us instead of 4.5 for 256 indices
         if len(starts) == 1 and not self.deals_bins and epoch in self._units:
             each = self.build.units_per_chunk
@@ -186,10 +186,10 @@ class Stored(Layer):
                 numbers = self._mapped(epoch, number, INDICES, low, size)
                 return numbers[low : low + size].astype(np.int64)
         if epoch in self._units and self.deals_bins:  # not deal, which reads the spans too
-            out = np.empty(int(self._offsets(epoch, starts, stops)[-1]), np.int64)
+            out = np.empty(int(self.ip_offsets(epoch, starts, stops)[-1]), np.int64)
             self._copy(epoch, starts, stops, out)
             return out
-        return super()._take(epoch, starts, stops)
+        return super().ip_take(epoch, starts, stops)
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         """Return the units at some runs of positions, as `Order.deal` does."""
@@ -197,7 +197,7 @@ class Stored(Layer):
             return super().deal(epoch, starts, stops)
         if epoch not in self._units:
             return self.order.deal(epoch, starts, stops)
-        offsets = self._offsets(epoch, starts, stops)
+        offsets = self.ip_offsets(epoch, starts, stops)
         samples = np.empty(int(offsets[-1]), np.int64)
         self._copy(epoch, starts, stops, samples)
         spans = self._spans(epoch, starts, stops) if self.traits.cuts_samples else None
@@ -279,11 +279,11 @@ class Stored(Layer):
             some = slice(low, low + step)
             here[begins[some]] = there[lows[some]]
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         if epoch not in self._units:
             return self.order.offsets(epoch, starts, stops)
         if not self.deals_bins:
-            return super()._offsets(epoch, starts, stops)
+            return super().ip_offsets(epoch, starts, stops)
         sizes = [
             np.diff(self._ends(epoch, number, start, stop))
             for number, start, stop in self._cut(starts, stops)

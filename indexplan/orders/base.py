@@ -58,6 +58,9 @@ class Order(HasFields, HasGroups, abc.ABC):
     array([8, 4])
     """
 
+    # Names that begin with `ip_` are internal: what plans, layers, files and reports ask of orders,
+    # with arguments that are checked already. An order of a user's has them all from here.
+
     algorithm: str
     """Name and version of the algorithm; an order that deals other indices needs another name."""
 
@@ -100,7 +103,7 @@ class Order(HasFields, HasGroups, abc.ABC):
         return check_seed(getattr(self, "seed", 0))
 
     @property
-    def _draws(self) -> Draws:
+    def ip_draws(self) -> Draws:
         """What determines everything that the order and those inside it draw; () if nothing.
 
         Orders that share a member draw the same: a mixture of them would read them in step.
@@ -144,16 +147,16 @@ class Order(HasFields, HasGroups, abc.ABC):
             If `saved` is not a mapping, or a number is not an integer in that range.
         """
         check_saved(saved, epoch, position)
-        return self._form == saved or self._apart(saved, epoch, position) is None
+        return self.ip_form == saved or self.ip_apart(saved, epoch, position) is None
 
-    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+    def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         """Return why what was read before a place differs under a saved order that is not equal.
 
         None if it does not differ.
         """
         return ()
 
-    def _agrees_until(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
+    def ip_agrees_until(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
         """Return the last place from which it continues a different saved order; or None."""
 
         def parted(epoch: int, position: int = 0) -> bool:
@@ -171,7 +174,7 @@ class Order(HasFields, HasGroups, abc.ABC):
         positions = range(self.num_units(epoch) + 1)
         return epoch, bisect_left(positions, True, key=lambda at: parted(epoch, at)) - 1
 
-    def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
+    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
         """Return this order for a run that was saved under another; None if it cannot continue.
 
         It is this order, unless its data of epochs that are over are not the saved one's: then what
@@ -249,7 +252,7 @@ class Order(HasFields, HasGroups, abc.ABC):
         """
         return np.bincount(self.find(epoch, indices)[0], minlength=len(indices))
 
-    def _fill_epochs(
+    def ip_fill_epochs(
         self, epochs: Int64, cuts: Int64, starts: Int64, stops: Int64, out: Int64
     ) -> None:
         """Write the indices at intervals of positions of several epochs; units are single samples.
@@ -267,7 +270,7 @@ class Order(HasFields, HasGroups, abc.ABC):
         """Return the number of units in an epoch: `num_samples` for orders of single samples."""
         return self.num_samples
 
-    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         """Return the samples at valid runs of positions."""
         if self.traits.deals_bins:
             return self.deal(epoch, starts, stops).samples
@@ -275,7 +278,7 @@ class Order(HasFields, HasGroups, abc.ABC):
         self.fill(epoch, starts, stops, out)
         return out
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         """Return at which sample each unit of valid runs starts, and the number of samples.
 
         An order that knows this without drawing the samples may override it.
@@ -286,7 +289,7 @@ class Order(HasFields, HasGroups, abc.ABC):
             return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
         return np.arange(int((stops - starts).sum()) + 1, dtype=np.int64)
 
-    def _costs(
+    def ip_costs(
         self,
         epoch: int,
         starts: Int64,
@@ -304,30 +307,30 @@ class Order(HasFields, HasGroups, abc.ABC):
         return costs_of(units, lengths, cost, bins=self.traits.deals_bins)
 
     @property
-    def _num_copies(self) -> int:
-        """How many copies of a unit a `Repeat` inside reads at most: `_copies` are below it."""
+    def ip_num_copies(self) -> int:
+        """How many copies of a unit a `Repeat` inside reads at most: `ip_copies` are below it."""
         return 1
 
-    def _copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         """Return which copy of a `Repeat` each unit of valid runs is; 0 where there is none."""
         return np.zeros(int((stops - starts).sum()), np.int64)
 
     @property
-    def _gaps(self) -> object | None:
+    def ip_gaps(self) -> object | None:
         """How long epochs are, if positions are counted where units are left out: `gaps_of`."""
         return None
 
     @property
-    def _same_reads(self) -> bool:
+    def ip_same_reads(self) -> bool:
         """Whether all epochs read each sample equally often, except those that a layer names."""
         return self.traits.reads == "once"
 
-    def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
+    def ip_with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
         """Return this order with other weights from an epoch and position on; for mixtures only."""
         cure = "put a Mixture there: weights are those of its sources"
         raise wrong("the order inside", "a Mixture", self.algorithm, cure)
 
-    def _told(self, epoch: int, index: int) -> list[tuple[int, str]]:
+    def ip_told(self, epoch: int, index: int) -> list[tuple[int, str]]:
         """Return each unit of an epoch that holds a sample: its position, or -1 and why it is out.
 
         A layer that leaves units out asks the order inside, and tells by the formula that also
@@ -367,7 +370,7 @@ class Order(HasFields, HasGroups, abc.ABC):
         array([2, 3, 4, 7, 8])
         """
         epoch = check_epoch(epoch)
-        return self._take(epoch, *check_runs(epoch, self.num_units(epoch), starts, stops))
+        return self.ip_take(epoch, *check_runs(epoch, self.num_units(epoch), starts, stops))
 
     def offsets(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
         """Return where each unit starts among the samples that `take` returns, and where all end.
@@ -385,10 +388,10 @@ class Order(HasFields, HasGroups, abc.ABC):
             As `take` does.
         """
         epoch = check_epoch(epoch)
-        return self._offsets(epoch, *check_runs(epoch, self.num_units(epoch), starts, stops))
+        return self.ip_offsets(epoch, *check_runs(epoch, self.num_units(epoch), starts, stops))
 
     @once
-    def _hidden_cuts(self) -> tuple[str, str] | None:
+    def ip_hidden_cuts(self) -> tuple[str, str] | None:
         """The name of a class that does not pass on that an order inside it cuts samples, or None.
 
         It is the class of this order or of one inside it, with the algorithm of the hidden order.

@@ -139,7 +139,7 @@ class ClassBatches(ByClass):
         """Units in a row, which holds each class at most once."""
         return len(self._table.labels) // self.classes
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         num = int((stops - starts).sum())
         return np.arange(num + 1, dtype=np.int64) * self._unit_size
 

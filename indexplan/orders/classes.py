@@ -134,7 +134,7 @@ class ByClass(Order):
     """Samples in a unit."""
 
     @property
-    def _draws(self) -> Draws:
+    def ip_draws(self) -> Draws:
         """What determines the draws: batches and balanced classes share their key words."""
         return (("classes", self.num_samples, self.seed),)
 

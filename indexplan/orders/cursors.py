@@ -46,7 +46,7 @@ def place_of(order: Order, cursor: Any, what: str, cure: str = CURE) -> tuple[in
         raise wrong(what, "a Cursor", cursor, cure) from None
     epoch = check_epoch(epoch)
     check_saved(saved, epoch, position)
-    if order._with_past(saved, epoch, position) is None:  # noqa: SLF001 (of an order)
+    if order.ip_with_past(saved, epoch, position) is None:
         got = f"one of {saved.get('algorithm')} with other fields"
         raise wrong(what, "a cursor of the order that is read", got, cure)
     num_units = order.num_units(epoch)

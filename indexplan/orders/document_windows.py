@@ -183,7 +183,7 @@ class DocumentWindows(Order):
         rising = np.argsort(numbers)  # so that each block is opened once
         return joined(self._pieces(epoch, numbers[rising]), cut=True).moved(rising)
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         return self.deal(epoch, starts, stops).offsets  # not some at a time: blocks are opened once
 
     def _pieces(self, epoch: int, numbers: Int64) -> Iterator[Units]:

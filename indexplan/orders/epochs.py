@@ -121,13 +121,13 @@ class Epochs(Layer):
         return super().aim(epoch, start, stop)
 
     @property
-    def _counts_groups(self) -> bool:
-        return self.order._counts_groups  # noqa: SLF001 (of an order too)
+    def ip_counts_groups(self) -> bool:
+        return self.order.ip_counts_groups
 
-    def _read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
-        if self._counts_groups:
-            return self.order._read_between(self.reach(*start), self.reach(*stop))  # noqa: SLF001
-        return super()._read_between(start, stop)
+    def ip_read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+        if self.ip_counts_groups:
+            return self.order.ip_read_between(self.reach(*start), self.reach(*stop))
+        return super().ip_read_between(start, stop)
 
     def inside(self, epoch: int, starts: Int64, stops: Int64) -> Iterator[Run]:
         """Yield the runs in the order inside, one epoch of it after another."""

@@ -133,7 +133,7 @@ class WithoutExtent(GapsExtent):
     @property
     def own_changing(self) -> set[int] | None:
         inner = self.left_out.order
-        if inner.traits.deals_bins or not inner._same_reads:  # noqa: SLF001
+        if inner.traits.deals_bins or not inner.ip_same_reads:
             return None
         epochs = {epoch for epoch, _, _ in self.left_out.since}
         return epochs | {epoch + 1 for epoch in epochs if epoch + 1 < EPOCH_STOP}
@@ -180,7 +180,7 @@ class WithoutExtent(GapsExtent):
 
 def gaps_of(order: Order) -> GapsExtent | None:
     """Return the extent of an order that leaves units out; None for all others."""
-    return cast("GapsExtent | None", order._gaps)  # noqa: SLF001 (base does not know its type)
+    return cast("GapsExtent | None", order.ip_gaps)
 
 
 def extent_of(order: Order) -> OrderExtent:

@@ -86,14 +86,14 @@ class HasFields:
         return {"algorithm": self.algorithm, **as_json(values)}
 
     @once
-    def _form(self) -> dict[str, Any]:
+    def ip_form(self) -> dict[str, Any]:
         """What `to_dict` returns, made once: not to be written to, nor handed out."""
         return self.to_dict()
 
     @once
-    def _is_json(self) -> bool:
+    def ip_is_json(self) -> bool:
         """Whether the dict form is of JSON types; may raise `TypeError` or `ValueError` if not."""
-        form = self._form
+        form = self.ip_form
         return bool(json.loads(canonical_json(form)) == form)
 
     @property
@@ -107,23 +107,23 @@ class HasFields:
         return {each.identity["sha256"]: each for each in columns if each.is_there}
 
     @property
-    def _lacks(self) -> dict[str, Column]:
+    def ip_lacks(self) -> dict[str, Column]:
         """The columns of the order, and of those inside it, of which only the identity is known."""
         names = getattr(type(self), "__dataclass_fields__", ())
         values = [getattr(self, name, None) for name in names]
-        columns = _columns(values, "_lacks")
+        columns = _columns(values, "ip_lacks")
         return {each.identity["sha256"]: each for each in columns if not each.is_there}
 
     @property
     def fingerprint(self) -> str:
         """The sha256, in hexadecimal, of the order's canonical JSON, which names its algorithm."""
-        return hashlib.sha256(self._text.encode()).hexdigest()
+        return hashlib.sha256(self.ip_text.encode()).hexdigest()
 
     @property
-    def _text(self) -> str:
+    def ip_text(self) -> str:
         """The order's canonical JSON."""
         try:
-            return canonical_json(self._form)
+            return canonical_json(self.ip_form)
         except IndexPlanError:  # such as of a column whose file has changed
             raise
         except (TypeError, ValueError) as error:
@@ -140,10 +140,10 @@ class HasFields:
         }
 
     def __eq__(self, other: object) -> bool:
-        return self._text == other._text if isinstance(other, HasFields) else NotImplemented
+        return self.ip_text == other.ip_text if isinstance(other, HasFields) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._text)
+        return hash(self.ip_text)
 
 
 def field_names(kind: type[HasFields]) -> list[str]:

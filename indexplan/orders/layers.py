@@ -141,28 +141,28 @@ class Layer(Order):
         """Return the inner order's number of units."""
         return self.order.num_units(epoch)
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         if not self.traits.deals_bins or type(self).deal is not Layer.deal:
-            return super()._offsets(epoch, starts, stops)
+            return super().ip_offsets(epoch, starts, stops)
         runs = self.inside(epoch, starts, stops)
-        parts = [self.order._offsets(*run) for run in runs]  # noqa: SLF001 (of an order too)
+        parts = [self.order.ip_offsets(*run) for run in runs]
         if len(parts) == 1:
             return parts[0]
         return np.cumsum(np.concatenate([np.zeros(1, np.int64), *map(np.diff, parts)]))
 
     @property
-    def _num_copies(self) -> int:
+    def ip_num_copies(self) -> int:
         kind = type(self)
         own = (kind.fill, kind.deal) != (Layer.fill, Layer.deal)
         if own and kind.inside is Layer.inside:
             return 1  # nobody knows which units are read
-        return self.order._num_copies  # noqa: SLF001 (of an order too)
+        return self.order.ip_num_copies
 
-    def _copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        if self._num_copies == 1:
-            return super()._copies(epoch, starts, stops)
+    def ip_copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        if self.ip_num_copies == 1:
+            return super().ip_copies(epoch, starts, stops)
         runs = self.inside(epoch, starts, stops)
-        parts = [self.order._copies(*run) for run in runs]  # noqa: SLF001 (of an order too)
+        parts = [self.order.ip_copies(*run) for run in runs]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     @property
@@ -188,18 +188,18 @@ class Layer(Order):
         return self.order.stream_key
 
     @property
-    def _draws(self) -> Draws:
+    def ip_draws(self) -> Draws:
         """What the inner order draws."""
-        return self.order._draws  # noqa: SLF001 (of an order too)
+        return self.order.ip_draws
 
     @property
-    def _gaps(self) -> object | None:
-        return None if self._moves else self.order._gaps  # noqa: SLF001 (of an order too)
+    def ip_gaps(self) -> object | None:
+        return None if self._moves else self.order.ip_gaps
 
-    def _told(self, epoch: int, index: int) -> list[tuple[int, str]]:
-        if self._moves or (self._renames and self._gaps is None):
-            return super()._told(epoch, index)
-        inside = (self.order._told(epoch, number) for number in self._numbers(index))  # noqa: SLF001
+    def ip_told(self, epoch: int, index: int) -> list[tuple[int, str]]:
+        if self._moves or (self._renames and self.ip_gaps is None):
+            return super().ip_told(epoch, index)
+        inside = (self.order.ip_told(epoch, number) for number in self._numbers(index))
         return [each for told in inside for each in told]
 
     def _numbers(self, index: int) -> list[int]:
@@ -213,9 +213,9 @@ class Layer(Order):
         return found
 
     @property
-    def _same_reads(self) -> bool:
-        same = not self._moves and self.order._same_reads  # noqa: SLF001
-        return super()._same_reads or same
+    def ip_same_reads(self) -> bool:
+        same = not self._moves and self.order.ip_same_reads
+        return super().ip_same_reads or same
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -228,18 +228,18 @@ class Layer(Order):
         return self.order.shares_of
 
     @property
-    def _counts_groups(self) -> bool:
+    def ip_counts_groups(self) -> bool:
         same = not (self._moves or self._renames)
-        return same and self.order._counts_groups  # noqa: SLF001 (of an order too)
+        return same and self.order.ip_counts_groups
 
     @property
-    def _group_sizes(self) -> Int64 | None:
-        return None if self._renames else self.order._group_sizes  # noqa: SLF001
+    def ip_group_sizes(self) -> Int64 | None:
+        return None if self._renames else self.order.ip_group_sizes
 
-    def _read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
-        if self._counts_groups:
-            return self.order._read_between(start, stop)  # noqa: SLF001 (of an order too)
-        return super()._read_between(start, stop)
+    def ip_read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+        if self.ip_counts_groups:
+            return self.order.ip_read_between(start, stop)
+        return super().ip_read_between(start, stop)
 
     @property
     def shard_sizes(self) -> Column | None:
@@ -268,12 +268,12 @@ class Layer(Order):
                 units += num
         return total / units
 
-    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+    def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         """Return why the inner order differs before the place where its reads ended.
 
         A layer that reads units at other positions must return that place from `reach`.
         """
-        mine, inside = self._form, saved.get("order")
+        mine, inside = self.ip_form, saved.get("order")
         if {**saved, "order": None} != {**mine, "order": None}:
             return ()
         why = self._apart_inside(inside, epoch, position)
@@ -287,14 +287,14 @@ class Layer(Order):
         """Return why the inner order does not continue the saved one's inner order."""
         if not isinstance(inside, Mapping):
             return ()
-        if inside == self.order._form:  # noqa: SLF001 (of an order too)
+        if inside == self.order.ip_form:
             return None
         place = self.reach(epoch, position)
         if self.order.continues(inside, *place):
             return None
-        return self.order._apart(inside, *place) or ()  # noqa: SLF001 (of an order too)
+        return self.order.ip_apart(inside, *place) or ()
 
-    def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
+    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
         if self.continues(saved, epoch, position):
             return self
         return self._with_inner_past(saved.get("order"), saved, epoch, position)
@@ -305,7 +305,7 @@ class Layer(Order):
         """Return this layer around its order with the past of the saved layer's; or None."""
         if not isinstance(inside, Mapping):
             return None
-        order = self.order._with_past(inside, *self.reach(epoch, position))  # noqa: SLF001
+        order = self.order.ip_with_past(inside, *self.reach(epoch, position))
         if order is None or order is self.order:
             return None
         changed = self._around(order)

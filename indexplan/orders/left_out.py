@@ -238,7 +238,7 @@ class LeftOut:
         if self.whole or not len(positions):
             return positions
         counts = reads.searchsorted(positions, "right") - reads.searchsorted(positions)
-        offsets = self.order._offsets(epoch, positions, positions + 1)  # noqa: SLF001
+        offsets = self.order.ip_offsets(epoch, positions, positions + 1)
         empty: Int64 = positions[counts == np.diff(offsets)]
         return empty
 
@@ -264,7 +264,7 @@ class LeftOut:
         """Return why a sample's unit at an inner position is left out, in words."""
         samples, words = np.array([index], np.int64), "excluded: "
         if not self.gone(epoch, samples, np.array([position]))[0]:  # another one in its unit is
-            samples = self.order._take(epoch, np.array([position]), np.array([position + 1]))  # noqa: SLF001
+            samples = self.order.ip_take(epoch, np.array([position]), np.array([position + 1]))
             samples = samples[self.gone(epoch, samples, np.full_like(samples, position))]
             words = f"excluded: its unit holds sample {samples[0]}, "
         since = next(group for group in self.groups if samples[0] in group[2])

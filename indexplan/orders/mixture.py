@@ -215,9 +215,9 @@ class Mixture(Order):
         return ((self.algorithm, None, self.seed),)
 
     @property
-    def _draws(self) -> Draws:
+    def ip_draws(self) -> Draws:
         """What determines the mixture's own draws, and those of its sources."""
-        inside = (source._draws for source in self._whose)  # noqa: SLF001 (of an order too)
+        inside = (source.ip_draws for source in self._whose)
         return (*self._own_draws, *chain.from_iterable(inside))
 
     @once
@@ -244,8 +244,8 @@ class Mixture(Order):
         return {"algorithm": self.algorithm, **as_json(fields), "seed": self.seed}
 
     @once
-    def _form(self) -> dict[str, Any]:
-        sources = [[name, source._form] for name, source in self.sources]  # noqa: SLF001
+    def ip_form(self) -> dict[str, Any]:
+        sources = [[name, source.ip_form] for name, source in self.sources]
         phases = [[place, list(shares)] for place, shares in self.weights]
         fields = {"sources": sources, "phases": phases, "epoch_size": self.epoch_size}
         return {"algorithm": self.algorithm, **fields, "seed": self.seed}
@@ -311,7 +311,7 @@ class Mixture(Order):
         cure = "pass a cursor, or epoch * epoch_size + position, of where the weights begin"
         if as_integer(place) is None:
             where = place_of(self, place, "place", cure)
-            return self._with_phase(where, weights, sources=sources, planned=planned)
+            return self.ip_with_phase(where, weights, sources=sources, planned=planned)
         begin = integer("place", place, 0, PLACE_STOP, cure)
         joined = () if sources is None else self._new(sources)
         every = (*self.sources, *joined)
@@ -333,7 +333,7 @@ class Mixture(Order):
             raise wrong("planned", rule, planned, cure)
         return later if kept else ()
 
-    def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Mixture:
+    def ip_with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Mixture:
         return self.with_phase(where[0] * self.epoch_size + where[1], weights, **options)
 
     def _new(self, sources: Any) -> tuple[tuple[str, Order], ...]:
@@ -372,14 +372,14 @@ class Mixture(Order):
         return np.searchsorted(self._begins, indices, "right") - 1
 
     @property
-    def _counts_groups(self) -> bool:
+    def ip_counts_groups(self) -> bool:
         return True
 
     @property
-    def _group_sizes(self) -> Int64:
+    def ip_group_sizes(self) -> Int64:
         return self._sizes
 
-    def _read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+    def ip_read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
         low, high = (self._place(*each) for each in (start, stop))
         shares = self._phases.shares(low, high) if high > low else np.zeros(len(self.names))
         return self._phases.count(high) - self._phases.count(low), shares * (high - low)
@@ -393,12 +393,12 @@ class Mixture(Order):
         begin = self._begin(epoch)
         return self._phases.shares(begin + start, begin + stop)
 
-    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+    def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         """Return which sources, or which weights, differ before a place.
 
         Sources that have joined since count as having weight 0 up to there.
         """
-        former = Former.of(saved, self._form)
+        former = Former.of(saved, self.ip_form)
         place = epoch * self.epoch_size + position
         if former is None or place >= PLACE_STOP:
             return ()
@@ -414,7 +414,7 @@ class Mixture(Order):
         for (name, source), inside, count, size in zip(
             self.sources, former.sources, read, self._sizes.tolist(), strict=False
         ):
-            now = source._form  # noqa: SLF001 (of an order too)
+            now = source.ip_form
             if inside == now:
                 continue
             kept = isinstance(inside, Mapping) and source.continues(inside, *divmod(count, size))
@@ -427,18 +427,18 @@ class Mixture(Order):
                 )
         return None
 
-    def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
-        former = Former.of(saved, self._form)
+    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
+        former = Former.of(saved, self.ip_form)
         place = epoch * self.epoch_size + position
         if former is None or place >= PLACE_STOP or self.continues(saved, epoch, position):
-            return super()._with_past(saved, epoch, position)
+            return super().ip_with_past(saved, epoch, position)
         sources, read = dict(self.sources), self._phases.count(place).tolist()
         for (name, source), inside, count, size in zip(
             self.sources, former.sources, read, self._sizes.tolist(), strict=False
         ):
             if isinstance(inside, Mapping):
                 where = divmod(count, size)
-                sources[name] = source._with_past(inside, *where) or source  # noqa: SLF001
+                sources[name] = source.ip_with_past(inside, *where) or source
         changed = Mixture(sources, self.weights, epoch_size=self.epoch_size, seed=self.seed)
         return changed if changed.continues(saved, epoch, position) else None
 
@@ -479,7 +479,7 @@ class Mixture(Order):
             kernels.permutation.permute_epochs(sizes, seeds, SHUFFLE, *runs, begins, drawn)
             for j in others:
                 part, each = units.of_source(j)
-                self._whose[j]._fill_epochs(*each, drawn[part])  # noqa: SLF001 (of an order too)
+                self._whose[j].ip_fill_epochs(*each, drawn[part])
             kernels.by_source.put_back(sources, begins, self._begins, drawn, out[done : done + num])
             done += num
 
@@ -493,25 +493,25 @@ class Mixture(Order):
         both = joined(parts, cut=self.traits.cuts_samples)
         return both.moved(np.argsort(units.sources, kind="stable"))
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         if not self.traits.deals_bins:
-            return super()._offsets(epoch, starts, stops)
+            return super().ip_offsets(epoch, starts, stops)
         units = self._sorted(epoch, starts, stops)
         rows = units.rows(self._whose)
-        each = [np.diff(source._offsets(*run)) for source, _, *run in rows]  # noqa: SLF001
+        each = [np.diff(source.ip_offsets(*run)) for source, _, *run in rows]
         offsets = np.zeros(len(units.sources) + 1, np.int64)
         offsets[np.argsort(units.sources, kind="stable") + 1] = np.concatenate([offsets[:0], *each])
         return np.cumsum(offsets)
 
     @once
-    def _num_copies(self) -> int:
-        return max(source._num_copies for source in self._whose)  # noqa: SLF001 (of an order too)
+    def ip_num_copies(self) -> int:
+        return max(source.ip_num_copies for source in self._whose)
 
-    def _copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        if self._num_copies == 1:
-            return super()._copies(epoch, starts, stops)
+    def ip_copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        if self.ip_num_copies == 1:
+            return super().ip_copies(epoch, starts, stops)
         units = self._sorted(epoch, starts, stops)
-        parts = [source._copies(*run) for source, _, *run in units.rows(self._whose)]  # noqa: SLF001
+        parts = [source.ip_copies(*run) for source, _, *run in units.rows(self._whose)]
         copies = np.empty(len(units.sources), np.int64)
         copies[np.argsort(units.sources, kind="stable")] = np.concatenate([copies[:0], *parts])
         return copies

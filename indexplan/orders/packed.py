@@ -130,7 +130,7 @@ class Packed(ByLength):
         sizes = groups[lasts, kernels.packing.SIZE]
         return Template(rows, keys[runs[1:] - 1], firsts, firsts, moves, bins, lasts, sizes)
 
-    def _costs(
+    def ip_costs(
         self,
         epoch: int,
         starts: Int64,
@@ -141,7 +141,7 @@ class Packed(ByLength):
         # if each stratum has a single length, all bins of a pattern cost the same
         alike = self.min_stratum == 1 and lengths == self.lengths
         if not alike or self._most_cost(cost) >= 2**63:  # then the sums are checked one by one
-            return super()._costs(epoch, starts, stops, lengths, cost)
+            return super().ip_costs(epoch, starts, stops, lengths, cost)
         of_patterns = self._pattern_costs.get_or_make(cost, self._costs_of_patterns)
         numbers, _ = self._bins_at(epoch, starts, stops)
         return of_patterns[np.searchsorted(self._template.bins, numbers, "right") - 1]

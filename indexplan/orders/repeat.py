@@ -112,13 +112,13 @@ class Repeat(Layer):
         return turns, begin + at
 
     @property
-    def _num_copies(self) -> int:
-        return self.copies * self.order._num_copies  # noqa: SLF001 (of an order too)
+    def ip_num_copies(self) -> int:
+        return self.copies * self.order.ip_num_copies
 
-    def _copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_copies(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         turns, units = self._turns(epoch, starts, stops)
-        inside = self.order._copies(epoch, units, units + 1)  # noqa: SLF001 (of an order too)
-        return turns * self.order._num_copies + inside  # noqa: SLF001
+        inside = self.order.ip_copies(epoch, units, units + 1)
+        return turns * self.order.ip_num_copies + inside
 
     def reach(self, epoch: int, position: int) -> tuple[int, int]:
         """Return the inner epoch and position where the last span that has begun ends."""
@@ -157,15 +157,15 @@ class Repeat(Layer):
         places = first[:, None] + held[:, None] * np.arange(copies)
         return np.repeat(which, copies), places.ravel()
 
-    def _told(self, epoch: int, index: int) -> list[tuple[int, str]]:
-        inside = self.order._told(epoch, index)  # noqa: SLF001 (of an order too)
+    def ip_told(self, epoch: int, index: int) -> list[tuple[int, str]]:
+        inside = self.order.ip_told(epoch, index)
         left_out = [each for each in inside if each[1]]
         check_told(self.copies * len(left_out))
-        return [*super()._told(epoch, index), *self.copies * left_out]
+        return [*super().ip_told(epoch, index), *self.copies * left_out]
 
     @property
-    def _gaps(self) -> RepeatExtent | None:
-        return RepeatExtent(self) if self.order._gaps is not None else None  # noqa: SLF001
+    def ip_gaps(self) -> RepeatExtent | None:
+        return RepeatExtent(self) if self.order.ip_gaps is not None else None
 
     def tally(self, epoch: int, indices: Int64) -> Int64:
         return self.copies * self.order.tally(epoch, indices)
@@ -179,7 +179,7 @@ class RepeatExtent(GapsExtent):
 
     def __init__(self, order: Repeat) -> None:
         super().__init__(order, order.order)
-        self._copies = order.copies
+        self._times = order.copies
 
     @property
     def own_changing(self) -> set[int]:
@@ -190,8 +190,8 @@ class RepeatExtent(GapsExtent):
     changes = OrderExtent.changes
 
     def missing(self, epoch: int, parts: int, start: int, stop: int) -> int:
-        return self._copies * self.inside.missing(epoch, parts, start, stop)
+        return self._times * self.inside.missing(epoch, parts, start, stop)
 
     def num_taken_out(self, epoch: int) -> int:
         """Return how many samples an epoch removes from bins, in all copies of them."""
-        return self._copies * self.inside.num_taken_out(epoch)
+        return self._times * self.inside.num_taken_out(epoch)

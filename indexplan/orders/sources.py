@@ -60,7 +60,7 @@ def check_different(sources: tuple[tuple[str, Order], ...], own: Draws) -> None:
     owners: dict[tuple[Any, ...], str] = {}
     fixed = []
     for name, order in sources:
-        draws = order._draws  # noqa: SLF001 (of an order too)
+        draws = order.ip_draws
         if not draws:
             fixed.append((name, order))
         for drawn in draws:
@@ -86,7 +86,7 @@ def _check_fixed(sources: Sequence[tuple[str, Order]]) -> None:
     for some in alike.values():
         texts: dict[str, str] = {}
         for name, order in some if len(some) > 1 else []:
-            other = texts.setdefault(order._text, name)  # noqa: SLF001 (of an order too)
+            other = texts.setdefault(order.ip_text, name)
             if other != name:
                 cure = "shuffle one, or leave it out: both would read in the same sequence"
                 raise wrong(f"the sources {other!r} and {name!r}", "different", order, cure)

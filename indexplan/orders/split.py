@@ -105,7 +105,7 @@ class Part(Order):
         return sum(self.sizes[part] for part in self.parts)
 
     @property
-    def _draws(self) -> Draws:
+    def ip_draws(self) -> Draws:
         """What determines the draws. Parts of one split do not overlap, so they may be mixed."""
         which = (tuple(self.sizes), tuple(self.parts))
         return ((self.algorithm, self.num_samples, self.seed, *which),)

@@ -87,7 +87,7 @@ class Strata(Order):
         vars(self)["num_samples"] = len(self._column)
 
     @property
-    def _draws(self) -> Draws:
+    def ip_draws(self) -> Draws:
         """What determines the draws: all kinds of strata share their key words."""
         return (("strata", self.num_samples, self.seed),)
 
@@ -138,7 +138,7 @@ class Strata(Order):
         kernels.strata.cut_bins(numbers, self._template.bins, self._template.sizes, offsets)
         return offsets
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         return self._bins_at(epoch, starts, stops)[1]
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:

@@ -174,7 +174,7 @@ class Subset(Layer):
         if isinstance(self.indices, range):
             return samples * self.indices.step + self.indices.start
         if isinstance(self.indices, Order):
-            return self.indices._take(0, samples, samples + 1)  # noqa: SLF001 (of an order too)
+            return self.indices.ip_take(0, samples, samples + 1)
         return self.indices.array[samples]
 
     def _named(self, indices: Int64) -> tuple[Int64, Int64]:

@@ -12,6 +12,7 @@ from indexplan.keywords import named
 READS = ("once", "at most once", "any")
 HOOKS = ("fill", "deal", "find", "tally", "num_units", "group", "aim", "continues")
 FINAL = ("take", "offsets", "spans", "locate", "locate_all", "count", "group_of", "group_shares")
+INTERNAL = "ip_"  # what the rooms of this library ask of any order; see Order
 SAID = ("traits", "stream_key", "deals_bins", "constant_num_units")
 
 
@@ -72,8 +73,9 @@ PLAIN = Traits()
 def check_class(made: type[Any], base: type[Any]) -> None:
     """Raise `IndexPlanError` if a new class of orders uses a name of `base` for something else."""
     name = made.__name__
+    internal = [each for each in dir(base) if each.startswith(INTERNAL)]
     for each, kind in _annotated(made).items():
-        if each in (*HOOKS, *FINAL, *SAID) and "ClassVar" not in str(kind):
+        if each in (*HOOKS, *FINAL, *SAID, *internal) and "ClassVar" not in str(kind):
             rule = "given another name, as orders have a method or property of that name"
             raise wrong(f"a field of {name}", rule, each, f"call it {each}_ or another word")
     for each in (*FINAL, "deals_bins", "constant_num_units"):

@@ -167,9 +167,9 @@ class Weighted(Order):
             max_repeats=self.max_repeats,
         )
 
-    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+    def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         """Return which weights differ in epochs that have been started."""
-        mine = self._form
+        mine = self.ip_form
         rows, others = rows_of(mine["weights"]), rows_of(saved.get("weights"))
         if not others or {**saved, "weights": 0} != {**mine, "weights": 0}:
             return ()
@@ -187,10 +187,10 @@ class Weighted(Order):
         cure = f"pass those weights, or let the new ones begin later: updated({begun}, weights)"
         return rule, f"one with sha256 {other}", cure
 
-    def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Weighted | None:
+    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Weighted | None:
         if self.continues(saved, epoch, position):
             return self
-        mine, rows = self._form, rows_of(saved.get("weights"))
+        mine, rows = self.ip_form, rows_of(saved.get("weights"))
         mine_at, saved_at = (since_epoch(each, epoch) for each in (rows_of(mine["weights"]), rows))
         if saved_at < 0 or {**saved, "weights": 0} != {**mine, "weights": 0}:
             return None
@@ -217,13 +217,13 @@ class Weighted(Order):
         return ((0, self.weights),) if isinstance(self.weights, Column) else self.weights
 
     @once
-    def _form(self) -> dict[str, Any]:
+    def ip_form(self) -> dict[str, Any]:
         rows = [[epoch, column.to_dict()] for epoch, column in self._entries]
         weights = rows[0][1] if isinstance(self.weights, Column) else rows
         sizes = {"epoch_size": self.epoch_size, "seed": self.seed, "max_repeats": self.max_repeats}
         return {"algorithm": self.algorithm, "weights": weights, **sizes}
 
-    _is_json = True
+    ip_is_json = True
 
     @once
     def _tables(self) -> Latest[int, Table]:

@@ -138,17 +138,17 @@ class Without(Layer):
         return LeftOut(self.order, self.since, self.samples, self.cut == "unit")
 
     @once
-    def _form(self) -> dict[str, Any]:
+    def ip_form(self) -> dict[str, Any]:
         fields = {
             "samples": self.samples.to_dict(),
             "since": [list(group) for group in self.since],
             "cut": self.cut,
         }
-        return {"algorithm": self.algorithm, "order": self.order._form, **fields}  # noqa: SLF001
+        return {"algorithm": self.algorithm, "order": self.order.ip_form, **fields}
 
     @once
-    def _is_json(self) -> bool:
-        return self.order._is_json  # noqa: SLF001 (of an order too)
+    def ip_is_json(self) -> bool:
+        return self.order.ip_is_json
 
     def _check_kept(self, samples: Column, since: Any) -> None:
         """Check the groups of samples that `since` counts, each (epoch, position, count)."""
@@ -177,7 +177,7 @@ class Without(Layer):
         """Raise `IndexPlanError` if an epoch would have nothing left."""
         if len(self.samples) == self.num_samples:
             raise nothing_left(len(self.samples))
-        if self.left_out.is_closed or self._lacks:
+        if self.left_out.is_closed or self.ip_lacks:
             return  # what it lacks is of an epoch that is over; each epoch looks itself
         epoch = min(self.since[-1][0] + 1, EPOCH_STOP - 1)
         first = np.zeros(1, np.int64)
@@ -226,13 +226,13 @@ class Without(Layer):
         )
 
     @property
-    def _counts_groups(self) -> bool:
-        return self.order._counts_groups  # noqa: SLF001 (of an order too)
+    def ip_counts_groups(self) -> bool:
+        return self.order.ip_counts_groups
 
-    def _read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+    def ip_read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
         """Return what the sections read: one count for each, so a thousand of them take 0.1 s."""
-        if not self._counts_groups:
-            return super()._read_between(start, stop)
+        if not self.ip_counts_groups:
+            return super().ip_read_between(start, stop)
         num = len(self.group_names)
         read, wanted = np.zeros(num, np.int64), np.zeros(num)
         for epoch in range(start[0], stop[0] + 1):
@@ -240,7 +240,7 @@ class Without(Layer):
             high = stop[1] if epoch == stop[0] else self.num_units(epoch)
             for inner, lows, highs in self.inside(epoch, np.array([low]), np.array([high])):
                 for begin, end in zip(lows.tolist(), highs.tolist(), strict=True):
-                    some = self.order._read_between((inner, begin), (inner, end))  # noqa: SLF001
+                    some = self.order.ip_read_between((inner, begin), (inner, end))
                     read, wanted = read + some[0], wanted + some[1]
         return read, wanted
 
@@ -260,8 +260,8 @@ class Without(Layer):
             return dealt
         return np.where(self.left_out.gone(epoch, samples, positions), -1, dealt)
 
-    def _told(self, epoch: int, index: int) -> list[tuple[int, str]]:
-        inside = self.order._told(epoch, index)  # noqa: SLF001 (of an order too)
+    def ip_told(self, epoch: int, index: int) -> list[tuple[int, str]]:
+        inside = self.order.ip_told(epoch, index)
         read = np.array([position for position, why in inside if not why], np.int64)
         dealt = self._dealt(epoch, np.full_like(read, index), read).tolist()
         return [
@@ -288,12 +288,12 @@ class Without(Layer):
         return Units(units.samples[~gone], sizes, spans)
 
     @property
-    def _gaps(self) -> WithoutExtent:
+    def ip_gaps(self) -> WithoutExtent:
         return WithoutExtent(self, self.left_out)
 
     @property
-    def _same_reads(self) -> bool:
-        return self.order._same_reads  # noqa: SLF001 (of an order too)
+    def ip_same_reads(self) -> bool:
+        return self.order.ip_same_reads
 
     def with_phase(
         self,
@@ -328,18 +328,18 @@ class Without(Layer):
         (1000, range(4, 70))
         """
         where = place_of(self, place, "place")
-        return self._with_phase(where, weights, sources=sources, planned=planned)
+        return self.ip_with_phase(where, weights, sources=sources, planned=planned)
 
-    def _with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Without:
+    def ip_with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Without:
         inside = self.reach(*where)
-        changed = self.order._with_phase(inside, weights, **options)  # noqa: SLF001 (of an order)
+        changed = self.order.ip_with_phase(inside, weights, **options)
         return self._around(changed)
 
     # What a run may continue with.
 
     def _num_had(self, saved: Mapping[str, Any]) -> int:
         """Return how many of its groups a saved order of this class had."""
-        since, mine = saved.get("since"), self._form["since"]
+        since, mine = saved.get("since"), self.ip_form["since"]
         if (
             not isinstance(since, list)
             or since != mine[: len(since)]
@@ -354,7 +354,7 @@ class Without(Layer):
             yield num, saved.get("order")
         yield 0, saved
 
-    def _apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+    def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         """Return which group began before a place, or why the inner order differs before it."""
         whys = [self._apart_after(num, each, epoch, position) for num, each in self._before(saved)]
         return None if None in whys else whys[0]
@@ -368,7 +368,7 @@ class Without(Layer):
             return rule, f"epoch {epoch}, position {position}", cure
         return self._apart_inside(inside, epoch, position)
 
-    def _with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
+    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
         if self.continues(saved, epoch, position):
             return self
         found = (

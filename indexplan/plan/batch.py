@@ -139,7 +139,7 @@ def draw_units(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -
 
 def walked(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None, Int64]:
     """Return the samples of some runs, where each unit starts, their parts, and units' copies."""
-    parts = [order._copies(*run) for run in where]  # noqa: SLF001 (valid runs)
+    parts = [order.ip_copies(*run) for run in where]
     copies = np.concatenate([np.empty(0, np.int64), *parts])
     if not order.deals_bins:
         samples = take(order, where)

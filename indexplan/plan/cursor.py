@@ -103,7 +103,7 @@ class Cursor:
     def _form(self) -> Mapping[str, Any]:
         """The order's dict form, without a copy where it may do: not to be written to."""
         of = vars(self).get("_of")
-        form: Mapping[str, Any] = vars(self)["order"] if of is None else of._form  # noqa: SLF001
+        form: Mapping[str, Any] = vars(self)["order"] if of is None else of.ip_form
         return form
 
     def to_dict(self) -> dict[str, Any]:
@@ -145,9 +145,9 @@ class Cursor:
         """
         found = known = vars(self).get("_of")
         if known is not order:
-            found = order._with_past(self._form, self.epoch, self.position)  # noqa: SLF001
+            found = order.ip_with_past(self._form, self.epoch, self.position)
         if found is None:
-            if why := order._apart(self._form, self.epoch, self.position):  # noqa: SLF001
+            if why := order.ip_apart(self._form, self.epoch, self.position):
                 raise IndexPlanError("a cursor", f"must be {why[0]}", *why[1:])
             raise IndexPlanError(
                 "a cursor",
@@ -165,13 +165,13 @@ class Cursor:
 def cursor_of(order: Order, place: Resume, sub_epochs: int) -> Cursor:
     """Return the cursor of a place of an order, of which only the epoch may be too large."""
     if place.epoch >= EPOCH_STOP:  # a cursor says so
-        return Cursor(**place._asdict(), order=order._form, sub_epochs=sub_epochs)  # noqa: SLF001
+        return Cursor(**place._asdict(), order=order.ip_form, sub_epochs=sub_epochs)
     try:
-        right = order._is_json  # noqa: SLF001
+        right = order.ip_is_json
     except (TypeError, ValueError):
         right = False
     if not right:  # the cursor says so
-        return Cursor(**place._asdict(), order=order._form, sub_epochs=sub_epochs)  # noqa: SLF001
+        return Cursor(**place._asdict(), order=order.ip_form, sub_epochs=sub_epochs)
     cursor = object.__new__(Cursor)
     vars(cursor).update(place._asdict(), sub_epochs=sub_epochs, _of=order)
     return cursor

@@ -25,7 +25,7 @@ PER_THREAD = 2**17  # units that a thread takes at a time: some 200 microseconds
 def take(order: Order, where: Runs) -> Int64:
     """Return the indices of some runs; int64, flat."""
     # runs of a partition need no check, which would take as long as a small batch itself
-    arrays = [order._take(*run) for run in where]  # noqa: SLF001
+    arrays = [order.ip_take(*run) for run in where]
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
 
 
@@ -85,7 +85,7 @@ def fill_in_threads(order: Order, where: Runs, num_threads: int, out: Int64) -> 
 
 def deal_offsets(order: Order, where: Runs) -> Int64:
     """Return where each unit of some runs starts among their samples, and where all end; int64."""
-    sizes = [np.diff(order._offsets(*run)) for run in where]  # noqa: SLF001 (often without samples)
+    sizes = [np.diff(order.ip_offsets(*run)) for run in where]
     return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
 

@@ -298,7 +298,7 @@ class Layout:
         high = low + steps.valid(low, bounds[-1])
         lengths, cost = self.balance.lengths, self.balance.cost
         parts = [
-            self.order._costs(*run, lengths, cost)  # noqa: SLF001 (valid runs)
+            self.order.ip_costs(*run, lengths, cost)
             for run in ranks.grouped(steps.positions(low, high))
         ]
         costs = np.concatenate([np.empty(0, np.int64), *parts])

@@ -83,7 +83,7 @@ def normal(given: Fields) -> Fields:
 
 def _check_parts_known(order: Order) -> None:
     """Raise `IndexPlanError` if an order does not pass on that one inside it cuts samples."""
-    if (hidden := order._hidden_cuts) is not None:  # noqa: SLF001 (of an order, for this)
+    if (hidden := order.ip_hidden_cuts) is not None:
         rule = f"True in {hidden[0]}, as {hidden[1]} inside it cuts samples"
         cure = "deal spans too, and set cuts_samples=True in its traits"
         raise wrong("cuts_samples", rule, False, cure)

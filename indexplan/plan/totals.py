@@ -28,9 +28,9 @@ def step_total(layout: Layout, column: Any, epoch: int, sub_epoch: int | None, s
     total = 0
     for where in valid_positions(steps, layout.step(steps, step)):
         if numbers is not None:
-            total += _sum(numbers[layout.order._take(*where)])  # noqa: SLF001 (runs of the plan's own)
+            total += _sum(numbers[layout.order.ip_take(*where)])
         else:
-            total += int(layout.order._offsets(*where)[-1])  # noqa: SLF001
+            total += int(layout.order.ip_offsets(*where)[-1])
     if kept is not None:
         kept.check_file(gone=True)
     if not -(2**63) <= total < 2**63:

@@ -216,7 +216,7 @@ def _same_in_words(units: Units) -> str:
 
 def _refusal(a: Plan, b: Plan) -> str:
     """Return which of the first plan's cursors the second refuses, in words."""
-    at = b.order._agrees_until(a.order.to_dict())  # noqa: SLF001 (of an order, for this)
+    at = b.order.ip_agrees_until(a.order.to_dict())
     differ = ["its order differs"] if at is None and a.order != b.order else []
     if a.sub_epochs != b.sub_epochs:
         differ.append(f"it has {b.sub_epochs} sub-epochs instead of {a.sub_epochs}")
@@ -236,7 +236,7 @@ def _changing(a: Plan, b: Plan, started: int) -> list[int]:
             epoch = layout.held(at)[0] if isinstance(at, int) else at[0]
             epochs |= {epoch - 1, epoch, epoch + 1}
     for one, other in ((a.order, b.order), (b.order, a.order)):
-        if (parts := one._agrees_until(other.to_dict())) is not None:  # noqa: SLF001
+        if (parts := one.ip_agrees_until(other.to_dict())) is not None:
             epochs |= {parts[0], parts[0] + 1}
     return sorted(epoch for epoch in epochs if started <= epoch < EPOCH_STOP)
 

@@ -142,7 +142,7 @@ def explain(plan: Plan, index: int, epochs: Iterable[int] | None = None) -> tupl
 
 
 def _readings(plan: Plan, index: int, epoch: int) -> Iterator[Reading]:
-    told = plan.order._told(epoch, index)  # noqa: SLF001 (of an order, for this)
+    told = plan.order.ip_told(epoch, index)
     told = sorted(told, key=lambda each: (each[0] < 0, each[0])) or [(-1, NOWHERE)]
     positions = [position for position, _ in told]
     names = plan.order.group_names

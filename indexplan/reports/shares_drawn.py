@@ -239,7 +239,7 @@ def _reads(plan: Plan, low: Place, high: Place) -> Iterator[_Read]:
     _check_groups(order)
     one_by_one = layout.partition.policy.leaves
     num_parts = (high[0] - low[0] + 1) * (plan.sub_epochs if one_by_one else 1)
-    if (one_by_one or not order._counts_groups) and num_parts > PARTS:  # noqa: SLF001 (of an order)
+    if (one_by_one or not order.ip_counts_groups) and num_parts > PARTS:
         rule = f"at most {PARTS} epochs or sub-epochs apart, to be counted one by one"
         raise wrong("start and stop", rule, num_parts, "count fewer at a time")
     if not one_by_one:
@@ -339,7 +339,7 @@ class _Sums:
     def add(self, read: _Read) -> None:
         """Add what was read, or as much of it as may be drawn."""
         order, start, stop = read
-        if order._counts_groups:  # noqa: SLF001 (of an order too)
+        if order.ip_counts_groups:
             units = self._count(order, start, stop)
             self.num_units, self.num_looked_at = self.num_units + units, self.num_looked_at + units
             return
@@ -357,7 +357,7 @@ class _Sums:
             )
 
     def _count(self, order: Order, start: Place, stop: Place) -> int:
-        drawn, aimed = order._read_between(start, stop)  # noqa: SLF001 (of an order too)
+        drawn, aimed = order.ip_read_between(start, stop)
         for name, count, share in zip(
             order.group_names, drawn.tolist(), aimed.tolist(), strict=True
         ):
@@ -368,7 +368,7 @@ class _Sums:
     def draws(self, order: Order, start: Place, stop: Place, most_epochs: float | None) -> Draws:
         """Return the sums, for the groups of the newest order and any others."""
         names = tuple(dict.fromkeys((*order.group_names, *self.drawn)))
-        sizes = order._group_sizes  # noqa: SLF001 (of an order too)
+        sizes = order.ip_group_sizes
         return Draws(
             start=start,
             stop=stop,

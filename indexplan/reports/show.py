@@ -258,7 +258,7 @@ def _draws(plan: Plan, epoch: int, where: dict[str, Any]) -> Shown:
     if REMAINDERS[plan.remainder].leaves and not _is_sized(plan):
         return Shown({}, "")
     drawn: Answer
-    counts = order._counts_groups  # noqa: SLF001 (of an order, for this)
+    counts = order.ip_counts_groups
     try:
         if places == {"start": None, "stop": None}:
             many = not counts and order.num_units(epoch) > COUNTED

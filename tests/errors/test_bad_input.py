@@ -238,6 +238,17 @@ def test_an_order_that_takes_anothers_name() -> None:
     assert type(plan.order) is ip.Sequential
 
 
+@pytest.mark.parametrize("name", [name for name in dir(ip.Order) if name.startswith("ip_")])
+def test_a_field_named_like_what_the_library_asks(name: str) -> None:
+    """It would answer in place of the method, and batches would be others."""
+    message = (
+        "a field of Odd must be given another name, as orders have a method or property of that "
+        f"name; got '{name}'; call it {name}_ or another word"
+    )
+    refuses(message, type, "Odd", (ip.Order,), {"__annotations__": {name: "int"}})
+    assert type("Even", (ip.Order,), {"__annotations__": {f"{name}_": "int", "ip_of": "str"}})
+
+
 @pytest.mark.parametrize("text", ["32", "5x3", "0:512 250000:768", " ", "[Phase(0, 2)]"])
 def test_text_for_a_batch_size(text: str) -> None:
     """It's refused, in Python and in a plan's JSON: a number that nobody converted, for one."""

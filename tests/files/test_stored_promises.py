@@ -207,7 +207,7 @@ def found() -> set[str]:
     """Return the names of all public questions: whatever a plan or an order has or is passed to."""
     names = {f"Plan.{name}" for name in dir(ip.Plan) if not name.startswith("_")}
     names |= {f"Plan.{field.name}" for field in fields(ip.Plan)}
-    names |= {f"Order.{name}" for name in dir(ip.Order) if not name.startswith("_")}
+    names |= {f"Order.{name}" for name in dir(ip.Order) if not name.startswith(("_", "ip_"))}
     names |= {f"Order.{name}" for name in inspect.get_annotations(ip.Order)}
     for prefix, module in (("", ip), ("plot.", ip.plot), ("torch.", indexplan_torch)):
         for name in module.__all__:

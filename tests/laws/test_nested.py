@@ -49,7 +49,7 @@ LEAVES = st.one_of(
 def mixtures(draw: st.DrawFn, inside: st.SearchStrategy[Any]) -> ip.Mixture:
     """Draw a mixture of up to three orders, no two of which read in step."""
     orders = draw(st.lists(inside, min_size=1, max_size=3, unique_by=lambda o: o.fingerprint))
-    drawn = [set(order._draws) for order in orders]
+    drawn = [set(order.ip_draws) for order in orders]
     if any(one & two for one, two in combinations(drawn, 2)):  # in step
         orders, drawn = orders[:1], drawn[:1]
     sources = {f"s{i}": order for i, order in enumerate(orders)}

@@ -325,7 +325,7 @@ def test_a_changed_order_agrees_up_to_its_last_place(changed: str, around: str) 
         assert changed == "excluded samples"
         return
     saved = before.to_dict()
-    until = after._agrees_until(saved)
+    until = after.ip_agrees_until(saved)
     renumbered = changed == "a source" and around in ("subset", "mixture")
     assert (until is None) == renumbered
     if until is None:

@@ -202,7 +202,7 @@ def test_bins_that_know_their_costs_agree_with_their_samples(
                 balance_oracle.cost_of(balance, [row[i] for i in unit])
                 for unit in units_of(order, 1)
             ]
-            found = order._costs(1, *every, balance.lengths, balance.cost)
+            found = order.ip_costs(1, *every, balance.lengths, balance.cost)
             assert expected == found.tolist()
 
 

@@ -69,14 +69,14 @@ def test_reading_explains_itself() -> None:
 def test_reading_computes_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """No index is computed but those shown, however large the batches are."""
     computed: list[int] = []
-    take = ip.Order._take
+    take = ip.Order.ip_take
 
     def counted(order: ip.Order, *run: Any) -> Any:
         indices = take(order, *run)
         computed.append(len(indices))
         return indices
 
-    monkeypatch.setattr(ip.Order, "_take", counted)
+    monkeypatch.setattr(ip.Order, "ip_take", counted)
     plan = ip.Plan(ip.Shuffle(4 * 10**12), world_size=4, batch_size=10**12)
     axes = plot.reading(plan).axes[0]
     assert 4 * 12 == sum(computed) == axes.collections[0].get_array().count()

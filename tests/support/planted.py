@@ -143,8 +143,8 @@ class NumPyUnits(Good):
     "2 samples at position 0 of epoch 0, though its traits do not say deals_bins",
 )
 class SecretBins(Good):
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return super()._offsets(epoch, starts, stops) * 2
+    def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return super().ip_offsets(epoch, starts, stops) * 2
 
 
 @planted(
@@ -152,8 +152,8 @@ class SecretBins(Good):
     "offsets [1, 2, 3, 4, 5, 6, 7, 8, ...] of 30 units of epoch 0",
 )
 class OffsetsFromOne(Binned):
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        return super()._offsets(epoch, starts, stops) + 1
+    def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+        return super().ip_offsets(epoch, starts, stops) + 1
 
 
 ALONE = "write to all of out, and to nothing else"
@@ -301,7 +301,7 @@ class EmptyIntervals(Good):
 
 @planted(SAME, "1 at place 0 of fill(1, [0], [30]), and 0 by itself")
 class AnotherTake(Good):
-    def _take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         return expand(starts, stops)
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
@@ -312,7 +312,7 @@ class AnotherTake(Good):
 class AbsoluteOffsets(Binned):
     """Offsets in the epoch, instead of in what was asked for."""
 
-    def _offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
+    def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         return np.append(expand(starts, stops), stops[-1:] if len(stops) else [0])
 
 
