@@ -21,12 +21,11 @@ from indexplan.plot.style import (
     heading,
     new_figure,
     panels,
-    root_of,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
 ROWS = 24  # at most this many attempts are drawn
 CUTS = 300  # resumes; of more, those that changed the plan are drawn
@@ -53,7 +52,7 @@ class Mark(NamedTuple):
 
 
 @named
-def life(ledger: Ledger, *, figure: Figure | SubFigure | None = None) -> Figure:
+def life(ledger: Ledger) -> Figure:
     """Draw the life of a run: its steps, resumes, ranks, returns to checkpoints and changes.
 
     Use it to see what became of a run before you ask its ledger for more.
@@ -62,8 +61,6 @@ def life(ledger: Ledger, *, figure: Figure | SubFigure | None = None) -> Figure:
     ----------
     ledger : Ledger
         Of a run that has read a step.
-    figure : Figure or SubFigure, optional
-        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -97,7 +94,7 @@ def life(ledger: Ledger, *, figure: Figure | SubFigure | None = None) -> Figure:
     total = max(each.attempt for each in bars) + 1
     first = max(0, total - ROWS)
     shown = [each for each in bars if each.attempt >= first]
-    figure = new_figure(8, 1.1 + 0.42 * min(total, ROWS), figure)
+    figure = new_figure(8, 1.1 + 0.42 * min(total, ROWS))
     axes = panels(figure)[0, 0]
     axes.set_xlim(0, max(each.stop for each in shown))
     axes.set_ylim(min(total, ROWS) - 0.5, -0.8)
@@ -117,7 +114,7 @@ def life(ledger: Ledger, *, figure: Figure | SubFigure | None = None) -> Figure:
         "bar is cut, the run was resumed; words say what changed."
     )
     heading(figure, title, caption)
-    return root_of(figure)
+    return figure
 
 
 def lived(ledger: Ledger) -> tuple[list[Bar], list[Mark]]:

@@ -25,11 +25,10 @@ from indexplan.plot.style import (
     new_figure,
     nothing_here,
     panels,
-    root_of,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
 WINDOWS, UNITS = 64, 2048  # at most this many windows, and units looked at in each
 QUARTERS = ("first quarter", "second quarter", "third quarter", "last quarter")
@@ -49,7 +48,6 @@ def mixing(
     *,
     window: int | None = None,
     values: Any = None,
-    figure: Figure | SubFigure | None = None,
 ) -> Figure:
     """Draw how well a sub-epoch is mixed: how much each window of steps reads of each quarter.
 
@@ -68,8 +66,6 @@ def mixing(
     values : array_like of numbers, shape (num_samples,), or path of a .npy file, optional
         A number of each sample, such as its length or its score: the quarters are then those of
         the samples sorted by it, equal ones by index.
-    figure : Figure or SubFigure, optional
-        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -92,7 +88,7 @@ def mixing(
     >>> figure = ip.plot.mixing(ip.Plan(order, world_size=4, batch_size=64))
     """
     check_plan("plan", plan)
-    figure = new_figure(8, 4.2, figure)
+    figure = new_figure(8, 4.2)
     order = plan.order
     if order.deals_bins:
         raise IndexPlanError(
@@ -148,7 +144,7 @@ def mixing(
     figure.align_ylabels()
     part = f", sub-epoch {steps.sub_epoch}" if plan.sub_epochs > 1 else ""
     heading(figure, f"Mixing: epoch {epoch}{part}, {order.algorithm}", _caption(uneven, inside))
-    return root_of(figure)
+    return figure
 
 
 def _caption(uneven: NDArray[np.float64], inside: NDArray[np.bool_]) -> str:

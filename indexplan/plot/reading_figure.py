@@ -36,11 +36,10 @@ from indexplan.plot.style import (
     new_figure,
     nothing_here,
     panels,
-    root_of,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
 RANKS, STEPS, SLOTS = 32, 32, 12  # at most this many are shown
 ROOM = 60  # characters of tick labels below the picture
@@ -53,7 +52,6 @@ def reading(
     sub_epoch: int | None = None,
     *,
     values: Any = None,
-    figure: Figure | SubFigure | None = None,
 ) -> Figure:
     """Draw which index each rank reads in each step of a sub-epoch, or a value of each sample.
 
@@ -66,8 +64,6 @@ def reading(
     values : array_like of numbers, shape (num_samples,), or path of a .npy file, optional
         What the colours show in place of the index: a number of each sample, such as its length,
         or the score that a curriculum sorts by.
-    figure : Figure or SubFigure, optional
-        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -89,7 +85,7 @@ def reading(
     """
     check_plan("plan", plan)
     layout = layout_of(plan)
-    figure = new_figure(8, 3.7, figure)
+    figure = new_figure(8, 3.7)
     world_size = layout.world_size
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
     steps = layout.steps(epoch, sub_epoch)
@@ -102,7 +98,7 @@ def reading(
         nothing_here(axes, "no steps here")
         axes.set_axis_off()
         heading(figure, title, "There are no steps, so nothing is read.")
-        return root_of(figure)
+        return figure
     numbers = rounded(steps.first_step, steps.num_steps, STEPS)
     ranks = rounded(0, world_size, RANKS)
     whole = plan.order.deals_bins or plan.balance is not None
@@ -139,7 +135,7 @@ def reading(
     alike = "neighbours in the dataset" if values is None else "samples of like values"
     caption = f"Noise is a full shuffle; bands of one colour are ranks or steps that read {alike}."
     heading(figure, title, caption)
-    return root_of(figure)
+    return figure
 
 
 Cells = tuple[NDArray[np.float64], NDArray[np.bool_], int]

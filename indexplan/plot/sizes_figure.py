@@ -31,12 +31,11 @@ from indexplan.plot.style import (
     nothing_here,
     panel_title,
     panels,
-    root_of,
 )
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
 SUB_EPOCHS, PHASES, LINES, PARAMETERS, WORDS = 1000, 300, 130, 4, 8  # at most this many are shown
 STEPS, BINS = 256, 2**16  # whose padding is counted: steps, and bins of all of these
@@ -48,7 +47,6 @@ def sizes(
     epochs: Iterable[int] | None = None,
     *,
     lengths: Any = None,
-    figure: Figure | SubFigure | None = None,
 ) -> Figure:
     """Draw how the size of steps, their parameters and their padding change over the run.
 
@@ -64,8 +62,6 @@ def sizes(
         the start of a resumed plan are left out.
     lengths : array_like of int, shape (num_samples,), optional
         The length of each sample, for an order of bins; by default the order's own, if it has any.
-    figure : Figure or SubFigure, optional
-        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -102,7 +98,7 @@ def sizes(
     parameters = [name for phase in layout.phases for name in dict(phase.parameters)]
     names = list(dict.fromkeys(parameters))
     shown = names[:PARAMETERS]
-    figure = new_figure(8, 2.4 + 1.3 * len(shown) + 1.8 * padded, figure)
+    figure = new_figure(8, 2.4 + 1.3 * len(shown) + 1.8 * padded)
     heights = [2, *[1] * len(shown), *[1.5] * padded]
     column = panels(figure, len(heights), 1, sharex=True, height_ratios=heights)[:, 0]
     numbers, total = _numbers(plan, chosen)
@@ -133,7 +129,7 @@ def sizes(
         "another value."
     )
     heading(figure, "Sizes of steps", caption)
-    return root_of(figure)
+    return figure
 
 
 class Row(NamedTuple):

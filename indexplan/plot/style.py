@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError, install, printable, wrong
+from indexplan.errors import IndexPlanError, install, printable
 from indexplan.plot.drawing import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; kinds of bars differ
 # by their hatching as well, for prints without colour
@@ -33,49 +33,26 @@ TICKS = 6  # at most this many intervals between the ticks of an axis
 STEPS = (1, 2, 2.5, 5, 10)  # intervals are one of these, times a power of ten
 
 
-def new_figure(width: float, height: float, own: Any = None) -> Figure | SubFigure:
-    """Return an empty figure of that many inches, which never opens a window, or the user's own.
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of that many inches, which never opens a window.
 
     Raises
     ------
     IndexPlanError
-        If matplotlib is missing, or the user's figure is none, not empty, or has another layout.
+        If matplotlib is missing.
     """
     try:
-        from matplotlib.figure import Figure, SubFigure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
+        import matplotlib.figure  # noqa: F401 (also where pictures were drawn before)
 
         from indexplan.plot.picture import Picture
     except ImportError as error:
         raise IndexPlanError(
             "matplotlib", "must be installed for pictures", error, install("plot")
         ) from error
-    if own is None:
-        return Picture.of(width, height)
-    if not isinstance(own, Figure | SubFigure):
-        cure = "leave it out, or pass a Figure or SubFigure of matplotlib"
-        raise wrong("figure", "a figure", own, cure)
-    if own.axes:
-        cure = "pass a new one, or a part of Figure.subfigures"
-        raise IndexPlanError("figure", "must be empty", "one that holds axes", cure)
-    layout = own.get_layout_engine()
-    if not isinstance(layout, ConstrainedLayoutEngine):
-        cure = 'make it by matplotlib.pyplot.figure(layout="constrained")'
-        raise IndexPlanError(
-            "figure", "must have constrained layout", layout and type(layout).__name__, cure
-        )
-    return own
+    return Picture.of(width, height)
 
 
-def root_of(figure: Figure | SubFigure) -> Figure:
-    """Return the figure that this is, or is a part of."""
-    of: Figure = figure.figure
-    return of
-
-
-def panels(
-    figure: Figure | SubFigure, rows: int = 1, columns: int = 1, **options: Any
-) -> np.ndarray[Any, Any]:
+def panels(figure: Figure, rows: int = 1, columns: int = 1, **options: Any) -> np.ndarray[Any, Any]:
     """Return the figure's axes in this style; an array of shape (rows, columns)."""
     found: np.ndarray[Any, Any] = figure.subplots(rows, columns, squeeze=False, **options)
     for axes in found.flat:
@@ -134,12 +111,11 @@ def panel_title(axes: Axes, words: str) -> None:
     axes.set_title(words, loc="left", fontsize=WORDS, color=DARK)
 
 
-def explain(figure: Figure | SubFigure, columns: int = 4, **options: Any) -> None:
-    """Put a legend below the panels, of fewer columns where a user's figure is narrow."""
-    room = int(figure.bbox.width / figure.dpi / 1.6)  # labels of 8 points are that wide
+def explain(figure: Figure, columns: int = 4, **options: Any) -> None:
+    """Put a legend below the panels."""
     legend = figure.legend(
         loc="outside lower center",
-        ncols=max(1, min(columns, room)),
+        ncols=columns,
         frameon=False,
         fontsize=SMALL,
         labelcolor=DARK,
@@ -148,21 +124,13 @@ def explain(figure: Figure | SubFigure, columns: int = 4, **options: Any) -> Non
     legend.set_gid("legend")
 
 
-def heading(figure: Figure | SubFigure, title: str, caption: str) -> None:
+def heading(figure: Figure, title: str, caption: str) -> None:
     """Put a title over a figure, and below it one sentence that says what to look for.
 
-    A figure of ours grows by the height that they take; in a user's own, the panels shrink.
+    The figure grows by the height that they take.
     """
-    from indexplan.plot.picture import Picture
-
-    width = figure.bbox.width / figure.dpi
+    width, height = figure.get_size_inches()
     lines = textwrap.wrap(caption, int(14.2 * width))  # characters of 9 points in an inch
-    if not isinstance(figure, Picture):
-        words = "\n".join([title, *lines])
-        text = figure.suptitle(words, x=0.08 / width, ha="left", fontsize=WORDS)
-        text.set(gid="title", color=DARK)
-        return
-    height = figure.get_size_inches()[1]
     above = 0.36 + 0.155 * len(lines)
     figure.set_size_inches(width, height + above)
     left, top = 0.08 / width, height + above

@@ -21,12 +21,11 @@ from indexplan.plot.style import (
     new_figure,
     panel_title,
     panels,
-    root_of,
 )
 from indexplan.reports.rank_work import work_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
 RANKS = 64  # with more ranks, a step is a line from the least work to the most, with a point there
 
@@ -36,8 +35,6 @@ def work(
     plan: Plan,
     epoch: int | None = None,
     sub_epoch: int | None = None,
-    *,
-    figure: Figure | SubFigure | None = None,
 ) -> Figure:
     """Draw how much work each rank has in a step, without balance and with it.
 
@@ -49,8 +46,6 @@ def work(
         With a balance and a world_size.
     epoch, sub_epoch : int, optional
         Which steps; by default the first sub-epoch that is left to read.
-    figure : Figure or SubFigure, optional
-        Your own, to draw into; empty, and with constrained layout. By default a new one.
 
     Returns
     -------
@@ -84,7 +79,7 @@ def work(
     if found is None:
         cure = "pass an epoch and sub_epoch with steps, and up to 2**21 ranks"
         raise wrong("a picture of work", "of a step, with few ranks", 0, cure)
-    figure = new_figure(8, 3, figure)
+    figure = new_figure(8, 3)
     both = panels(figure, 1, 2, sharey=True)[0]
     means = found.as_dealt.mean(axis=1, keepdims=True)
     before, after, _ = found.ratios
@@ -121,4 +116,4 @@ def work(
         "they wait."
     )
     heading(figure, title, caption)
-    return root_of(figure)
+    return figure

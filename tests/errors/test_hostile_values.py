@@ -189,8 +189,8 @@ def calls() -> Iterator[Call]:
     export["format"] = "npy"
     yield "export", ip.export, export
     for name in ("reading", "mixing"):
-        yield f"plot.{name}", getattr(ip.plot, name), {"plan": None, "epoch": -1, "figure": 3}
-    yield "plot.sizes", ip.plot.sizes, {"plan": None, "epochs": -1, "figure": 3}
+        yield f"plot.{name}", getattr(ip.plot, name), {"plan": None, "epoch": -1}
+    yield "plot.sizes", ip.plot.sizes, {"plan": None, "epochs": -1}
     yield "plot.save", ip.plot.save, {"figure": None, "path": None, "dpi": -1}
 
 
