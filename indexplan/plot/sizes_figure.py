@@ -42,12 +42,7 @@ STEPS, BINS = 256, 2**16  # whose padding is counted: steps, and bins of all of 
 
 
 @named
-def sizes(
-    plan: Plan,
-    epochs: Iterable[int] | None = None,
-    *,
-    lengths: Any = None,
-) -> Figure:
+def sizes(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     """Draw how the size of steps, their parameters and their padding change over the run.
 
     Use it to check a schedule of batch sizes or parameters before you train, and to see what
@@ -60,8 +55,6 @@ def sizes(
     epochs : iterable of int, optional
         The epochs; by default from the plan's start to one past the last phase's. Those before
         the start of a resumed plan are left out.
-    lengths : array_like of int, shape (num_samples,), optional
-        The length of each sample, for an order of bins; by default the order's own, if it has any.
 
     Returns
     -------
@@ -77,8 +70,7 @@ def sizes(
     ------
     IndexPlanError
         If matplotlib is missing, there is no epoch, all are before the plan's start, or the plan
-        has neither a world_size nor a global_batch_size; if there are `lengths` for an order
-        without bins, or another number of them than samples.
+        has neither a world_size nor a global_batch_size.
 
     Examples
     --------
@@ -93,7 +85,7 @@ def sizes(
         raise wrong("epochs", "at least one epoch", chosen, "leave it out")
     layout.steps(chosen[-1], plan.sub_epochs - 1)
     chosen = chosen[bisect_left(chosen, plan.start.epoch) :]
-    column_of_lengths = _lengths(plan, lengths)
+    column_of_lengths = _lengths(plan.order)
     padded = column_of_lengths is not None
     parameters = [name for phase in layout.phases for name in dict(phase.parameters)]
     names = list(dict.fromkeys(parameters))
@@ -257,23 +249,11 @@ def _parameter(axes: Any, name: str, rows: list[Row]) -> None:
     _lines(axes, heights, rows, GREEN)
 
 
-def _lengths(plan: Plan, lengths: Any) -> Any:
-    """Return the length of each sample, if they are given or the order of bins has them."""
-    order: Any = plan.order
+def _lengths(order: Any) -> Any:
+    """Return the length of each sample, if an order of bins has them."""
     inside = getattr(order, "known", (order,))[0]  # the order in a plan directory, or None
-    if not order.deals_bins:
-        if lengths is not None:
-            cure = "leave lengths= out, or pack samples, or group them by length"
-            raise wrong("an order", "one that deals bins, for this", order.algorithm, cure)
-        return None
-    found = getattr(inside, "lengths", None) if lengths is None else lengths
-    if found is None:
-        return None
-    column = lengths_of(found).array
-    if len(column) != order.num_samples:
-        rule = f"of {order.num_samples} samples"
-        raise wrong("lengths", rule, len(column), "pass the length of each sample")
-    return column
+    found = getattr(inside, "lengths", None) if order.deals_bins else None
+    return None if found is None else lengths_of(found).array
 
 
 def _padding(axes: Any, plan: Plan, rows: list[Row], lengths: Any) -> None:

@@ -171,19 +171,10 @@ def test_what_grouping_saves() -> None:
     assert here < random / 3
 
 
-def test_lengths_of_ones_own() -> None:
-    """Orders of bins without lengths take them; without any there is no panel of padding."""
+def test_bins_without_lengths() -> None:
+    """They have no panel of padding."""
     order = ip.ClassBatches([0, 1] * 9, classes=2, per_class=2)
-    plan, lengths = ip.Plan(order, global_batch_size=1), list(range(1, 19))
-    points = padding(plot.sizes(plan, [0], lengths=lengths))
-    for step, (_, percent) in enumerate(points):
-        bin_of = [lengths[i] for i in order.take(0, step)]
-        assert 100 * (1 - sum(bin_of) / (4 * max(bin_of))) == pytest.approx(percent)
-    assert 1 == len(plot.sizes(plan, [0]).axes)
-    cure = "leave lengths= out, or pack samples, or group them by length"
-    said = f"an order must be one that deals bins, for this; got 'shuffle-v1'; {cure}"
-    single = ip.Plan(ip.Shuffle(18), global_batch_size=2)
-    refuses(said, lambda: plot.sizes(single, lengths=lengths))
+    assert 1 == len(plot.sizes(ip.Plan(order, global_batch_size=1), [0]).axes)
 
 
 def test_padding_of_a_plan_directory(tmp_path: Path) -> None:

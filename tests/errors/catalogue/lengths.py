@@ -63,14 +63,4 @@ CASES: list[Case] = [
     ("a sum over a step of another dataset", lambda: PLAN.step_total([1, 2], 0, step=0)),
     ("a sum over a step that is too large", lambda: PLAN.step_total([2**62, 2**62, 5], 0, step=0)),
     ("lengths that have changed", changed),
-    (
-        "a picture of the padding of single samples",
-        lambda: ip.plot.sizes(ip.Plan(ip.Shuffle(9), global_batch_size=2), lengths=range(1, 10)),
-    ),
-    (
-        "a picture of padding with lengths of others",
-        lambda: ip.plot.sizes(
-            ip.Plan(ip.Grouped([0, 0, 1], 2), global_batch_size=2), lengths=[1, 2]
-        ),
-    ),
 ]

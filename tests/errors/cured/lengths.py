@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-import indexplan.plot
 from tests.errors.catalogue.lengths import PLAN
 
 ROWS = np.ones((2, 2), np.int64)
-GROUPED = ip.Plan(ip.Grouped([0, 0, 1], 2), world_size=1, batch_size=2)
 
 
 def opened_again() -> None:
@@ -84,12 +82,4 @@ CURED: dict[str, Callable[[], Any]] = {
         PLAN.replace(batch_size=1).step_total([2**62, 2**62, 5], 0, step=0),
     ],
     "lengths that have changed": opened_again,
-    "a picture of the padding of single samples": lambda: [
-        ip.plot.sizes(ip.Plan(ip.Shuffle(9), world_size=1, batch_size=2)),
-        ip.plot.sizes(ip.Plan(ip.Packed([3, 5, 4], 8), world_size=1, batch_size=2)),
-        ip.plot.sizes(ip.Plan(ip.LengthGrouped([3, 5, 4], 2), world_size=1, batch_size=2)),
-    ],
-    "a picture of padding with lengths of others": lambda: ip.plot.sizes(
-        GROUPED, lengths=[1, 2, 3]
-    ),
 }
