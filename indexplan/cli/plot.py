@@ -27,7 +27,6 @@ KINDS_WITH = {
     "epoch": ("reading", "mixing", "work"),
     "sub_epoch": ("reading", "mixing", "work"),
     "epochs": ("sizes",),
-    "window": ("mixing",),
     "values": ("reading", "mixing"),
 }
 
@@ -56,7 +55,6 @@ def add(verbs: Any) -> None:
         epoch="which epoch (the first that is stored and not read yet)",
         sub_epoch="which sub-epoch (the first that is not read yet)",
         epochs="how many epochs of sizes to draw (up to one past its last phase)",
-        window="steps in a window of the picture of mixing (enough to read about 2,048 units)",
     )
     words = "a .npy file with a number of each sample, shown in place of its index"
     plot.add_argument("--values", metavar="FILE", help=words)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import IndexPlanError, integer
+from indexplan.errors import IndexPlanError
 from indexplan.keywords import named
 from indexplan.orders.base import Order
 from indexplan.partition.steps import Steps
@@ -46,7 +46,6 @@ def mixing(
     epoch: int | None = None,
     sub_epoch: int | None = None,
     *,
-    window: int | None = None,
     values: Any = None,
 ) -> Figure:
     """Draw how well a sub-epoch is mixed: how much each window of steps reads of each quarter.
@@ -60,9 +59,6 @@ def mixing(
         With a world_size, or a global_batch_size; its order must be one of single samples.
     epoch, sub_epoch : int, optional
         Which steps; by default the first sub-epoch that is left to read.
-    window : int, optional
-        Steps in a window; by default as many as read some 2,048 units, at least one: what the
-        optimizer sees in a few steps. Wider windows look better mixed.
     values : array_like of numbers, shape (num_samples,), or path of a .npy file, optional
         A number of each sample, such as its length or its score: the quarters are then those of
         the samples sorted by it, equal ones by index.
@@ -70,7 +66,8 @@ def mixing(
     Returns
     -------
     matplotlib.figure.Figure
-        Above, how uneven the shares of the four quarters are in up to 64 windows: the root of the
+        Above, how uneven the shares of the four quarters are in up to 64 windows, of as many steps
+        as read some 2,048 units: the root of the
         sum of squared differences from even shares, divided by a full shuffle's average. Below, the
         shares. The grey bands hold 95 of 100 windows of a full shuffle; the caption says how many
         of these shares they hold.
@@ -100,9 +97,8 @@ def mixing(
     epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
     steps = layout_of(plan).steps(epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step
-    if window is None:
-        window = max(1, min(num_steps, UNITS * num_steps // max(1, steps.end - steps.start)))
-    window = integer("window", window, 1, 2**63, "pass how many steps are looked at together")
+    # what the optimizer sees in a few steps: wider windows would look better mixed
+    window = max(1, min(num_steps, UNITS * num_steps // max(1, steps.end - steps.start)))
     num_windows = -(-num_steps // window)
     starts = steps.first_step + window * sample(0, num_windows, WINDOWS)
     quarters = _quarters(plan, values)

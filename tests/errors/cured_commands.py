@@ -247,12 +247,9 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
         "plot plan.json -o a.png",
     ),
     "plot plan.json -o a.png  # again, 2": ("plot plan.json -o a.png --world-size 2",),
-    "plot plan.json -o a.png --window 3": (
-        "plot plan.json -o a.png --kind mixing --window 3",
+    "plot plan.json -o a.png --epochs 3": (
+        "plot plan.json -o a.png --kind sizes --epochs 3",
         "plot plan.json -o b.png",
-    ),
-    "plot plan.json -o a.png --kind mixing --window 0": (
-        "plot plan.json -o a.png --kind mixing --window 3",
     ),
     "plot plan.json -o a.png --epoch x": ("plot --help",),
     "plot run.ledger -o a.png --world-size 3": ("plot run.ledger -o a.png",),

@@ -8,14 +8,16 @@ from scipy.stats import chi2, hypergeom
 
 import indexplan as ip
 from indexplan import plot
+from indexplan.plot import mixing_figure
 from tests.support.figures import heading, legend, shares
 
 
 @pytest.mark.parametrize("num_samples", [4000, 3998])
-def test_mixing(num_samples: int) -> None:
+def test_mixing(num_samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The share of each quarter in each window, of all its units where they are few."""
+    monkeypatch.setattr(mixing_figure, "UNITS", 400)
     plan = ip.Plan(ip.BlockShuffle(num_samples, 50, 2, seed=1), world_size=2, batch_size=20)
-    drawn = shares(plot.mixing(plan, window=10))
+    drawn = shares(plot.mixing(plan))
     assert (4, 10) == drawn.shape
     for window in range(9):
         read = plan.order.take(0, window * 400, window * 400 + 400)
@@ -54,24 +56,26 @@ def test_mixing_by_default() -> None:
     )
 
 
-def test_bands_of_mixing() -> None:
+def test_bands_of_mixing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a full shuffle, which draws a window's samples without putting back."""
-    plan = ip.Plan(ip.Shuffle(4000), world_size=1, batch_size=100)
-    figure = plot.mixing(plan, window=10)
+    monkeypatch.setattr(mixing_figure, "UNITS", 400)
+    plan = ip.Plan(ip.Shuffle(4000), world_size=1, batch_size=40)
+    figure = plot.mixing(plan)
     (band,) = figure.axes[1].patches
     high, _, low = band.get_data()  # type: ignore[attr-defined]
-    law = hypergeom(4000, 1000, 1000)
-    np.testing.assert_allclose(low, [law.ppf(0.025) / 10] * 4)
-    np.testing.assert_allclose(high, [law.ppf(0.975) / 10] * 4)
+    law = hypergeom(4000, 1000, 400)
+    np.testing.assert_allclose(low, [law.ppf(0.025) / 4] * 10)
+    np.testing.assert_allclose(high, [law.ppf(0.975) / 4] * 10)
     (band,) = figure.axes[0].patches
     expected = np.sqrt(chi2(3).ppf([0.025, 0.975]) / 3)
     np.testing.assert_allclose(expected, band.get_bbox().intervaly, rtol=1e-5)  # type: ignore[attr-defined]
 
 
-def test_how_uneven_windows_are() -> None:
+def test_how_uneven_windows_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over what a full shuffle's are on average, by drawing thousands of them."""
+    monkeypatch.setattr(mixing_figure, "UNITS", 400)
     plan = ip.Plan(ip.BlockShuffle(4000, 50, 2, seed=1), world_size=2, batch_size=20)
-    figure = plot.mixing(plan, window=10)
+    figure = plot.mixing(plan)
     (points,) = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
     random = np.random.default_rng(0).multivariate_hypergeometric([1000] * 4, 400, 20_000) / 400
     usual = np.sqrt(((random - 0.25) ** 2).sum(axis=1).mean())
@@ -94,14 +98,15 @@ def test_a_full_shuffle_fills_the_axis() -> None:
     assert 1 == len(limits)
 
 
-def test_quarters_of_values() -> None:
+def test_quarters_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are those of the samples sorted by value; an order that sorts reads one at a time."""
+    monkeypatch.setattr(mixing_figure, "UNITS", 1000)
     values = np.random.default_rng(5).normal(size=4000)
     by_value = np.argsort(values, kind="stable")
     plan = ip.Plan(ip.Subset(ip.Sequential(4000), by_value, 4000), world_size=2, batch_size=50)
-    drawn = shares(plot.mixing(plan, window=10, values=values))
+    drawn = shares(plot.mixing(plan, values=values))
     np.testing.assert_allclose(drawn, 100 * np.eye(4))
-    assert shares(plot.mixing(plan, window=10)).max() < 40  # by index it looks like a shuffle
-    figure = plot.mixing(plan, window=10, values=-values)
+    assert shares(plot.mixing(plan)).max() < 40  # by index it looks like a shuffle
+    figure = plot.mixing(plan, values=-values)
     np.testing.assert_allclose(shares(figure), 100 * np.eye(4)[::-1])
     assert {"lowest quarter", "highest quarter"} < {*legend(figure)}

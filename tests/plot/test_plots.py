@@ -112,8 +112,6 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "a picture's path must end with .png or .svg or .pdf; got 'a.gif'; end it with one of these"
         == (fails(capsys, 2, *words[:3], "a.gif"))
     )
-    expected = "--window needs --kind mixing; got reading; use that kind, or leave --window out"
-    assert expected == fails(capsys, 2, *words, "--window", "3")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +125,6 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("life", "--sub-epoch", "reading or mixing or work"),
         ("sizes", "--sub-epoch", "reading or mixing or work"),
         ("reading", "--epochs", "sizes"),
-        ("sizes", "--window", "mixing"),
     ],
 )
 def test_options_of_other_kinds(

@@ -54,8 +54,7 @@ COMMANDS: list[Command] = [
     ("plot plan.json -o a.png --kind pie", spec_file),
     ("plot plan.json -o a.gif", spec_file),
     ("plot plan.json -o a.png", lambda: (spec_file(), written("a.png"))),
-    ("plot plan.json -o a.png --window 3", spec_file),
-    ("plot plan.json -o a.png --kind mixing --window 0", spec_file),
+    ("plot plan.json -o a.png --epochs 3", spec_file),
     ("plot plan.json -o a.png --epoch x", spec_file),
     ("plot plan.json -o a.png", lambda: spec_file(OPEN)),
     # locate

@@ -115,7 +115,6 @@ CASES: list[Case] = [
         ),
     ),
     ("a picture of the mixing of bins", lambda: ip.plot.mixing(BINS)),
-    ("a picture of no window", lambda: ip.plot.mixing(WHOLE, window=0)),
     ("a picture of no epochs", lambda: ip.plot.sizes(WHOLE, iter(()))),
     ("a picture of another format", lambda: draw("a.gif")),
     ("a picture that exists", lambda: draw(str(written("a.png")))),

@@ -148,7 +148,6 @@ CURED: dict[str, Callable[[], Any]] = {
         MIXED_ON, stop=MIXED.cursor(3, step=0)
     ),
     "a picture of the mixing of bins": lambda: ip.plot.reading(BINS),
-    "a picture of no window": lambda: ip.plot.mixing(WHOLE, window=2),
     "a picture of no epochs": lambda: ip.plot.sizes(WHOLE),
     "a picture of another format": drawn_in_each_format,
     "a picture that exists": drawn_elsewhere,
