@@ -226,27 +226,15 @@ def _edges(axes: Any, epochs: Sequence[int], sub_epochs: int) -> None:
 
 
 def _parameter(axes: Any, name: str, rows: list[Row]) -> None:
-    """Draw a parameter: numbers as heights, other values as rows of their own."""
+    """Draw a parameter, each of whose values has a row of its own: sizes and words alike."""
     values = [dict(row.phase.parameters).get(name) for row in rows]
+    said = ["none" if value is None else str(value) for value in values]
+    words = list(dict.fromkeys(said))
+    labelled = evenly(0, len(words), WORDS)
+    axes.set_yticks(labelled, labels=[as_written(words[i][:16]) for i in labelled])
+    axes.set_ylim(-0.5, len(words) - 0.5)
     axes.set_ylabel(as_written(name[:24]))
-    if all(_is_number(value) for value in values):
-        heights = [float(value) for value in values if value is not None]
-        low, high = min(heights, default=0), max(heights, default=1)
-        pad = 0.2 * (high - low) or 0.5 * abs(high) or 1
-        axes.set_ylim(low - pad, high + pad)
-        found = sorted(set(heights))
-        if len(found) <= WORDS and all(b - a > 0.1 * (high - low) for a, b in pairwise(found)):
-            axes.set_yticks(found, labels=[f"{height:,.6g}" for height in found])
-        else:
-            measuring(axes.yaxis)
-    else:
-        said = ["none" if value is None else str(value) for value in values]
-        words = list(dict.fromkeys(said))
-        heights = [float(words.index(word)) for word in said]
-        labelled = evenly(0, len(words), WORDS)
-        axes.set_yticks(labelled, labels=[as_written(words[i][:16]) for i in labelled])
-        axes.set_ylim(-0.5, len(words) - 0.5)
-    _lines(axes, heights, rows, GREEN)
+    _lines(axes, [float(words.index(word)) for word in said], rows, GREEN)
 
 
 def _lengths(order: Any) -> Any:
@@ -293,8 +281,3 @@ def _of_step(plan: Plan, lengths: Any, steps: Steps, step: int) -> list[int]:
             found += [int(each.sum()), int((longest * counts).sum())]
         sums = [a + b for a, b in zip(sums, found, strict=True)]
     return sums
-
-
-def _is_number(value: Any) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and abs(value) < 1e300  # larger integers are no floats

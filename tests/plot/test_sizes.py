@@ -30,7 +30,8 @@ def test_schedule() -> None:
     assert 2.0 == segments[-1][1][0]
     assert "resolution" == resolution.get_ylabel()
     heights = [segment[0][1] for segment in resolution.collections[0].get_segments()]
-    assert [128.0] * 6 + [192.0] * 2 == heights
+    assert [0.0] * 6 + [1.0] * 2 == heights
+    assert ["128", "192"] == [label.get_text() for label in resolution.get_yticklabels()]
     assert ["weak", "strong"] == [label.get_text() for label in crop.get_yticklabels()]
     assert [0.0] * 6 + [1.0] * 2 == [
         segment[0][1] for segment in crop.collections[0].get_segments()
