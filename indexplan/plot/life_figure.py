@@ -10,18 +10,7 @@ from indexplan.errors import counted, wrong
 from indexplan.keywords import named
 from indexplan.ledger.ledger import Ledger
 from indexplan.ledger.shown import told
-from indexplan.plot.drawing import of_many
-from indexplan.plot.style import (
-    BAND,
-    COLORS,
-    DARK,
-    GREY,
-    SMALL,
-    explain,
-    heading,
-    new_figure,
-    panels,
-)
+from indexplan.plot import drawing, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,8 +83,8 @@ def life(ledger: Ledger) -> Figure:
     total = max(each.attempt for each in bars) + 1
     first = max(0, total - ROWS)
     shown = [each for each in bars if each.attempt >= first]
-    figure = new_figure(8, 1.1 + 0.42 * min(total, ROWS))
-    axes = panels(figure)[0, 0]
+    figure = style.new_figure(8, 1.1 + 0.42 * min(total, ROWS))
+    axes = style.panels(figure)[0, 0]
     axes.set_xlim(0, max(each.stop for each in shown))
     axes.set_ylim(min(total, ROWS) - 0.5, -0.8)
     _bars(axes, shown, first)
@@ -105,15 +94,15 @@ def life(ledger: Ledger) -> Figure:
     axes.set_ylabel("attempt")
     words = "step of the run"
     if first:
-        words += f"; the last {of_many(ROWS, total, 'attempt')}"
+        words += f"; the last {drawing.of_many(ROWS, total, 'attempt')}"
     axes.set_xlabel(words)
-    explain(figure)
+    style.explain(figure)
     title = f"A run of {counted(ledger.step, 'step')}"
     caption = (
         "A return to a checkpoint begins a new row: the steps that it made void are grey. Where a "
         "bar is cut, the run was resumed; words say what changed."
     )
-    heading(figure, title, caption)
+    style.heading(figure, title, caption)
     return figure
 
 
@@ -140,12 +129,12 @@ def _bars(axes: Axes, bars: list[Bar], first: int) -> None:
     """Draw the steps, those of one number of ranks after the other, and those that are void."""
     worlds = list(dict.fromkeys(bar.world_size for bar in bars if not bar.void))
     kinds: list[tuple[str, str, list[Bar]]] = []
-    for world, color in zip(worlds, COLORS, strict=False):
+    for world, color in zip(worlds, style.COLORS, strict=False):
         of = [bar for bar in bars if not bar.void and bar.world_size == world]
         kinds.append((counted(world, "rank"), color, of))
-    others = [bar for bar in bars if not bar.void and bar.world_size in worlds[len(COLORS) :]]
-    kinds.append(("other numbers of ranks", GREY, others))
-    kinds.append(("void", BAND, [bar for bar in bars if bar.void]))
+    others = [bar for bar in bars if not bar.void and bar.world_size in worlds[len(style.COLORS) :]]
+    kinds.append(("other numbers of ranks", style.GREY, others))
+    kinds.append(("void", style.BAND, [bar for bar in bars if bar.void]))
     for name, color, of in kinds:
         if of:
             axes.barh(
@@ -178,5 +167,7 @@ def _marks(axes: Axes, marks: list[Mark], first: int) -> None:
         if left < taken.get(row, -1):
             continue
         taken[row] = left + length
-        text = axes.text(left, row - HEIGHT / 2, f" {mark.words}", va="bottom", fontsize=SMALL)
-        text.set(color=DARK, clip_on=False)
+        text = axes.text(
+            left, row - HEIGHT / 2, f" {mark.words}", va="bottom", fontsize=style.SMALL
+        )
+        text.set(color=style.DARK, clip_on=False)

@@ -12,20 +12,8 @@ from indexplan.keywords import named
 from indexplan.orders.base import Order
 from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
+from indexplan.plot import drawing, style
 from indexplan.plot.chance import counts_between
-from indexplan.plot.drawing import first_of, of_many, sample, short, values_of
-from indexplan.plot.style import (
-    BAND,
-    BLUE,
-    COLORS,
-    DARK,
-    explain,
-    heading,
-    measuring,
-    new_figure,
-    nothing_here,
-    panels,
-)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,7 +73,7 @@ def mixing(
     >>> figure = ip.plot.mixing(ip.Plan(order, world_size=4, batch_size=64))
     """
     check_plan("plan", plan)
-    figure = new_figure(8, 4.2)
+    figure = style.new_figure(8, 4.2)
     order = plan.order
     if order.deals_bins:
         raise IndexPlanError(
@@ -94,52 +82,58 @@ def mixing(
             order.algorithm,
             "plot the reading instead",
         )
-    epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
+    epoch, sub_epoch = drawing.first_of(plan, epoch, sub_epoch)
     steps = layout_of(plan).steps(epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step
     # what the optimizer sees in a few steps: wider windows would look better mixed
     window = max(1, min(num_steps, UNITS * num_steps // max(1, steps.end - steps.start)))
     num_windows = -(-num_steps // window)
-    starts = steps.first_step + window * sample(0, num_windows, WINDOWS)
+    starts = steps.first_step + window * drawing.sample(0, num_windows, WINDOWS)
     quarters = _quarters(plan, values)
     shares, counts = _shares(order, steps, starts, window, quarters)
     due = np.diff(_bounds(order.num_samples)) / order.num_samples
     low, high = _bands(order.num_samples, counts)
     inside = (shares > low - 1e-12) & (shares < high + 1e-12)
     uneven = _uneven(shares - due, counts, due, order.num_samples)
-    above, below = panels(figure, 2, 1, sharex=True, height_ratios=(3, 2))[:, 0]
+    above, below = style.panels(figure, 2, 1, sharex=True, height_ratios=(3, 2))[:, 0]
     names = QUARTERS if values is None else OF_VALUES
     edges = np.append(starts, steps.num_steps)
     if len(starts):
-        above.axhspan(*USUAL, color=BAND, linewidth=0)
+        above.axhspan(*USUAL, color=style.BAND, linewidth=0)
         below.stairs(
-            100 * high.max(axis=1), edges, baseline=100 * low.min(axis=1), fill=True, color=BAND
+            100 * high.max(axis=1),
+            edges,
+            baseline=100 * low.min(axis=1),
+            fill=True,
+            color=style.BAND,
         ).set_label("95% of a full shuffle's")
-        above.plot(starts, np.maximum(uneven, LEAST), "o", color=BLUE, markersize=3.5)
-        for i, (name, color) in enumerate(zip(names, COLORS, strict=False)):
+        above.plot(starts, np.maximum(uneven, LEAST), "o", color=style.BLUE, markersize=3.5)
+        for i, (name, color) in enumerate(zip(names, style.COLORS, strict=False)):
             below.plot(starts, 100 * shares[:, i], "o", color=color, markersize=2.5, label=name)
         lowest, highest = 100 * min(low.min(), shares.min()), 100 * max(high.max(), shares.max())
         room = max(1, 0.08 * (highest - lowest))
         below.set_ylim(max(-2, lowest - room), min(102, highest + room))
-        explain(figure, columns=5)
+        style.explain(figure, columns=5)
     else:
         for axes in (above, below):
-            nothing_here(axes, "no steps here")
-    above.axhline(1, color=DARK, linewidth=0.8)
+            style.nothing_here(axes, "no steps here")
+    above.axhline(1, color=style.DARK, linewidth=0.8)
     above.set_yscale("log")
     above.set_yticks([0.1, 1, 10, 100], labels=["0.1", "1", "10", "100"])
     above.set_ylim(LEAST / 1.2, 120)  # the same in every picture, so that two can be compared
     above.minorticks_off()
     above.set_ylabel("how uneven\n(1: as a full shuffle)")
-    measuring(below.yaxis, 4)
+    style.measuring(below.yaxis, 4)
     below.set_ylabel("% of a window")
-    each = of_many(window, window, "step")
-    most = short(int(counts.max(initial=0)))
-    windows = of_many(len(starts), num_windows, "window")
+    each = drawing.of_many(window, window, "step")
+    most = drawing.short(int(counts.max(initial=0)))
+    windows = drawing.of_many(len(starts), num_windows, "window")
     below.set_xlabel(f"step ({windows} of {each}, {most} units of each looked at)")
     figure.align_ylabels()
     part = f", sub-epoch {steps.sub_epoch}" if plan.sub_epochs > 1 else ""
-    heading(figure, f"Mixing: epoch {epoch}{part}, {order.algorithm}", _caption(uneven, inside))
+    style.heading(
+        figure, f"Mixing: epoch {epoch}{part}, {order.algorithm}", _caption(uneven, inside)
+    )
     return figure
 
 
@@ -194,7 +188,7 @@ def _quarters(plan: Plan, values: Any) -> NDArray[np.int8] | None:
     """Return the quarter of each sample by its value; None where the index tells."""
     if values is None:
         return None
-    column, bounds = values_of(plan, values), _bounds(plan.order.num_samples)
+    column, bounds = drawing.values_of(plan, values), _bounds(plan.order.num_samples)
     found, each = np.empty(len(column), np.int8), np.arange(4, dtype=np.int8)
     found[np.argsort(column, kind="stable")] = np.repeat(each, np.diff(bounds))
     return found
@@ -213,7 +207,7 @@ def _shares(
     for i, start in enumerate(starts.tolist()):
         last = min(start + window, steps.num_steps) - 1
         low, high = steps.interval(start)[0], min(steps.interval(last)[1], steps.stop)
-        indices = order.take(steps.epoch, sample(low, high, UNITS))
+        indices = order.take(steps.epoch, drawing.sample(low, high, UNITS))
         counts[i] = len(indices)
         if of_sample is None:
             quarters = np.searchsorted(inner, indices, side="right")

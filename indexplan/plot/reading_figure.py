@@ -11,32 +11,7 @@ from indexplan.keywords import named
 from indexplan.partition.ranks import share
 from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
-from indexplan.plot.drawing import (
-    evenly,
-    first_of,
-    labelled,
-    of_many,
-    rounded,
-    sample,
-    short,
-    ticks,
-    values_of,
-)
-from indexplan.plot.style import (
-    DARK,
-    GREY,
-    LIGHT,
-    RED,
-    SMALL,
-    WORDS,
-    counting,
-    explain,
-    heading,
-    measuring,
-    new_figure,
-    nothing_here,
-    panels,
-)
+from indexplan.plot import drawing, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,22 +60,22 @@ def reading(
     """
     check_plan("plan", plan)
     layout = layout_of(plan)
-    figure = new_figure(8, 3.7)
+    figure = style.new_figure(8, 3.7)
     world_size = layout.world_size
-    epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
+    epoch, sub_epoch = drawing.first_of(plan, epoch, sub_epoch)
     steps = layout.steps(epoch, sub_epoch)
     num_steps = steps.num_steps - steps.first_step
     part = f", sub-epoch {steps.sub_epoch}" if plan.sub_epochs > 1 else ""
     title = f"Who reads what, when: epoch {epoch}{part}"
-    axes = panels(figure)[0, 0]
+    axes = style.panels(figure)[0, 0]
     axes.grid(visible=False)
     if not num_steps:
-        nothing_here(axes, "no steps here")
+        style.nothing_here(axes, "no steps here")
         axes.set_axis_off()
-        heading(figure, title, "There are no steps, so nothing is read.")
+        style.heading(figure, title, "There are no steps, so nothing is read.")
         return figure
-    numbers = rounded(steps.first_step, steps.num_steps, STEPS)
-    ranks = rounded(0, world_size, RANKS)
+    numbers = drawing.rounded(steps.first_step, steps.num_steps, STEPS)
+    ranks = drawing.rounded(0, world_size, RANKS)
     whole = plan.order.deals_bins or plan.balance is not None
     cells = _cells_of_batches if whole else _cells
     image, padded, widest = cells(plan, steps, ranks, numbers)
@@ -109,32 +84,37 @@ def reading(
     each = num_slots + gap  # columns of a step
     low, high = 0.0, plan.order.num_samples - 1.0
     if values is not None:
-        column = values_of(plan, values)
+        column = drawing.values_of(plan, values)
         there = ~np.isnan(image)
         image[there] = column[image[there].astype(np.int64)]
         low, high = column.min(), column.max()
     handles = _draw(axes, image, padded, gap, (low, high))
     if handles:
-        explain(figure, handles=handles)
+        style.explain(figure, handles=handles)
     bar = figure.colorbar(axes.collections[0], pad=0.01)
-    (counting if values is None else measuring)(bar.ax.yaxis)
-    bar.ax.tick_params(labelsize=SMALL, color=DARK, labelcolor=DARK, length=3)
-    bar.set_label("dataset index" if values is None else "value", fontsize=WORDS, color=DARK)
+    (style.counting if values is None else style.measuring)(bar.ax.yaxis)
+    bar.ax.tick_params(labelsize=style.SMALL, color=style.DARK, labelcolor=style.DARK, length=3)
+    bar.set_label(
+        "dataset index" if values is None else "value", fontsize=style.WORDS, color=style.DARK
+    )
     for j in range(1, len(numbers)):
         axes.axvspan(j * each - gap, j * each, color="white", linewidth=0 if gap else 0.8)
     for i in range(1, len(ranks)):
         axes.axhline(i, color="white", linewidth=0.8 if len(ranks) == world_size else 2)
-    columns, rows = labelled(len(numbers), 8), labelled(len(ranks), 8)
-    labels, name = ticks([numbers[j] for j in columns], "step", ROOM)
+    columns, rows = drawing.labelled(len(numbers), 8), drawing.labelled(len(ranks), 8)
+    labels, name = drawing.ticks([numbers[j] for j in columns], "step", ROOM)
     axes.set_xticks([j * each + num_slots / 2 for j in columns], labels=labels)
-    axes.set_yticks([i + 0.5 for i in rows], labels=[short(ranks[i]) for i in rows])
+    axes.set_yticks([i + 0.5 for i in rows], labels=[drawing.short(ranks[i]) for i in rows])
     axes.invert_yaxis()
-    shown = [of_many(len(ranks), world_size, "rank"), of_many(len(numbers), num_steps, "step")]
-    axes.set_xlabel(f"{name} ({', '.join([*shown, of_many(num_slots, widest, 'slot')])})")
+    shown = [
+        drawing.of_many(len(ranks), world_size, "rank"),
+        drawing.of_many(len(numbers), num_steps, "step"),
+    ]
+    axes.set_xlabel(f"{name} ({', '.join([*shown, drawing.of_many(num_slots, widest, 'slot')])})")
     axes.set_ylabel("rank")
     alike = "neighbours in the dataset" if values is None else "samples of like values"
     caption = f"Noise is a full shuffle; bands of one colour are ranks or steps that read {alike}."
-    heading(figure, title, caption)
+    style.heading(figure, title, caption)
     return figure
 
 
@@ -150,7 +130,7 @@ def _cells(plan: Plan, steps: Steps, ranks: list[int], numbers: list[int]) -> Ce
     world_size = layout_of(plan).world_size
     places = [[share(steps, world_size, rank, step) for step in numbers] for rank in ranks]
     widest = max(stop - start for row in places for start, stop in row)
-    slots = evenly(0, widest, SLOTS)
+    slots = drawing.evenly(0, widest, SLOTS)
     image = np.full((len(ranks), len(numbers), len(slots)), np.nan)
     padded = np.zeros(image.shape, bool)
     found: dict[int, tuple[list[int], list[tuple[int, int, int]]]] = {}  # by epoch
@@ -176,7 +156,7 @@ def _cells_of_batches(plan: Plan, steps: Steps, ranks: list[int], numbers: list[
         (i, j, {"step": s, "rank": r}) for i, r in enumerate(ranks) for j, s in enumerate(numbers)
     ]
     widest = max(len(plan.batch(*where, **batch)) for _, _, batch in asked)
-    slots = sample(0, widest, SLOTS)
+    slots = drawing.sample(0, widest, SLOTS)
     image = np.full((len(ranks), len(numbers), len(slots)), np.nan)
     padded = np.zeros(image.shape, bool)
     for i, j, batch in asked:
@@ -203,19 +183,22 @@ def _draw(
     gaps = np.full((num_ranks, num_steps, gap), np.nan)
     flat = np.concatenate([image, gaps], axis=2).reshape(num_ranks, -1)
     flat = flat[:, : flat.shape[1] - gap]  # none after the last step
-    axes.patch.set(facecolor=LIGHT, hatch="////", edgecolor=GREY, linewidth=0)
+    axes.patch.set(facecolor=style.LIGHT, hatch="////", edgecolor=style.GREY, linewidth=0)
     low, high = between
     axes.pcolormesh(np.ma.masked_invalid(flat), cmap="viridis", vmin=low, vmax=high)
     handles: list[Any] = []
     if np.isnan(image).any():
         handles.append(
             Patch(
-                facecolor=LIGHT, hatch="////", edgecolor=GREY, label="no such slot: a smaller batch"
+                facecolor=style.LIGHT,
+                hatch="////",
+                edgecolor=style.GREY,
+                label="no such slot: a smaller batch",
             )
         )
     if padded.any():
         i, j, k = np.nonzero(padded)
         x = j * (num_slots + gap) + k + 0.5
-        crosses = axes.scatter(x, i + 0.5, s=14, marker="x", color=RED, label="padded")
+        crosses = axes.scatter(x, i + 0.5, s=14, marker="x", color=style.RED, label="padded")
         handles.append(crosses)
     return handles

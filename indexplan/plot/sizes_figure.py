@@ -16,22 +16,7 @@ from indexplan.partition.phases import Phase
 from indexplan.partition.steps import Span, Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.plan.totals import valid_positions
-from indexplan.plot.drawing import evenly, of_many
-from indexplan.plot.style import (
-    BLUE,
-    DARK,
-    GREEN,
-    GREY,
-    LIGHT,
-    ORANGE,
-    as_written,
-    heading,
-    measuring,
-    new_figure,
-    nothing_here,
-    panel_title,
-    panels,
-)
+from indexplan.plot import drawing, style
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 if TYPE_CHECKING:
@@ -90,9 +75,9 @@ def sizes(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     parameters = [name for phase in layout.phases for name in dict(phase.parameters)]
     names = list(dict.fromkeys(parameters))
     shown = names[:PARAMETERS]
-    figure = new_figure(8, 2.4 + 1.3 * len(shown) + 1.8 * padded)
+    figure = style.new_figure(8, 2.4 + 1.3 * len(shown) + 1.8 * padded)
     heights = [2, *[1] * len(shown), *[1.5] * padded]
-    column = panels(figure, len(heights), 1, sharex=True, height_ratios=heights)[:, 0]
+    column = style.panels(figure, len(heights), 1, sharex=True, height_ratios=heights)[:, 0]
     numbers, total = _numbers(plan, chosen)
     rows = _rows(plan, chosen, numbers)
     if column_of_lengths is not None:
@@ -100,18 +85,18 @@ def sizes(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     if len(numbers) < total:
         rows = _joined(rows, chosen)
     units = [row.size for row in rows]
-    _lines(column[0], units, rows, BLUE)
+    _lines(column[0], units, rows, style.BLUE)
     column[0].set_ylim(0, 1.15 * max(units, default=1))
     column[0].set_ylabel("units of a step\n(mean, all ranks)")
     if not rows:
-        nothing_here(column[0], "no steps here")
+        style.nothing_here(column[0], "no steps here")
     for axes, name in zip(column[1:], shown, strict=False):
         _parameter(axes, name, rows)
     for axes in column:
         _edges(axes, chosen, plan.sub_epochs)
-    words = f"epoch, of {of_many(plan.sub_epochs, plan.sub_epochs, 'sub-epoch')} each"
+    words = f"epoch, of {drawing.of_many(plan.sub_epochs, plan.sub_epochs, 'sub-epoch')} each"
     if len(numbers) < total:
-        words += f"; {of_many(len(numbers), total, 'sub-epoch')} looked at"
+        words += f"; {drawing.of_many(len(numbers), total, 'sub-epoch')} looked at"
     if len(names) > PARAMETERS:
         words += f"; first {PARAMETERS} of {len(names)} parameters"
     column[-1].set_xlabel(words)
@@ -120,7 +105,7 @@ def sizes(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
         "Where a line jumps, a phase starts: steps have another size from there on, or a parameter "
         "another value."
     )
-    heading(figure, "Sizes of steps", caption)
+    style.heading(figure, "Sizes of steps", caption)
     return figure
 
 
@@ -165,8 +150,8 @@ def _numbers(plan: Plan, epochs: Sequence[int]) -> tuple[list[int], int]:
     layout = layout_of(plan)
     each, total = plan.sub_epochs, len(epochs) * plan.sub_epochs
     first = plan.start.sub_epoch if epochs[0] == plan.start.epoch else 0
-    numbers = set(evenly(first, total, SUB_EPOCHS))
-    for i in evenly(0, len(layout.phases), PHASES):
+    numbers = set(drawing.evenly(first, total, SUB_EPOCHS))
+    for i in drawing.evenly(0, len(layout.phases), PHASES):
         epoch, sub_epoch = _place(plan, layout.phases[i])
         at = bisect_left(epochs, epoch)
         number = at * each
@@ -219,10 +204,10 @@ def _edges(axes: Any, epochs: Sequence[int], sub_epochs: int) -> None:
     """Draw where epochs and sub-epochs start, unless they are too many to tell apart."""
     if len(epochs) * sub_epochs <= LINES:
         for line in (epoch + s / sub_epochs for epoch in epochs for s in range(sub_epochs)):
-            axes.axvline(line, color=LIGHT, linewidth=0.8, zorder=0)
+            axes.axvline(line, color=style.LIGHT, linewidth=0.8, zorder=0)
     if len(epochs) <= LINES:
         for line in sorted({*epochs, *(epoch + 1 for epoch in epochs)}):
-            axes.axvline(line, color=GREY, linewidth=0.8, zorder=0)
+            axes.axvline(line, color=style.GREY, linewidth=0.8, zorder=0)
 
 
 def _parameter(axes: Any, name: str, rows: list[Row]) -> None:
@@ -230,11 +215,11 @@ def _parameter(axes: Any, name: str, rows: list[Row]) -> None:
     values = [dict(row.phase.parameters).get(name) for row in rows]
     said = ["none" if value is None else str(value) for value in values]
     words = list(dict.fromkeys(said))
-    labelled = evenly(0, len(words), WORDS)
-    axes.set_yticks(labelled, labels=[as_written(words[i][:16]) for i in labelled])
+    labelled = drawing.evenly(0, len(words), WORDS)
+    axes.set_yticks(labelled, labels=[style.as_written(words[i][:16]) for i in labelled])
     axes.set_ylim(-0.5, len(words) - 0.5)
-    axes.set_ylabel(as_written(name[:24]))
-    _lines(axes, [float(words.index(word)) for word in said], rows, GREEN)
+    axes.set_ylabel(style.as_written(name[:24]))
+    _lines(axes, [float(words.index(word)) for word in said], rows, style.GREEN)
 
 
 def _lengths(order: Any) -> Any:
@@ -250,23 +235,25 @@ def _padding(axes: Any, plan: Plan, rows: list[Row], lengths: Any) -> None:
     largest = max((row.size for row in rows), default=1)
     most = max(2, min(STEPS, int(BINS / largest)))
     places, sums = [], []
-    for number in evenly(0, ends[-1], most):
+    for number in drawing.evenly(0, ends[-1], most):
         at = bisect_right(ends, number) - 1
         row, step = rows[at], number - ends[at]
         places.append(row.start + (step + 0.5) / row.span.num_steps * (row.stop - row.start))
         sums.append(_of_step(plan, lengths, row.steps, row.span.step + step))
     axes.set_ylabel("% padding")
-    measuring(axes.yaxis)
+    style.measuring(axes.yaxis)
     if not sums:
         return
     tokens, padded, of_random, padded_random = np.array(sums, float).T
     percent = 100 * (1 - tokens / padded)
     share = 100 * (1 - tokens.sum() / padded.sum())
     random = 100 * (1 - of_random.sum() / padded_random.sum())
-    axes.plot(places, percent, "o", color=ORANGE, markersize=3)
-    axes.axhline(random, color=DARK, linewidth=0.8)
+    axes.plot(places, percent, "o", color=style.ORANGE, markersize=3)
+    axes.axhline(random, color=style.DARK, linewidth=0.8)
     axes.set_ylim(0, 1.1 * max(percent.max(), random, 1))
-    panel_title(axes, f"padded to the longest: {share:.1f}%; random samples (line): {random:.1f}%")
+    style.panel_title(
+        axes, f"padded to the longest: {share:.1f}%; random samples (line): {random:.1f}%"
+    )
 
 
 def _of_step(plan: Plan, lengths: Any, steps: Steps, step: int) -> list[int]:

@@ -9,19 +9,7 @@ import numpy as np
 from indexplan.errors import Cure, wrong
 from indexplan.keywords import named
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.plot.drawing import first_of, of_many
-from indexplan.plot.style import (
-    BLUE,
-    DARK,
-    ORANGE,
-    counting,
-    explain,
-    heading,
-    measuring,
-    new_figure,
-    panel_title,
-    panels,
-)
+from indexplan.plot import drawing, style
 from indexplan.reports.rank_work import work_of
 
 if TYPE_CHECKING:
@@ -74,17 +62,20 @@ def work(
             "use plan.replace(balance=indexplan.Balance(lengths))", "build a plan with --balance"
         )
         raise wrong("balance", "set for this", None, cure)
-    epoch, sub_epoch = first_of(plan, epoch, sub_epoch)
+    epoch, sub_epoch = drawing.first_of(plan, epoch, sub_epoch)
     found = work_of(plan, epoch, sub_epoch)
     if found is None:
         cure = "pass an epoch and sub_epoch with steps, and up to 2**21 ranks"
         raise wrong("a picture of work", "of a step, with few ranks", 0, cure)
-    figure = new_figure(8, 3)
-    both = panels(figure, 1, 2, sharey=True)[0]
+    figure = style.new_figure(8, 3)
+    both = style.panels(figure, 1, 2, sharey=True)[0]
     means = found.as_dealt.mean(axis=1, keepdims=True)
     before, after, _ = found.ratios
     steps = np.array(found.steps)
-    rows = (("as dealt", ORANGE, found.as_dealt, before), ("balanced", BLUE, found.balanced, after))
+    rows = (
+        ("as dealt", style.ORANGE, found.as_dealt, before),
+        ("balanced", style.BLUE, found.balanced, after),
+    )
     num_ranks = found.as_dealt.shape[1]
     many = num_ranks > RANKS
     for axes, (name, color, costs, ratio) in zip(both, rows, strict=True):
@@ -98,22 +89,22 @@ def work(
             steps,
             found.largest / means[:, 0],
             where="mid",
-            color=DARK,
+            color=style.DARK,
             linewidth=0.8,
-            label="the costliest unit alone" if color == BLUE else None,
+            label="the costliest unit alone" if color == style.BLUE else None,
         )
-        panel_title(axes, f"{name}: highest {ratio:.3f} on average")
-        counting(axes.xaxis, 4)
-        axes.set_xlabel(f"step ({of_many(len(steps), found.num_steps, 'step')})")
-    measuring(both[0].yaxis)
+        style.panel_title(axes, f"{name}: highest {ratio:.3f} on average")
+        style.counting(axes.xaxis, 4)
+        axes.set_xlabel(f"step ({drawing.of_many(len(steps), found.num_steps, 'step')})")
+    style.measuring(both[0].yaxis)
     both[0].set_ylim(bottom=0)
     both[0].set_ylabel("work of a rank / mean")
-    explain(figure)
+    style.explain(figure)
     part = f", sub-epoch {found.sub_epoch}" if plan.sub_epochs > 1 else ""
-    title = f"Work of {of_many(num_ranks, num_ranks, 'rank')}: epoch {found.epoch}{part}"
+    title = f"Work of {drawing.of_many(num_ranks, num_ranks, 'rank')}: epoch {found.epoch}{part}"
     caption = (
         "All ranks of a step wait for the highest point, so the closer points are to 1, the less "
         "they wait."
     )
-    heading(figure, title, caption)
+    style.heading(figure, title, caption)
     return figure
