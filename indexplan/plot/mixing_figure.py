@@ -13,7 +13,6 @@ from indexplan.orders.base import Order
 from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.plot import drawing, style
-from indexplan.plot.chance import counts_between
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,6 +24,7 @@ OF_VALUES = ("lowest quarter", "second quarter", "third quarter", "highest quart
 # square roots of a third of chi-squared's quantiles at 2.5% and 97.5%, with 3 degrees of freedom
 # (K. Pearson, On the criterion that a given system of deviations..., 1900).
 USUAL = (0.26820, 1.76526)
+TWO_SIDED = 1.95996  # deviations of a normal distribution that hold 95%
 LEAST = 0.05  # windows that are more even are drawn at this value, as the axis has no zero
 
 
@@ -92,9 +92,11 @@ def mixing(
     quarters = _quarters(plan, values)
     shares, counts = _shares(order, steps, starts, window, quarters)
     due = np.diff(_bounds(order.num_samples)) / order.num_samples
-    low, high = _bands(order.num_samples, counts)
+    deviations = _deviations(order.num_samples, counts)
+    low, high = due - TWO_SIDED * deviations, due + TWO_SIDED * deviations
     inside = (shares > low - 1e-12) & (shares < high + 1e-12)
-    uneven = _uneven(shares - due, counts, due, order.num_samples)
+    found, expected = ((each**2).sum(axis=1) for each in (shares - due, deviations))
+    uneven = np.sqrt(np.divide(found, expected, out=np.ones(len(found)), where=expected > 0))
     above, below = style.panels(figure, 2, 1, sharex=True, height_ratios=(3, 2))[:, 0]
     names = QUARTERS if values is None else OF_VALUES
     edges = np.append(starts, steps.num_steps)
@@ -148,35 +150,18 @@ def _caption(uneven: NDArray[np.float64], inside: NDArray[np.bool_]) -> str:
     )
 
 
-def _bands(
-    num_samples: int, counts: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the lowest and highest share of 95% of a full shuffle; each of shape (windows, 4)."""
-    sizes = np.diff(_bounds(num_samples)).tolist()
-    of_count = {
-        count: [counts_between(count, size, num_samples, 0.025) for size in sizes]
-        for count in set(counts.tolist())
-    }
-    allowed = np.array([of_count[count] for count in counts.tolist()], float).reshape(-1, 4, 2)
-    low, high = np.moveaxis(allowed / np.maximum(counts, 1)[:, None, None], 2, 0)
-    return low, high
+def _deviations(num_samples: int, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the standard deviations of a full shuffle's shares; shape (windows, 4).
 
-
-def _uneven(
-    off: NDArray[np.float64], counts: NDArray[np.int64], due: NDArray[np.float64], num_samples: int
-) -> NDArray[np.float64]:
-    """Return how uneven windows are, divided by the root mean square of a full shuffle.
-
-    The counts of a full shuffle are multivariate hypergeometric. If they are certain, as in a
-    window of the whole dataset, the result is 1.
+    Its counts are multivariate hypergeometric (W. Feller, An Introduction to Probability Theory and
+    Its Applications, volume 1, II.6), and certain in a window of the whole dataset.
     """
-    n = np.maximum(counts, 1)
-    expected = (due * (1 - due)).sum() / n * (num_samples - n) / max(1, num_samples - 1)
-    found = (off**2).sum(axis=1)
-    ratio: NDArray[np.float64] = np.sqrt(
-        np.divide(found, expected, out=np.ones(len(n)), where=expected > 0)
+    due = np.diff(_bounds(num_samples)) / num_samples
+    n = np.maximum(counts, 1)[:, None]
+    found: NDArray[np.float64] = np.sqrt(
+        due * (1 - due) / n * (num_samples - n) / max(1, num_samples - 1)
     )
-    return ratio
+    return found
 
 
 def _bounds(num_samples: int) -> NDArray[np.int64]:
