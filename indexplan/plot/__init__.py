@@ -17,11 +17,4 @@ from indexplan.plot.reading_figure import reading
 from indexplan.plot.sizes_figure import sizes
 from indexplan.plot.work_figure import work
 
-__all__ = [
-    "life",
-    "mixing",
-    "reading",
-    "save",
-    "sizes",
-    "work",
-]
+__all__ = ["life", "mixing", "reading", "save", "sizes", "work"]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".pdf")
+DPI = 110  # pixels per inch of a .png; figure.savefig takes any
 
 
 def first_of(plan: Plan, epoch: int | None, sub_epoch: int | None = None) -> tuple[int, int]:
@@ -119,7 +120,7 @@ def values_of(plan: Plan, values: Any) -> NDArray[Any]:
 
 
 @named
-def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> None:
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure to a file that is not there yet.
 
     Parameters
@@ -128,8 +129,6 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> Non
         What a function of this package returned.
     path : str or path-like
         The file, which ends with .png, .svg or .pdf.
-    dpi : int, default 110
-        Pixels per inch of a .png.
 
     Raises
     ------
@@ -153,7 +152,7 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 110) -> Non
     try:
         with path.open("xb") as stream:
             try:
-                figure.savefig(stream, format=path.suffix[1:], dpi=dpi)
+                figure.savefig(stream, format=path.suffix[1:], dpi=DPI)
             except BaseException:
                 with contextlib.suppress(OSError):
                     path.unlink()

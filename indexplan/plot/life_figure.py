@@ -117,9 +117,7 @@ def lived(ledger: Ledger) -> tuple[list[Bar], list[Mark]]:
             marks.append(Mark(attempt, segment.step, ", ".join(words)))
         before = segment
         bar = Bar(attempt, segment.step, segment.end, world_size, void)
-        if bars and bars[-1]._replace(start=bar.start, stop=bar.start) == bar._replace(
-            stop=bar.start
-        ):
+        if bars and (bars[-1].attempt, *bars[-1][3:]) == (attempt, world_size, void):
             bar = bar._replace(start=bars.pop().start)  # continued, with nothing else to see
         bars.append(bar)
     return bars, marks
@@ -160,11 +158,9 @@ def _marks(axes: Axes, marks: list[Mark], first: int) -> None:
     letter = axes.get_xlim()[1] / LETTERS
     for mark in marks:
         row = mark.attempt - first
-        if not mark.words or mark.step < taken.get(row, -1):
-            continue
         length = (len(mark.words) + 1) * letter
         left = max(0, min(mark.step, axes.get_xlim()[1] - length))
-        if left < taken.get(row, -1):
+        if not mark.words or left < taken.get(row, -1):
             continue
         taken[row] = left + length
         text = axes.text(

@@ -7,7 +7,7 @@ import io
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-DPI = 110
+from indexplan.plot.drawing import DPI
 
 
 class Picture(Figure):

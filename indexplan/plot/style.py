@@ -16,14 +16,8 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; kinds of bars differ
 # by their hatching as well, for prints without colour
-BLUE, ORANGE, GREEN, PURPLE, RED, SKY = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#D55E00",
-    "#56B4E9",
-)
+NAMED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
+BLUE, ORANGE, GREEN, PURPLE, RED, SKY = NAMED
 COLORS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
 DARK, GREY, BAND, LIGHT = "#262626", "#6b6b6b", "#cfcfcf", "#e8e8e8"
 

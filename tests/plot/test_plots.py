@@ -71,7 +71,7 @@ def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
         assert ["no steps here"] == notes(figures["reading"])
         assert ["no steps here"] * 2 == notes(figures["mixing"])
     for name, figure in figures.items():
-        plot.save(figure, tmp_path / f"{name}.png", dpi=20)
+        plot.save(figure, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 500
 
 
