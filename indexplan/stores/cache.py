@@ -1,4 +1,4 @@
-"""The cache: a folder where whole, checked chunks of remote plans are kept for one user."""
+"""The cache: a folder of one user, where chunks of remote plans and tables of orders are kept."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from io import BufferedReader
 from pathlib import Path
+from typing import TypeVar
 
 from indexplan import kernels
 from indexplan.errors import IndexPlanError, PlanFileError, cure_of
 from indexplan.stores.plain import hold, kind_of, open_inside
+from indexplan.stores.publish import write_all
 from indexplan.stores.store import BLOCK_BYTES, Store
+from indexplan.stores.temporary import LOCKS
 
 CACHE = "INDEXPLAN_CACHE"
+Kept = TypeVar("Kept")
 
 
 def cache_folder(url: str, identity: str) -> Path:
@@ -28,25 +32,26 @@ def cache_folder(url: str, identity: str) -> Path:
         If the user has no home folder, and no environment variable names another one.
     """
     key = hashlib.sha256(f"{url}\n{identity}".encode()).hexdigest()[:32]
+    return user_folder(f"chunks of {url}") / key
+
+
+def user_folder(what: str) -> Path:
+    """Return this user's folder for what is kept; raise `PlanFileError` if there is none."""
     if folder := os.environ.get(CACHE):
         user = getattr(os, "geteuid", int)()  # several may share it; Windows has no numbers
-        return Path(folder).absolute() / f"indexplan-{user}" / key
+        return Path(folder).absolute() / f"indexplan-{user}"
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:
-        rule, cure = f"must be known, to keep chunks of {url}", f"set {CACHE} to a folder"
+        rule, cure = f"must be known, to keep {what}", f"set {CACHE} to a folder"
         raise PlanFileError("the home folder", rule, "none", cure) from None
-    return Path(base).absolute() / "indexplan" / key
+    return Path(base).absolute() / "indexplan"
 
 
 def fetch(
     store: Store, size: int, blocks: Callable[[], Iterator[bytes]], path: Path
 ) -> BufferedReader:
-    """Open a kept file; unless it is there whole, download it first, by `blocks` that are checked.
-
-    One process downloads, and others that want the file wait for it. The last four parts of `path`
-    are a folder of this user, a plan, a folder in it and the file: no link among them is followed,
-    and no other user may own or write to them. So whatever is there was checked.
+    """Open a kept chunk; unless it is there whole, download it first, by `blocks` that are checked.
 
     Raises
     ------
@@ -56,29 +61,23 @@ def fetch(
     IndexPlanError
         If this system has no POSIX file locks.
     """
-    try:
-        import fcntl  # noqa: F401 (asked for before anything is made)
-    except ImportError:  # Windows
+    if not LOCKS:
         raise IndexPlanError(
             "reading from an object store",
             "needs POSIX file locks, which this system lacks",
             None,
             "copy the plan to a folder, and read it there",
-        ) from None
-    epoch, plan, user, base = path.parents[:4]
+        )
+
+    def whole(held: int) -> BufferedReader | None:
+        stream = open_kept(path, held)
+        if stream and os.fstat(stream.fileno()).st_size != size:
+            stream.close()
+            return None
+        return stream
+
     try:
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            held = stack.enter_context(hold(str(base)))
-            for folder in (user, plan, epoch):
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(folder.name, 0o700, dir_fd=held)
-                _look(folder, held, folder=True)
-                held = stack.enter_context(hold(folder.name, held))
-                _check_ours(folder, os.fstat(held), folder=True)
-            while (stream := _whole(path, size, held)) is None:
-                _try_fetch(path, size, blocks(), held)
-            return stream
+        return keep(path, whole, blocks)
     except OSError as error:
         cure = f"free some space, or set {CACHE} to a folder on a disk of this machine with space"
         raise PlanFileError(
@@ -87,6 +86,39 @@ def fetch(
             f"{error.strerror!r}",
             cure_of(error, cure),
         ) from error
+
+
+def keep(
+    path: Path,
+    whole: Callable[[int], Kept | None],
+    blocks: Callable[[], Iterator[bytes | memoryview]],
+) -> Kept:
+    """Return what `whole` finds of a file, in a folder that is held open; write it if it is None.
+
+    One process writes, and others that want the file wait for it. The last four parts of `path`
+    are a folder of this user, two folders in it and the file: no link among them is followed, and
+    no other user may own or write to them. So whatever is there was checked.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read or written; then nothing is kept.
+    PlanFileError
+        If another user could have written what is there.
+    """
+    inner, outer, user, base = path.parents[:4]
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        held = stack.enter_context(hold(str(base)))
+        for folder in (user, outer, inner):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder.name, 0o700, dir_fd=held)
+            _look(folder, held, folder=True)
+            held = stack.enter_context(hold(folder.name, held))
+            _check_ours(folder, os.fstat(held), folder=True)
+        while (found := whole(held) or _written(path, whole, blocks, held)) is None:
+            pass
+        return found
 
 
 def _look(path: Path, held: int, *, folder: bool = False) -> os.stat_result:
@@ -118,11 +150,10 @@ def _check_ours(path: Path, found: os.stat_result, *, folder: bool = False) -> N
     )
 
 
-def _whole(path: Path, size: int, held: int) -> BufferedReader | None:
-    """Open a kept chunk, if it is there in its full length."""
+def open_kept(path: Path, held: int) -> BufferedReader | None:
+    """Open a kept file, if it is there."""
     try:
-        if _look(path, held).st_size != size:
-            return None
+        _look(path, held)
         return open_inside(path.name, held)
     except FileNotFoundError:
         return None
@@ -138,8 +169,16 @@ def _open_part(name: str, held: int) -> int:
             return os.open(name, flags, dir_fd=held)
 
 
-def _try_fetch(path: Path, size: int, blocks: Iterator[bytes], held: int) -> None:
-    """Write a file and give it its name, or wait for another process that is doing so."""
+def _written(
+    path: Path,
+    whole: Callable[[int], Kept | None],
+    blocks: Callable[[], Iterator[bytes | memoryview]],
+    held: int,
+) -> Kept | None:
+    """Write a file and give it its name, or wait for another process that is doing so.
+
+    Return what that has written; None if this one has, or if the other has failed.
+    """
     import fcntl
 
     part = path.with_name(f".{path.name}.part")
@@ -148,24 +187,24 @@ def _try_fetch(path: Path, size: int, blocks: Iterator[bytes], held: int) -> Non
     with open(part.name, "r+b", 0, opener=lambda name, _: _open_part(name, held)) as stream:
         _check_ours(part, os.fstat(stream.fileno()))
         fcntl.flock(stream, fcntl.LOCK_EX)  # released when the file is closed, or its holder dies
-        with contextlib.suppress(FileNotFoundError):
-            if (whole := _whole(path, size, held)) is not None:
-                whole.close()
-                return  # another process has written it
+        if (found := whole(held)) is not None:
+            return found
+        try:
             if not os.path.samestat(os.fstat(stream.fileno()), _look(part, held)):
-                return  # another process has failed: try again
-            try:
-                stream.truncate(0)  # of a killed process
-                for block in blocks:
-                    rest = memoryview(block)
-                    while rest:
-                        rest = rest[stream.write(rest) :]
-                os.fsync(stream.fileno())
-                os.replace(part.name, path.name, src_dir_fd=held, dst_dir_fd=held)
-            except BaseException:
-                with contextlib.suppress(FileNotFoundError):  # Ctrl-C may come when it has its name
-                    os.unlink(part.name, dir_fd=held)
-                raise
+                return None
+        except FileNotFoundError:
+            return None
+        try:
+            stream.truncate(0)  # of a killed process
+            for block in blocks():
+                write_all(stream.fileno(), block)
+            os.fsync(stream.fileno())
+            os.replace(part.name, path.name, src_dir_fd=held, dst_dir_fd=held)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):  # Ctrl-C may come when it has its name
+                os.unlink(part.name, dir_fd=held)
+            raise
+    return None
 
 
 def checked_chunk(store: Store, name: str, size: int, hashes: Iterable[int]) -> Iterator[bytes]:
