@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import multiprocessing
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -27,6 +29,11 @@ sys.dont_write_bytecode = False
 # torch's threads spin while they wait for each other, which costs the tests beside them more than
 # small tensors gain: 46 s of CPU for README's loop and loaders' histories, 18 s with one thread.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Large tables that orders derive are kept for other processes, not for other runs of the tests.
+if "INDEXPLAN_CACHE" not in os.environ:
+    os.environ["INDEXPLAN_CACHE"] = tempfile.mkdtemp(prefix="indexplan-tests-")
+    atexit.register(shutil.rmtree, os.environ["INDEXPLAN_CACHE"], ignore_errors=True)
 
 # A process has one such server, whichever test needs it first.
 multiprocessing.set_forkserver_preload(["pytest", "tests.support.warmed"])

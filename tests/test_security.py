@@ -102,12 +102,15 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "**Other users of the machine**": (
         "tests/files/test_cache.py::test_planted",
         "tests/files/test_cache.py::test_planted_by_another_user",
+        "tests/stores/test_tables.py::test_a_folder_that_is_not_ours_alone",
+        "tests/stores/test_tables.py::test_a_planted_table",
         "tests/together/test_sharded_trust.py::test_planted_folders",
         "tests/together/test_sharded_trust.py::test_planted_links",
         "tests/together/test_sharded_trust.py::test_planted_by_another_user",
     ),
     "A shard whose bytes have changed": (
         "tests/together/test_sharded_trust.py::test_damaged_shard",
+        "tests/stores/test_tables.py::test_a_damaged_table_is_built_again",
     ),
     "A fingerprint (`indexplan show`)": (
         "tests/plan/test_values.py::test_fingerprints_are_sha256_of_the_canonical_json",

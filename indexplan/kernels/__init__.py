@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         shard_shuffle,
         sorting,
         strata,
-        tables,
         thresholds,
         tree,
         weighted,

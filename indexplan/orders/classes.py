@@ -19,6 +19,7 @@ from indexplan.orders.columns import INTEGERS, Column
 from indexplan.orders.fields import kept
 from indexplan.orders.streams import first_by_reading
 from indexplan.seeds import CLASS_ROWS, MEMBERS, check_epoch
+from indexplan.stores.tables import table_of
 
 STREAM_STOP = 2**62  # reads of a run
 CHUNK = 2**14  # reads that are computed at a time
@@ -75,7 +76,8 @@ def classes_of(labels: Column) -> Classes:
         labels.check_file()
         return classes
 
-    return kernels.tables.table_of(("classes", labels.identity["sha256"]), build)
+    key = {"table": "classes", "labels": labels.to_dict()}
+    return table_of(key, Classes, build, 4 * len(labels))
 
 
 def _sorted(labels: NDArray[Any]) -> Classes:

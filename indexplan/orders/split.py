@@ -23,9 +23,17 @@ from indexplan.orders.shares import integers, largest_remainder
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import expand
 from indexplan.seeds import SPLITS
+from indexplan.stores.tables import table_of
 
 MOST_PARTS = 2**16
 CURE = "make parts with indexplan.Split"
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The samples of some parts, rising."""
+
+    samples: Int64
 
 
 @register
@@ -142,9 +150,14 @@ class Part(Order):
         """The samples of the chosen parts, rising, if groups are kept together; else None."""
         if self.groups is None:
             return None
-        chosen = np.zeros(len(self.sizes), np.bool_)
-        chosen[list(self.parts)] = True
-        return np.flatnonzero(chosen[self._part_of])
+
+        def build() -> Members:
+            chosen = np.zeros(len(self.sizes), np.bool_)
+            chosen[list(self.parts)] = True
+            return Members(np.flatnonzero(chosen[self._part_of]))
+
+        key = {"table": "split", **self.to_dict()}
+        return table_of(key, Members, build, 8 * self.num_samples).samples
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         positions = expand(starts, stops)

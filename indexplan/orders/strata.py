@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.once import once
 from indexplan.orders.base import Draws, Int64, Order
@@ -27,6 +26,7 @@ from indexplan.orders.fields import kept, whole
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units
 from indexplan.seeds import BINS, STRATA, check_epoch
+from indexplan.stores.tables import table_of
 
 MOST_SAMPLES = 2**32  # their numbers are stored in four bytes each
 LONGEST = 2**40
@@ -114,7 +114,8 @@ class Strata(Order):
             self._column.check_file()
             return self._made(*row)
 
-        return kernels.tables.table_of(canonical_json(fields), build)
+        num_bytes = 4 * self.num_samples
+        return table_of({"table": "strata", **fields}, Template, build, num_bytes)
 
     def num_units(self, epoch: int) -> int:
         """Return the number of bins."""

@@ -22,6 +22,7 @@ from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import expand
 from indexplan.seeds import WEIGHTED, WEIGHTED_ROW, check_epoch
+from indexplan.stores.tables import table_of
 
 if TYPE_CHECKING:
     from indexplan.kernels.weighted_tables import Table
@@ -244,8 +245,9 @@ class Weighted(Order):
             weights.check_file()
             return table
 
-        key = weights.identity["sha256"], size, most, self.seed
-        return kernels.tables.table_of(key, build)
+        sizes = {"size": size, "max_repeats": most, "seed": self.seed}
+        key = {"table": "weighted", "weights": weights.to_dict(), **sizes}
+        return table_of(key, kernels.weighted_tables.Table, build, 12 * len(weights))
 
     @once
     def _row(self) -> tuple[NDArray[np.uint32], int, int, int]:

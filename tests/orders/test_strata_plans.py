@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.kernels.tables import TABLES
+from indexplan.stores.tables import TABLES
 from indexplan.testing import check_order
 from tests.orders.test_layers import layers
 from tests.orders.test_protocol import units

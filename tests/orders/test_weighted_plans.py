@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.kernels import tables, weighted_tables
+from indexplan.kernels import weighted_tables
+from indexplan.stores import tables
 from indexplan.testing import check_order
 from tests.orders.test_layers import layers
 from tests.orders.test_weighted import specs

@@ -1,0 +1,189 @@
+"""Tables that processes share: the same answers as without, whatever happens to their files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexplan.stores import tables
+from tests.kill_tables import kill
+from tests.support.children import NOBODY
+from tests.support.shared_tables import ORDERS, kept, read_alone, reads, share_of
+
+COLUMN = np.random.default_rng(0).integers(1, 60, 500)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for tables, and tables of any size are shared."""
+    monkeypatch.setattr(tables, "LEAST", 0)
+    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_an_order_reads_the_same(name: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a table in memory, with one that this process wrote, and with one that it found."""
+    with monkeypatch.context() as small:
+        small.setattr(tables, "LEAST", 2**40)
+        alone = read_alone(name, COLUMN)
+    assert not kept(cache)
+    assert alone == read_alone(name, COLUMN)
+    (file,) = kept(cache)
+    written = file.stat().st_ino
+    monkeypatch.setattr(tables, "_written", None)  # nothing is written again
+    assert alone == read_alone(name, COLUMN)
+    assert [written] == [path.stat().st_ino for path in kept(cache)]
+    assert 0o600 == file.stat().st_mode & 0o777
+
+
+@given(st.sampled_from(sorted(ORDERS)), st.integers(0, 2**32), st.integers(1, 8))
+def test_a_damaged_table_is_built_again(name: str, seed: int, width: int) -> None:
+    """Bytes changed, cut off or added, or another order's table: no wrong sample is read."""
+    random = Random(seed)  # noqa: S311
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as name_of_folder:
+        folder = Path(name_of_folder)
+        patch.setattr(tables, "LEAST", 0)
+        patch.setenv("INDEXPLAN_CACHE", str(folder))
+        alone = read_alone(name, COLUMN)
+        (file,) = kept(folder)
+        content = bytearray(file.read_bytes())
+        at = random.choice([random.randrange(len(content)), -random.randrange(1, 1000)])
+        kind = random.choice(["changed", "cut", "longer", "another's", "empty"])
+        if kind == "changed":
+            for place in range(at, min(at + width, len(content) if at >= 0 else 0)):
+                content[place] ^= random.randrange(1, 256)
+        elif kind == "another's":
+            read_alone(name, COLUMN[:-1])
+            (other,) = set(kept(folder)) - {file}
+            content = bytearray(other.read_bytes())
+        else:
+            content = content[: at if kind == "cut" else 0] if kind != "longer" else content + b"1"
+        file.write_bytes(content)
+        assert alone == read_alone(name, COLUMN)
+        assert alone == read_alone(name, COLUMN)
+
+
+@pytest.mark.parametrize("level", ["", "indexplan-{user}", "indexplan-{user}/tables"])
+@pytest.mark.parametrize("planted", ["owner", "mode", "link", "file"])
+def test_a_folder_that_is_not_ours_alone(level: str, planted: str, cache: Path) -> None:
+    """A table is kept in memory where others could have written, and one warning says why."""
+    user = os.geteuid()
+    alone = reads("Weighted", COLUMN)
+    place = cache / level.format(user=user)
+    expected = "is not shared with other processes"
+    if planted == "owner":
+        os.chown(place, NOBODY, NOBODY)
+    elif planted == "mode":
+        place.chmod(0o777)
+    else:
+        shutil.move(place, cache.with_name("moved"))
+        place.write_text("") if planted == "file" else place.symlink_to(cache.with_name("moved"))
+    refused = bool(level) or planted == "file"  # where the cache is was the user's choice
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert alone == read_alone("Weighted", COLUMN)
+    assert [expected in str(each.message) for each in said] == [True] * refused
+
+
+def test_a_planted_table(cache: Path) -> None:
+    """A file of another user, or one that another can write to, is not read."""
+    alone = read_alone("Weighted", COLUMN)
+    (file,) = kept(cache)
+    for change in (lambda: os.chown(file, NOBODY, NOBODY), lambda: file.chmod(0o666)):
+        change()
+        with pytest.warns(RuntimeWarning, match="a file that only you, user"):
+            assert alone == read_alone("Weighted", COLUMN)
+        os.chown(file, os.geteuid(), os.getegid())
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "mkdir", "open"])
+def test_a_full_disk(call: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table stays in memory, nothing of it is left, and one warning says why."""
+    with monkeypatch.context() as small:
+        small.setattr(tables, "LEAST", 2**40)
+        alone = read_alone("Packed", COLUMN)
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(
+        f"indexplan.stores.cache.{'write_all' if call == 'write' else 'os.' + call}", full
+    )
+    with pytest.warns(RuntimeWarning, match="No space left on device") as said:
+        assert alone == read_alone("Packed", COLUMN)
+    assert 1 == len(said)
+    assert not [path for path in cache.rglob("*") if path.is_file() and path.stat().st_size]
+
+
+def test_what_building_raises_is_raised(cache: Path) -> None:
+    """A column that can't be read is no reason to build the table once more, in memory."""
+    calls = []
+
+    def build() -> Any:
+        calls.append(1)
+        raise OSError("the column")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(OSError, match="the column"):
+            tables.table_of({"table": "none"}, dict, build, 1)
+    assert [1] == calls
+    assert not kept(cache)
+
+
+def test_unused_tables_go(cache: Path) -> None:
+    """A table that nobody has opened for a month is deleted when another one is written."""
+    read_alone("Weighted", COLUMN)
+    (old,) = kept(cache)
+    os.utime(old, (0, 0))
+    alone = read_alone("Weighted", COLUMN)  # which opens it
+    read_alone("Weighted", COLUMN[1:])
+    assert old in kept(cache)
+    os.utime(old, (0, 0))
+    read_alone("Weighted", COLUMN[2:])
+    assert old not in kept(cache)
+    assert alone == read_alone("Weighted", COLUMN)
+
+
+@pytest.mark.parametrize("name", ["Weighted", "LengthGrouped", "Split"])
+def test_eight_processes_have_one_table(name: str, cache: Path, tmp_path: Path) -> None:
+    """By the kernel's own count; each maps the column too, which has its dtype."""
+    column = tmp_path / "column.npy"
+    numbers = np.random.default_rng(1).integers(1, 1000, 5_000_000)
+    np.save(column, numbers.astype("<f8" if name == "Weighted" else "<u4"))
+    context = get_context("forkserver")
+    all_have, pipes, processes = context.Barrier(8), [], []
+    for _ in range(8):
+        ours, its = context.Pipe(duplex=False)
+        arguments = (str(cache), name, str(column), all_have, its)
+        processes.append(context.Process(target=share_of, args=arguments))
+        processes[-1].start()
+        pipes.append(ours)
+    found = [pipe.recv() for pipe in pipes]
+    for process in processes:
+        process.join()
+    (file,) = kept(cache)
+    size = file.stat().st_size
+    read = reads(name, str(column))[:1]
+    assert [read[0]] * 8 == [each[0] for each in found]
+    shared, own = (sum(each[at] for each in found) for at in (1, 2))
+    assert 0.9 * size < shared < 1.05 * size
+    assert own < 2 * size  # pages of the server that its children write to; not eight tables
+
+
+@pytest.mark.usefixtures("cache")
+def test_killed_builders_and_readers(tmp_path: Path) -> None:
+    """After each kill, the next reads what the order gives; `tests.kill_tables` kills more."""
+    assert kill(12, tmp_path) > 0

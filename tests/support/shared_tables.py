@@ -1,0 +1,89 @@
+"""Orders that derive a table, what they read, and processes that share their tables."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import indexplan as ip
+from indexplan.stores import tables
+
+ORDERS: dict[str, Callable[[Any], ip.Order]] = {
+    "ClassBalanced": lambda column: ip.ClassBalanced(column, seed=1),
+    "ClassBatches": lambda column: ip.ClassBatches(column, 3, 2, short="repeat"),
+    "Grouped": lambda column: ip.Grouped(column, 4),
+    "LengthGrouped": lambda column: ip.LengthGrouped(column, 8, num_buckets=5),
+    "Packed": lambda column: ip.Packed(column, 64),
+    "Split": lambda column: _part(ip.Column(column)),
+    "TokenBudget": lambda column: ip.TokenBudget(column, 128),
+    "Weighted": lambda column: ip.Weighted(column, max_repeats=5, seed=2),
+}
+
+
+def _part(groups: ip.Column) -> ip.Order:
+    return ip.Split(len(groups), {"a": 3, "b": 1}, groups=groups)["a"]
+
+
+def reads(name: str, column: Any) -> list[Any]:
+    """Return what the plan of an order reads in some steps, and where it reads some samples."""
+    plan = ip.Plan(ORDERS[name](column), world_size=2, batch_size=3)
+    found: list[Any] = []
+    for epoch in (0, 2):
+        steps = plan.steps(epoch).stop
+        for step in range(steps) if steps < 200 else (0, steps // 2, steps - 1):
+            found += [plan.batch(epoch, step=step, rank=rank).tolist() for rank in (0, 1)]
+        found += [str(plan.locate(index, epoch)) for index in (0, 7, plan.order.num_samples - 1)]
+    return found
+
+
+def read_alone(name: str, column: Any) -> list[Any]:
+    """Return what an order reads that shares nothing with those before, in this process."""
+    tables.TABLES.clear()
+    return reads(name, column)
+
+
+def share_all(folder: str) -> None:
+    """Share tables of any size, in this folder."""
+    tables.LEAST = 0
+    os.environ["INDEXPLAN_CACHE"] = folder
+
+
+def kept(folder: Path) -> list[Path]:
+    """Return the files of tables in a cache."""
+    return [path for path in folder.glob("*/tables/*/*") if not path.name.startswith(".")]
+
+
+def share_of(folder: str, name: str, column: str, all_have: Any, pipe: Any) -> None:
+    """Send what an order reads, and this process's share of the memory of its table, in bytes.
+
+    The first is of files in the cache, as the kernel counts shared pages; the second is its own.
+    """
+    reads(name, [1, 2, 3] * 99)  # loads the kernels
+    share_all(folder)
+    before = _memory("")
+    order = ORDERS[name](column)
+    read = ip.Plan(order, world_size=2, batch_size=3).batch(0, step=0, rank=0).tolist()
+    all_have.wait(60)
+    pipe.send((read, _memory(folder), _memory("") - before))
+    all_have.wait(60)  # nobody leaves earlier, which would change the shares
+
+
+def _memory(folder: str) -> int:
+    """Return the proportional share of mapped files in a folder; without one, what has no file."""
+    found, path = 0, ""
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-", line):
+            path = [*line.split(maxsplit=5), ""][5]
+        elif line.startswith("Pss:") and (path.startswith(folder) if folder else not path):
+            found += int(line.split()[1]) * 1000
+    return found
+
+
+def check(folder: str, name: str, column: str, expected: list[Any]) -> None:
+    """Fail unless an order reads what is expected."""
+    share_all(folder)
+    if reads(name, column) != expected:
+        os._exit(3)
