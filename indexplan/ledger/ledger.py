@@ -38,7 +38,7 @@ from indexplan.ledger.walking import steps_to
 from indexplan.orders.base import Int64
 from indexplan.partition.phases import Phase, Size
 from indexplan.partition.steps import Resume
-from indexplan.plan.cursor import Cursor
+from indexplan.plan.cursor import Cursor, cursor_of
 from indexplan.plan.plan import Plan, check_plan, layout_of, plan_of_run
 from indexplan.shards.dataset import Dataset, dataset_of
 
@@ -157,8 +157,8 @@ class Ledger(Answer):
         IndexPlanError
             If the ledger holds no step yet.
         """
-        plan, place = self.plan, self._place()
-        return Cursor(**place._asdict(), order=plan.order.to_dict(), sub_epochs=plan.sub_epochs)
+        plan = self.plan
+        return cursor_of(plan.order, self._place(), plan.sub_epochs)
 
     def _begun(self) -> History:
         if not self._history.plans:
@@ -445,27 +445,22 @@ class Ledger(Answer):
         >>> print(ledger.at(27))
         step 27: epoch 1, step 2, on 4 ranks; position 80; line 2
         """
-        segment, plan, where, number, place = self._found(step)
-        cursor = Cursor(**place._asdict(), order=plan.order.to_dict(), sub_epochs=plan.sub_epochs)
-        return At(
-            global_step=int(step),
-            plan=resumed(plan, segment.start),
-            epoch=where[0],
-            sub_epoch=where[1],
-            step=number,
-            cursor=cursor,
-            line=segment.line,
-            note=segment.note,
-        )
-
-    def _found(self, step: int) -> tuple[Segment, Plan, tuple[int, int], int, Resume]:
-        """Return a step's segment, plan, (epoch, sub_epoch), number there, and place."""
         cure = Cure("ledger.step is how many there are", "see them with `indexplan ledger`")
         step = integer("step", step, 0, self.step, cure) if self.step else self._no_step(step)
         segment = self._history.holding(step)
         part, number = self._history.walk(segment).at(step - self._history.first(segment))
+        plan = self._history.plans[segment.plan].plan
         place = Resume(*part.where, number, part.steps.interval(number)[0])
-        return segment, self._history.plans[segment.plan].plan, part.where, number, place
+        return At(
+            global_step=step,
+            plan=resumed(plan, segment.start),
+            epoch=place.epoch,
+            sub_epoch=place.sub_epoch,
+            step=number,
+            cursor=cursor_of(plan.order, place, plan.sub_epochs),
+            line=segment.line,
+            note=segment.note,
+        )
 
     def _no_step(self, step: Any) -> int:
         cure = "pass the path of a ledger that a run has written"
@@ -484,9 +479,9 @@ class Ledger(Answer):
         IndexPlanError
             If the step does not count, or there was no such rank.
         """
-        segment, plan, (epoch, sub_epoch), number, _ = self._found(step)
-        rank = integer("rank", rank, 0, plan.world_size or 1, NAME_A_RANK)
-        return resumed(plan, segment.start).batch(epoch, sub_epoch, step=number, rank=rank)
+        at = self.at(step)
+        rank = integer("rank", rank, 0, at.plan.world_size or 1, NAME_A_RANK)
+        return at.plan.batch(at.epoch, at.sub_epoch, step=at.step, rank=rank)
 
     def replay(self, step: int) -> Plan:
         """Return a plan of one rank that reads a step again, with all that follows, on one machine.
@@ -508,7 +503,8 @@ class Ledger(Answer):
         >>> len(again.batch(at.epoch, step=at.step, rank=0))
         40
         """
-        _, plan, _, _, place = self._found(step)
+        at = self.at(step)
+        plan = at.plan
         ranks = plan.world_size or 1
         if plan.global_batch_size is not None:
             alone = plan.replace(world_size=1)
@@ -519,7 +515,7 @@ class Ledger(Answer):
             else:
                 whole = _times(sizes, ranks)
             alone = plan.replace(world_size=1, batch_size=whole)
-        return resumed(alone, place)
+        return alone.resume(at.cursor)
 
     def reads(self, sample: int, *, void: bool = False) -> list[Read]:
         """Return each read of a sample, in the order of the run's steps.
@@ -626,16 +622,10 @@ class Ledger(Answer):
         }
 
     def _row(self, segment: Segment, *, void: bool) -> dict[str, Any]:
-        plan = self._history.plans[segment.plan].line.plan
-        where = {"from": list(segment.start), "to": list(segment.stop), "void": void}
-        ranks = {"world_size": plan["world_size"], "line": segment.line, "plan": segment.plan}
-        return {
-            "step": segment.step,
-            "steps": segment.steps,
-            **where,
-            **ranks,
-            "note": segment.note,
-        }
+        fields = segment._asdict()
+        places = {"from": list(fields.pop("start")), "to": list(fields.pop("stop"))}
+        ranks = self._history.plans[segment.plan].line.plan["world_size"]
+        return {**fields, **places, "void": void, "world_size": ranks}
 
     def __str__(self) -> str:
         plans, returns = len(self.tail.plans), len(self._history.void)

@@ -10,7 +10,7 @@ from indexplan.errors import IndexPlanError, wrong
 from indexplan.ledger.lines import FIRST, Line, PlanLine, RunLine, sha256_of, text_of
 from indexplan.ledger.walking import LINE_PARTS, lines_to, next_step
 from indexplan.partition.steps import Resume
-from indexplan.plan.cursor import Cursor
+from indexplan.plan.cursor import Cursor, cursor_of
 from indexplan.plan.plan import Plan, layout_of
 
 PLACES = ("place", "begun", "ahead")
@@ -103,9 +103,8 @@ class Tail:
         place = place_of(plan.start)
         if stands is None or stands == place:
             return True
-        own: dict[str, Any] = {"order": plan.order.to_dict(), "sub_epochs": plan.sub_epochs}
         try:
-            plan.resume(Cursor(**stands._asdict(), **own))
+            plan.resume(cursor_of(plan.order, stands, plan.sub_epochs))
             one, other = (next_step(layout_of(plan), at) for at in (stands, place))
         except IndexPlanError:  # of another order, or without another step
             return False
@@ -159,12 +158,8 @@ class Tail:
         return replace(self, hash=digest, num_lines=self.num_lines + len(lines))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tail as JSON types, to tell other ranks."""
-        places = {name: at and list(at) for name, at in self._places().items()}
-        return {**vars(self), **places}
-
-    def _places(self) -> dict[str, Resume | None]:
-        return {name: getattr(self, name) for name in PLACES}
+        """Return the tail as JSON can write it, to tell other ranks."""
+        return {**vars(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Tail:

@@ -14,7 +14,7 @@ from indexplan.live.worlds import largest_world, smallest_step
 from indexplan.partition.account import changes
 from indexplan.partition.steps import Int64, Partition, Resume, Steps, steps_in
 from indexplan.plan.batch import Batch, step_units
-from indexplan.plan.cursor import Cursor, check_place
+from indexplan.plan.cursor import Cursor, check_place, cursor_of
 from indexplan.plan.draw import take
 from indexplan.plan.layout import Layout
 from indexplan.plan.plan import Plan, check_plan, layout_of, plan_of_run
@@ -310,8 +310,7 @@ class Standing:
         return self._cursor_at(self._place)
 
     def _cursor_at(self, place: Resume) -> Cursor:
-        own, sub_epochs = self._plan.order.to_dict(), self._plan.sub_epochs
-        return Cursor(**place._asdict(), order=own, sub_epochs=sub_epochs)
+        return cursor_of(self._plan.order, place, self._plan.sub_epochs)
 
     def to_json(self) -> str:
         """Return the state as JSON text: the same in all processes after the same commits."""
