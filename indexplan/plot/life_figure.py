@@ -111,7 +111,9 @@ def lived(ledger: Ledger) -> tuple[list[Bar], list[Mark]]:
     bars: list[Bar] = []
     marks: list[Mark] = []
     attempt, before = 0, None
-    for segment, world_size, void, words in told(ledger._history):  # noqa: SLF001 (of all lines)
+    history = ledger._history  # noqa: SLF001 (of all lines)
+    history.check()  # a forged line may claim more steps than a picture can be wide
+    for segment, world_size, void, words in told(history):
         if before is not None and segment.line != before.line:
             attempt += segment.step < before.end
             marks.append(Mark(attempt, segment.step, ", ".join(words)))
