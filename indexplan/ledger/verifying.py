@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
 
 from indexplan.checks import Check, Report
 from indexplan.errors import IndexPlanError, PlanFileError
@@ -11,8 +11,7 @@ from indexplan.files.columns import damage, identities
 from indexplan.ledger.data import line_of_data, may_name
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History
-from indexplan.ledger.lines import FIRST, DiscardLine, PlanLine, RunLine
-from indexplan.ledger.walking import walk
+from indexplan.ledger.lines import FIRST, Line, PlanLine, RunLine
 from indexplan.orders.registry import over
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
@@ -67,15 +66,26 @@ def _found(file: LedgerFile, data: Dataset | None) -> Found:
     ledger = _Ledger(History(file.columns(), file.where), Folder(file.path.parent), data, set(), {})
     for number, line in enumerate(file.lines, 1):
         try:
-            for name, problem in _OF_KIND[type(line)](ledger, number, line):
-                yield name, f"{file.where(number)}: {problem}" if problem else ""
+            found = _looked_at(ledger, number, line)
+            yield from ((name, each and f"{file.where(number)}: {each}") for name, each in found)
         except IndexPlanError as error:
-            name = PLANS if isinstance(line, PlanLine) else STEPS
-            yield name, f"{file.where(number)}: {error}"
+            name, where = PLANS if isinstance(line, PlanLine) else STEPS, f"{file.where(number)}: "
+            yield name, where + str(error).removeprefix(where)
             return  # what follows builds on it
     number = line_of_data(ledger.history)
     if data is not None and number and ledger.history.plans[number].line.data != data.to_dict():
         yield DATASET, f"{file.where(number)}: another dataset than the one that is there"
+
+
+def _looked_at(ledger: _Ledger, number: int, line: Line) -> Found:
+    """Look at a line, and add it to those before it."""
+    if isinstance(line, PlanLine):
+        yield from _plan(ledger, number, line)
+    elif isinstance(line, RunLine):
+        yield from _run(ledger, number, line)
+    else:
+        ledger.history.add(line, number)
+        yield STEPS, ""
 
 
 def _plan(ledger: _Ledger, number: int, line: PlanLine) -> Found:
@@ -113,19 +123,5 @@ def _run(ledger: _Ledger, number: int, line: RunLine) -> Found:
         past = over(named.line.plan["order"], line.start.epoch)
         for digest in missing.keys() - past:
             yield PLANS, f"{ledger.folder.path}/{missing[digest]} is missing"
-    found = walk(named.layout, line.start, line.stop)
-    right = (found.num_steps, found.stop) == (line.steps, line.stop)
-    yield STEPS, "" if right else f"{found.num_steps} steps up to {list(found.stop)}"
-
-
-def _discard(ledger: _Ledger, number: int, line: DiscardLine) -> Found:
-    """Look at a return to a checkpoint."""
-    ledger.history.add(line, number)
+    history.walk(history.live[-1])
     yield STEPS, ""
-
-
-_OF_KIND: Mapping[Any, Callable[[_Ledger, int, Any], Found]] = {
-    PlanLine: _plan,
-    RunLine: _run,
-    DiscardLine: _discard,
-}
