@@ -8,7 +8,7 @@ from typing import Any
 
 from indexplan.errors import IndexPlanError, wrong
 from indexplan.ledger.lines import FIRST, Line, PlanLine, RunLine, sha256_of, text_of
-from indexplan.ledger.walking import LINE_PARTS, lines_to, next_step
+from indexplan.ledger.walking import LINE_PARTS, lines_to, next_part
 from indexplan.partition.steps import Resume
 from indexplan.plan.cursor import Cursor, cursor_of
 from indexplan.plan.plan import Plan, layout_of
@@ -105,10 +105,13 @@ class Tail:
             return True
         try:
             plan.resume(cursor_of(plan.order, stands, plan.sub_epochs))
-            one, other = (next_step(layout_of(plan), at) for at in (stands, place))
-        except IndexPlanError:  # of another order, or without another step
+            one, other = (next_part(layout_of(plan), at) for at in (stands, place))
+        except IndexPlanError:  # of another order
             return False
-        return one == other
+        if one is None or other is None:
+            return False
+        reads = [(each.where, each.steps.interval(each.first)) for each in (one, other)]
+        return reads[0] == reads[1]
 
     def record(
         self,

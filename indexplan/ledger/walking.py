@@ -171,19 +171,12 @@ def steps_to(layout: Layout, start: Resume, stop: Resume) -> tuple[int, Resume]:
     return total, part.place
 
 
-def next_step(layout: Layout, place: Resume) -> tuple[int, int, int, int]:
-    """Return the next step from a place on: its epoch, sub-epoch, and the positions it reads.
+def next_part(layout: Layout, place: Resume, most: int = MOST_PARTS) -> Part | None:
+    """Return the steps that come next, up to the end of their sub-epoch.
 
-    Raises
-    ------
-    IndexPlanError
-        If there is none within 2**20 sub-epochs.
+    None if there are none in the next `most` sub-epochs, or before the last epoch ends.
     """
-    for part in _parts(layout, place, MOST_PARTS):
-        if part.num:
-            start, stop = part.steps.interval(part.first)
-            return (*part.where, start, stop)
-    raise AssertionError  # as the parts end with an error
+    return next((part for part in _parts(layout, place, most) if part.num), None)
 
 
 def _parts_to(layout: Layout, start: Resume, stop: Resume, most: int) -> Iterator[Part]:
@@ -206,6 +199,9 @@ def _parts_to(layout: Layout, start: Resume, stop: Resume, most: int) -> Iterato
             yield last
             return
         break
+    else:
+        if part.steps.epoch < EPOCH_STOP - 1:
+            raise _too_far(most)
     rule = f"where a step of the plan ends that starts at or past {_named(start)}"
     cure = "pass plan.cursor(...) or loader.cursor of the plan as it was resumed"
     raise IndexPlanError("cursor", f"must be {rule}", _named(stop), cure)
@@ -227,7 +223,6 @@ def _parts(layout: Layout, start: Resume, most: int, stop: Resume | None = None)
                 sub_epoch = max(steps.sub_epoch + 1, stop.sub_epoch)
         if sub_epoch >= partition.sub_epochs:
             epoch, sub_epoch = epoch + 1, 0
-    raise _too_far(most)
 
 
 def _apart(layout: Layout, start: Resume, stop: Resume) -> int:

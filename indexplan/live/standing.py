@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal, overload
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
@@ -10,9 +9,9 @@ from indexplan.errors import IndexPlanError, empty_batches, integer, wrong
 from indexplan.keywords import named
 from indexplan.ledger.ledger import Ledger
 from indexplan.ledger.lines import FIRST
+from indexplan.ledger.walking import next_part
 from indexplan.live.worlds import largest_world, smallest_step
-from indexplan.partition.account import changes
-from indexplan.partition.steps import Int64, Partition, Resume, Steps, steps_in
+from indexplan.partition.steps import Int64, Resume, Steps
 from indexplan.plan.batch import Batch, step_units
 from indexplan.plan.cursor import Cursor, check_place, cursor_of
 from indexplan.plan.draw import take
@@ -21,7 +20,7 @@ from indexplan.plan.plan import Plan, check_plan, layout_of, plan_of_run
 from indexplan.seeds import EPOCH_STOP, check_epoch
 
 STATE_VERSION = 1
-MOST_EMPTY = 2**10  # epochs without a step that are passed over, each in some 50 us
+MOST_EMPTY = 2**14  # sub-epochs without a step that are passed over, each in some 10 us
 LOAD = "load what to_json returned"
 SMALLER = "use a smaller global_batch_size, or remainder='spread'"
 LARGER = "make the plan with a larger global_batch_size, or run fewer ranks"
@@ -109,11 +108,21 @@ class Standing:
         return f"<Standing of {self._plan}: at {where}>"
 
     def _stand_at(self, place: Resume) -> None:
-        """Stand at a place, from which the steps of its sub-epoch are divided as by a resume."""
-        partition = replace(self._under(None).partition, resume=place)
-        found = self._with_a_step(partition, place)
-        self._partition = partition  # its steps are the same for any number of ranks
-        self._place, self._steps = found
+        """Stand at a place, or at the start of the first sub-epoch after it that has a step.
+
+        The steps of its sub-epoch are divided as by a resume there.
+        """
+        part = next_part(self._under(None), place, MOST_EMPTY)
+        if part is not None:
+            begins = Resume(*part.where, 0, part.steps.start)
+            self._place = place if part.where == place[:2] else begins
+        elif place.epoch + MOST_EMPTY < EPOCH_STOP:
+            rule = f"must have a step among {MOST_EMPTY} sub-epochs that follow each other"
+            got = f"none from epoch {place.epoch} on, under remainder={self._plan.remainder!r}"
+            raise IndexPlanError("a live plan", rule, got, SMALLER)
+        else:
+            self._place = Resume(EPOCH_STOP, 0, 0, 0)
+        self._part = part  # its steps are the same for any number of ranks
 
     def _under(self, world_size: int | None) -> Layout:
         """Return the layout for a number of ranks, to divide a step among them."""
@@ -121,29 +130,6 @@ class Standing:
             layout = layout_of(plan_of_run(self._plan, world_size=world_size))
             self._layouts[world_size] = layout
         return layout
-
-    def _with_a_step(self, partition: Partition, place: Resume) -> tuple[Resume, Steps | None]:
-        """Return a place, or the start of the first sub-epoch after it that has a step.
-
-        And the steps of its sub-epoch; None at the end of the last epoch.
-        """
-        first, last = place.epoch, min(place.epoch + MOST_EMPTY, EPOCH_STOP)
-        for epoch in range(first, last):
-            num_units = self._plan.order.num_units(epoch)
-            low = place.sub_epoch if epoch == first else 0
-            different = changes(partition, num_units, epoch)[:-1]
-            # of sub-epochs that are laid out alike, all have a step or none has one
-            for sub_epoch in [low, *(each for each in different if each > low)]:
-                steps = steps_in(partition, num_units, epoch, sub_epoch)
-                here = place if (epoch, sub_epoch) == place[:2] else None
-                here = here or Resume(epoch, sub_epoch, 0, steps.start)
-                if here.step < steps.num_steps:
-                    return here, steps
-        if last == EPOCH_STOP:
-            return Resume(EPOCH_STOP, 0, 0, 0), None
-        rule = f"must have a step among {MOST_EMPTY} epochs that follow each other"
-        got = f"none from epoch {first} on, under remainder={self._plan.remainder!r}"
-        raise IndexPlanError("a live plan", rule, got, SMALLER)
 
     @overload
     def deal(self, world_size: int, rank: int, *, units: Literal[False] = False) -> Int64: ...
@@ -232,8 +218,8 @@ class Standing:
     def _next_step(self) -> tuple[Steps, int]:
         """Return the step that comes next; raise `IndexPlanError` where the last epoch is read."""
         check_epoch(self._place.epoch)
-        assert self._steps is not None  # noqa: S101 (of an epoch that is there)
-        return self._steps, self._place.step
+        assert self._part is not None  # noqa: S101 (of an epoch that is there)
+        return self._part.steps, self._place.step
 
     def commit(self, world_size: int | None = None) -> None:
         """Move on by one step: call it in every process, when all know that the step counts.
@@ -252,7 +238,7 @@ class Standing:
             A state that was loaded in between changes nothing about that. Or if world_size is out
             of range.
         """
-        if self._dealt is None or self._steps is None:
+        if self._dealt is None or self._part is None:
             raise IndexPlanError(
                 "commit",
                 "must come once for each step, after deal",
@@ -260,11 +246,11 @@ class Standing:
                 "call deal in every process that commits, for any rank where it takes no part",
             )
         world_size = self._dealt[1] if world_size is None else self._checked_size(world_size)
-        after = self._partition.resume_after(self._steps, self._place.step + 1)
+        after = self._part._replace(stop=self._place.step + 1).place
         if after.step:
             self._place = after
         else:
-            self._place, self._steps = self._with_a_step(self._partition, after)
+            self._stand_at(after)
         if self._worlds and self._worlds[-1][0] == world_size:
             self._worlds.pop()
         self._worlds.append((world_size, self._place))
