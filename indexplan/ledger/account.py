@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from indexplan.answers import Answer
 from indexplan.errors import counted
 from indexplan.ledger.history import History, Segment
-from indexplan.ledger.intervals import intervals
+from indexplan.ledger.seen import intervals
 from indexplan.orders.extents import extent_of
 
 
@@ -164,7 +164,7 @@ def _read(history: History, segments: list[Segment], epoch: int) -> tuple[int, i
     """Return how many units of an epoch some segments have read, and how many padded slots."""
     read = padded = 0
     for segment in segments:
-        for each in intervals(history, segment, epoch):
-            read += 0 if each.repeats else each.stop - each.start
-            padded += each.stop - each.start if each.repeats else 0
+        for start, stop, repeats in intervals(history, segment, epoch):
+            read += 0 if repeats else stop - start
+            padded += stop - start if repeats else 0
     return read, padded

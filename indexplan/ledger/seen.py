@@ -1,12 +1,13 @@
-"""How often a run has read each of some samples."""
+"""Which positions a run has read, and how often each of some samples."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from indexplan.ledger.history import History, Segment
-from indexplan.ledger.intervals import intervals
 from indexplan.orders.arguments import check_indices
 from indexplan.orders.base import Int64
 
@@ -39,3 +40,22 @@ def _count(history: History, segments: list[Segment], samples: Int64) -> Int64:
         times = begun - np.sort(stops).searchsorted(positions, "right")
         total += np.bincount(there[which], times, len(samples)).astype(np.int64)
     return total
+
+
+def intervals(history: History, segment: Segment, epoch: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield the positions of an epoch that a segment reads: (start, stop, whether as padding)."""
+    layout = history.plans[segment.plan].layout
+    num_units = layout.order.num_units(epoch)
+    policy = layout.partition.policy
+    if policy.exact:  # every place between its ends
+        start = segment.start.position if segment.start.epoch == epoch else 0
+        stop = segment.stop.position if segment.stop.epoch == epoch else num_units
+        yield start, stop, False
+        return
+    for part in history.parts(segment, epoch):
+        steps = part.steps
+        start, stop = steps.interval(part.first)[0], steps.interval(part.stop - 1)[1]
+        valid = start + steps.valid(start, stop)
+        yield start, valid, False
+        if valid < stop:
+            yield from ((*run[1:], True) for run in steps.positions(valid, stop))
