@@ -90,13 +90,10 @@ class Ledger(Answer):
         self.path = Path(path_text("ledger", path, "pass where the file is, or shall be"))
         self.data: Dataset | None = dataset_of(data)
         self._file = LedgerFile(self.path)
-        self._add_up()
+        # for the other rooms: what the lines add up to, and their end
+        self.history = self._history_until(len(self._file.lines))
+        self.tail = self.history.tail(self._file.hash, len(self._file.lines))
         self._check_data()
-
-    def _add_up(self) -> None:
-        """Add the lines of the file up."""
-        self._history = self._history_until(len(self._file.lines))
-        self.tail = self._history.tail(self._file.hash, len(self._file.lines))
 
     def _history_until(self, num_lines: int) -> History:
         try:
@@ -109,11 +106,11 @@ class Ledger(Answer):
 
     def _check_data(self) -> None:
         try:
-            right = self.data is None or may_open(self._history, self.data)
+            right = self.data is None or may_open(self.history, self.data)
         except IndexPlanError as error:
-            raise in_file(self._file.where(line_of_data(self._history)), error) from error
+            raise in_file(self._file.where(line_of_data(self.history)), error) from error
         if self.data is not None and not right:
-            self._refuse_data(self._history, self.data, RESTORE)
+            self._refuse_data(self.history, self.data, RESTORE)
 
     def _refuse_data(self, history: History, data: Dataset, cure: str) -> None:
         """Raise `PlanFileError` for a dataset that is not the one which the ledger names."""
@@ -161,10 +158,10 @@ class Ledger(Answer):
         return cursor_of(plan.order, self._place(), plan.sub_epochs)
 
     def _begun(self) -> History:
-        if not self._history.plans:
+        if not self.history.plans:
             cure = "pass the path of a ledger that a run has written"
             raise IndexPlanError(f"{self.path}", "must hold a line", "none", cure)
-        return self._history
+        return self.history
 
     def _place(self) -> Resume:
         place = self.tail.ahead or self.tail.place
@@ -200,7 +197,7 @@ class Ledger(Answer):
             then.
         """
         self._check(plan, cursor)
-        data, again = self._data_of(plan, self._history, self.tail)
+        data, again = self._data_of(plan, self.history, self.tail)
         lines, after = self.tail.record(plan, cursor, checked_note(note), data, again=again)
         self._file.keep_columns(plan)  # of a known plan, too, as they may be lost since
         self._append(lines, after.ahead)
@@ -255,7 +252,7 @@ class Ledger(Answer):
             then.append(Segment(step, steps, number, 0, place, stop, {}))
             read.append((named.resume(plan.start), cursor))
             place = stop
-        known = self._history
+        known = self.history
         same = same_until(known.under_newest_lines(then), known.under_newest_lines(known.live))
         if before and same < before[-1].end and hash is not None:
             self.rewind(hash)
@@ -303,7 +300,7 @@ class Ledger(Answer):
             stood = step is not None
             back = [DiscardLine(step)] if step is not None and step < self.step else []
         stood = stood or place == self.tail.ahead
-        history, tail = self._history, replace(self.tail, ahead=None)
+        history, tail = self.history, replace(self.tail, ahead=None)
         if back:
             lines = [*self._file.lines, *back]
             history = history_of(lines, self._file.columns(), self._file.where)
@@ -346,11 +343,11 @@ class Ledger(Answer):
         if hash == self.hash:
             return []
         then = self._live_until(hash)
-        same = same_until(then, self._history.live)
+        same = same_until(then, self.history.live)
         lines: list[Line] = [DiscardLine(same)] if same < self.step else []
         for segment in then:
             if segment.end > same:
-                rest = segment if segment.step >= same else self._history.cut(segment, same)[1]
+                rest = segment if segment.step >= same else self.history.cut(segment, same)[1]
                 where = rest.start, rest.stop, rest.note
                 lines.append(RunLine(rest.plan, rest.step, rest.steps, *where))
         return lines
@@ -400,20 +397,20 @@ class Ledger(Answer):
             first = len(self._file.lines) + 1
             self._file.append(lines)
             for number, line in enumerate(lines, first):
-                self._history.add(line, number)
-        tail = self._history.tail(self._file.hash, len(self._file.lines))
+                self.history.add(line, number)
+        tail = self.history.tail(self._file.hash, len(self._file.lines))
         self.tail = replace(tail, ahead=ahead)
 
     def _step_at(self, place: Resume) -> int | None:
         """Return the run's step before which it stood at a place; None if it read none there."""
-        for segment in reversed(self._history.live):
+        for segment in reversed(self.history.live):
             if segment.stop.unit == place.unit:  # the run may have skipped what follows there
                 return int(segment.end)
             if segment.start.unit == place.unit:
                 return int(segment.step)
             if segment.start.unit < place.unit < segment.stop.unit:
-                step = self._history.walk(segment).step_at(place)
-                return None if step is None else self._history.first(segment) + step
+                step = self.history.walk(segment).step_at(place)
+                return None if step is None else self.history.first(segment) + step
         return None
 
     def _never_stood(self, place: Resume, *, ahead: bool) -> IndexPlanError:
@@ -447,9 +444,9 @@ class Ledger(Answer):
         """
         cure = Cure("ledger.step is how many there are", "see them with `indexplan ledger`")
         step = integer("step", step, 0, self.step, cure) if self.step else self._no_step(step)
-        segment = self._history.holding(step)
-        part, number = self._history.walk(segment).at(step - self._history.first(segment))
-        plan = self._history.plans[segment.plan].plan
+        segment = self.history.holding(step)
+        part, number = self.history.walk(segment).at(step - self.history.first(segment))
+        plan = self.history.plans[segment.plan].plan
         place = Resume(*part.where, number, part.steps.interval(number)[0])
         return At(
             global_step=step,
@@ -612,8 +609,8 @@ class Ledger(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run's segments as JSON types."""
-        rows = [(row, False) for row in self._history.live]
-        rows += [(row, True) for gone in self._history.void for row in gone]
+        rows = [(row, False) for row in self.history.live]
+        rows += [(row, True) for gone in self.history.void for row in gone]
         return {
             "path": str(self.path),
             "step": self.step,
@@ -624,20 +621,20 @@ class Ledger(Answer):
     def _row(self, segment: Segment, *, void: bool) -> dict[str, Any]:
         fields = segment._asdict()
         places = {"from": list(fields.pop("start")), "to": list(fields.pop("stop"))}
-        ranks = self._history.plans[segment.plan].line.plan["world_size"]
+        ranks = self.history.plans[segment.plan].line.plan["world_size"]
         return {**fields, **places, "void": void, "world_size": ranks}
 
     def __str__(self) -> str:
-        plans, returns = len(self.tail.plans), len(self._history.void)
-        void = sum(each.steps for gone in self._history.void for each in gone)
+        plans, returns = len(self.tail.plans), len(self.history.void)
+        void = sum(each.steps for gone in self.history.void for each in gone)
         said = [
-            counted(self.step, "step") + " in " + counted(len(self._history.live), "segment"),
+            counted(self.step, "step") + " in " + counted(len(self.history.live), "segment"),
             counted(plans, "plan"),
         ]
         if returns:
             said.append(f"{counted(returns, 'return')} to a checkpoint, {void:,} void")
         lines = [f"{self.path}: {', '.join(said)}"]
-        return "\n".join(lines + stretches_shown(self._history))
+        return "\n".join(lines + stretches_shown(self.history))
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r}, step={self.step})"

@@ -111,7 +111,7 @@ def lived(ledger: Ledger) -> tuple[list[Bar], list[Mark]]:
     bars: list[Bar] = []
     marks: list[Mark] = []
     attempt, before = 0, None
-    history = ledger._history  # noqa: SLF001 (of all lines)
+    history = ledger.history
     history.check()  # a forged line may claim more steps than a picture can be wide
     for segment, world_size, void, words in told(history):
         if before is not None and segment.line != before.line:

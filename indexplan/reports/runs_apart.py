@@ -84,7 +84,7 @@ class RunDifference(Answer):
 
 def runs_apart(a: Ledger, b: Ledger) -> RunDifference:
     """Return where the runs of two ledgers part."""
-    walk = _Walk(a._history, b._history)  # noqa: SLF001 (of a ledger, for this)
+    walk = _Walk(a.history, b.history)
     walk.go()
     return RunDifference(
         num_steps=(a.step, b.step),

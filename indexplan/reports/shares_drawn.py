@@ -256,7 +256,7 @@ def _reads(plan: Plan, low: Place, high: Place) -> Iterator[_Read]:
 
 def _reads_of(ledger: Ledger) -> Iterator[_Read]:
     """Yield what a run has read, from change to change."""
-    history = ledger._history  # noqa: SLF001 (of a ledger, for this)
+    history = ledger.history
     ledger.cursor  # noqa: B018 (raises if it holds no step)
     for segment in history.live:
         plan = resumed(history.plans[segment.plan].plan, segment.start)

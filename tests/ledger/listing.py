@@ -73,7 +73,7 @@ def check(ledger: ip.Ledger) -> None:
         return
     _check_samples(ledger, live, void)
     account = ledger.account()
-    plans = [each.plan for each in ledger._history.plans.values()]
+    plans = [each.plan for each in ledger.history.plans.values()]
     assert sum(step.num_units for step in live) == account.num_read
     assert sum(step.num_padded for step in live) == account.num_padded
     assert sum(step.num_units for step in void) == account.num_void
