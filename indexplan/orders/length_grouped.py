@@ -55,8 +55,6 @@ class LengthGrouped(Buckets):
     >>> samples, offsets = order.take(0, 0, 4), order.offsets(0, 0, 4)
     >>> [samples[a:b].tolist() for a, b in zip(offsets, offsets[1:])]  # 31 and 29 tokens, 5, ...
     [[3, 1], [0, 6], [2, 4], [5]]
-    >>> order.heaviest(0)  # the position of the bin with 32 and 30 tokens
-    1
     """
 
     lengths: Column = field(metadata=LENGTHS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from operator import itemgetter, mul
+from operator import mul
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from indexplan import kernels
 from indexplan.errors import wrong
 from indexplan.once import Latest, once
 from indexplan.orders.base import Int64
-from indexplan.orders.columns import BLOCK, Column, Numbers
+from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
 from indexplan.orders.strata import (
@@ -28,7 +28,6 @@ from indexplan.orders.strata import (
     check_longest,
     exact_sum,
 )
-from indexplan.seeds import check_epoch
 
 # Percentages of all tokens, from the shortest samples, to set aside for filling the room that the
 # others leave. Each is tried. Among those with at most one bin in ENOUGH more than the best, the
@@ -165,36 +164,6 @@ class Packed(ByLength):
             costs += each[strata[move]] * many[move]
             move = before[move]
         return costs
-
-    def heaviest(self, epoch: int) -> int:
-        """Return the position of a bin with the most tokens.
-
-        Run that batch first to find out at once whether memory suffices.
-
-        Parameters
-        ----------
-        epoch : int
-            0 <= epoch < 2**32.
-
-        Raises
-        ------
-        IndexPlanError
-            If the epoch is out of range.
-        """
-        epoch, numbers = check_epoch(epoch), self._template.bins[:-1]
-        if self.min_stratum > 1:  # bins of a pattern may differ in tokens
-            numbers = np.arange(self.num_units(epoch))
-        found: list[tuple[int, int]] = []
-        for start in range(0, len(numbers), BLOCK):
-            some = numbers[start : start + BLOCK]
-            offsets = self._ends(some)
-            samples = np.empty(int(offsets[-1]), np.int64)
-            self._draw(epoch, some, offsets, samples)
-            sums = np.add.reduceat(self._numbers(samples), offsets[:-1])
-            best = int(np.argmax(sums))  # the first one, as later bins begin with shorter samples
-            found.append((int(sums[best]), int(some[best])))
-        number = max(found, key=itemgetter(0))[1]
-        return int(self._positions(epoch, np.array([number]))[0])
 
 
 def _closed(places: Int64, least: int) -> Int64:

@@ -25,7 +25,7 @@ from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.fields import kept, whole
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units
-from indexplan.seeds import BINS, STRATA, check_epoch
+from indexplan.seeds import BINS, STRATA
 from indexplan.stores.tables import table_of
 
 MOST_SAMPLES = 2**32  # their numbers are stored in four bytes each
@@ -131,13 +131,9 @@ class Strata(Order):
         kernels.permutation.permute_runs(
             self.num_units(epoch), self._words(epoch), starts, stops, numbers
         )
-        return numbers, self._ends(numbers)
-
-    def _ends(self, numbers: Int64) -> Int64:
-        """Return where each of some bins starts among their samples, and the number of samples."""
         offsets = np.empty(len(numbers) + 1, np.int64)
         kernels.strata.cut_bins(numbers, self._template.bins, self._template.sizes, offsets)
-        return offsets
+        return numbers, offsets
 
     def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         return self._bins_at(epoch, starts, stops)[1]
@@ -145,15 +141,11 @@ class Strata(Order):
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         numbers, offsets = self._bins_at(epoch, starts, stops)
         samples = np.empty(int(offsets[-1]), np.int64)
-        self._draw(epoch, numbers, offsets, samples)
-        return Units(samples, np.diff(offsets))
-
-    def _draw(self, epoch: int, numbers: Int64, offsets: Int64, out: Int64) -> None:
-        """Write the samples of some bins."""
         t, key = self._template, self._key_words(STRATA, epoch, 2)
         kernels.strata.fill_bins(
-            numbers, offsets, key, t.bins, t.lasts, t.moves, t.firsts, t.rows, out
+            numbers, offsets, key, t.bins, t.lasts, t.moves, t.firsts, t.rows, samples
         )
+        return Units(samples, np.diff(offsets))
 
     def _numbers(self, samples: Int64) -> Int64:
         """Return the column's numbers of some samples."""
@@ -171,13 +163,10 @@ class Strata(Order):
         return out
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        return np.arange(len(indices)), self._positions(epoch, self._bins_of(epoch, indices))
-
-    def _positions(self, epoch: int, numbers: Int64) -> Int64:
-        """Return the position of each of some bins."""
-        out = np.empty(len(numbers), np.int64)
+        out = np.empty(len(indices), np.int64)
+        numbers = self._bins_of(epoch, indices)
         kernels.permutation.invert(self.num_units(epoch), self._words(epoch), numbers, out)
-        return out
+        return np.arange(len(indices)), out
 
 
 class ByLength(Strata):
@@ -221,34 +210,6 @@ class Buckets(ByLength):
                 num_bins = -(-(edge - start) // sizes[-1])
                 firsts.append(min(start + num_bins * sizes[-1], num_samples))
         return firsts, sizes
-
-    def heaviest(self, epoch: int) -> int:
-        """Return the position of the bin that needs the most memory: longest length times samples.
-
-        Run that batch first to find out at once whether memory suffices.
-
-        Parameters
-        ----------
-        epoch : int
-            0 <= epoch < 2**32.
-
-        Raises
-        ------
-        IndexPlanError
-            If the epoch is out of range.
-        """
-        epoch, each = check_epoch(epoch), self._template
-        # Among the full bins of a stratum, the one with its longest sample costs most. That sample
-        # may be in the bin that is not full, with as many others as it has room for.
-        first, stop = int(each.firsts[-2]), int(each.firsts[-1])
-        left = int(each.sizes[-1]) if each.moves[-1, 0] > first else 0
-        last = np.arange(first + 1, min(first + left + 1, stop))
-        samples = each.rows[np.append(each.firsts[:-1], last)].astype(np.int64)
-        numbers = self._bins_of(epoch, samples)
-        counts = each.sizes[np.searchsorted(each.bins, numbers, "right") - 1].tolist()
-        lengths = self._numbers(samples).tolist()
-        costs = [length * count for length, count in zip(lengths, counts, strict=True)]
-        return int(self._positions(epoch, numbers[[costs.index(max(costs))]])[0])
 
 
 def each_by_itself(

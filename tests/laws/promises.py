@@ -436,16 +436,6 @@ def same_number_of_bins(_order: Any, run: Run) -> bool:
     return all(sorted(map(len, units)) == sorted(map(len, run[0])) for units in run)
 
 
-def heaviest(cost: Callable[[Any, list[int]], int]) -> Property:
-    """Return whether `heaviest` names a bin that costs the most."""
-
-    def holds(order: Any, run: Run) -> bool:
-        rows = [[cost(order, unit) for unit in units] for units in run]
-        return all(row[order.heaviest(epoch)] == max(row) for epoch, row in enumerate(rows))
-
-    return holds
-
-
 def tokens_in(order: Any, unit: list[int]) -> int:
     """Return the tokens of a bin."""
     return int(order.lengths.array[unit].sum())
@@ -740,7 +730,6 @@ ORDERS: dict[str, Promise] = {
             same_number_of_bins,
             each_unit(fits_in_row),
             each_unit(longest_first),
-            heaviest(tokens_in),
         ),
     ),
     "TokenBudget keeps its budget": Promise(
@@ -750,11 +739,10 @@ ORDERS: dict[str, Promise] = {
             same_number_of_bins,
             each_unit(lambda order, unit: padded(order, unit) <= order.max_tokens),
             each_epoch(in_multiples),
-            heaviest(padded),
         ),
     ),
     "LengthGrouped fills all bins but one": Promise(
-        by_length, both(once, same_number_of_bins, each_epoch(full_but_one), heaviest(padded))
+        by_length, both(once, same_number_of_bins, each_epoch(full_but_one))
     ),
     "Grouped fills bins of one group": Promise(
         grouped, both(once, each_unit(of_one_group), each_epoch(full_but_one_of_each))

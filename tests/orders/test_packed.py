@@ -43,15 +43,6 @@ def test_bins_have_the_lengths_of_their_pattern(order: ip.Packed, epoch: int) ->
         assert Counter(held) == Counter(again)
 
 
-@given(packeds(), EPOCHS)
-def test_the_heaviest_bin(order: ip.Packed, epoch: int) -> None:
-    """No bin has more tokens than the one that it names; nor as many, and a longer sample."""
-    row = order.lengths.array.tolist()
-    bins = [[row[sample] for sample in unit] for unit in units(order, epoch)]
-    costs = [(sum(unit), max(unit) * (order.min_stratum == 1)) for unit in bins]
-    assert max(costs) == costs[order.heaviest(epoch)]
-
-
 @given(lengths(40), st.integers(1, 7), st.integers(1, 9) | st.none(), st.integers(0, 100))
 def test_any_tail_is_the_oracles(
     row: list[int], factor: int, samples: int | None, tail: int

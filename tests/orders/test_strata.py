@@ -165,14 +165,6 @@ def test_buckets_are_intervals_of_the_sorted_row(order: Any, epoch: int) -> None
     assert len(strata) <= order.num_buckets
 
 
-@given(st.one_of(length_grouped(), token_budgets()), EPOCHS)
-def test_the_heaviest_bin(order: Any, epoch: int) -> None:
-    """No bin costs more than the one that it names: longest length times samples."""
-    row = order.lengths.array.tolist()
-    costs = [max(row[sample] for sample in unit) * len(unit) for unit in units(order, epoch)]
-    assert max(costs) == costs[order.heaviest(epoch)]
-
-
 def padding(order: Any) -> float:
     """Return how much of a padded epoch is padding."""
     row, bins = order.lengths.array, units(order, 0)

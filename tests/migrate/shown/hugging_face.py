@@ -132,7 +132,11 @@ def grouping(page: dict[str, Any]) -> None:
     longer = [np.mean(np.diff(each) > 0) for each in widths]  # than in the step before
     assert longer[0] < 0.03
     assert 0.4 < longer[1] < 0.6
-    assert widths[0][0] == lengths.max() == lengths[order.take(0, order.heaviest(0))].max()
+    assert (
+        widths[0][0]
+        == lengths.max()
+        == lengths[order.take(0, order.locate(0, lengths.argmax()))].max()
+    )
     sizes = [[rows for rows, _ in each] for each in shapes]
     assert sizes[0] == [16] * 312 + [11]
     assert sorted(sizes[1]) == [11] + [16] * 312
