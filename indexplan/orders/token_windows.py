@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.errors import Cure, wrong
-from indexplan.orders.arguments import check_indices
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.fields import SEED, flag, whole
 from indexplan.orders.registry import register
@@ -124,41 +123,6 @@ class TokenWindows(Order):
         """
         start = self._phase(check_epoch(epoch)) + self.overlap
         return range(start, start + self.length * self.num_units(epoch))
-
-    def window_of(self, epoch: int, tokens: ArrayLike) -> Int64:
-        """Return, for each of some tokens, the window of an epoch in which it is a target.
-
-        The result is the window's first token: pass it to `plan.locate` to find out which step and
-        rank predict the token.
-
-        Parameters
-        ----------
-        epoch : int
-            0 <= epoch < 2**32.
-        tokens : array_like of int
-            0 <= token < num_tokens.
-
-        Returns
-        -------
-        numpy.ndarray
-            int64, the shape of `tokens`; -1 where the token is not a target in the epoch.
-
-        Raises
-        ------
-        IndexPlanError
-            If the epoch or a token is out of range.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> order = ip.TokenWindows(103, 20, shift=False)
-        >>> order.window_of(0, [0, 1, 20, 21, 102])
-        array([-1,  0,  0, 20, -1])
-        """
-        array, targets = check_indices(tokens, self.num_samples), self.targets(epoch)
-        inside = (array >= targets.start) & (array < targets.stop)
-        window = (array - targets.start) // self.length * self.length
-        return np.where(inside, window + (targets.start - self.overlap), -1)
 
     def _phase(self, epoch: int) -> int:
         """Return the token at which the first window of an epoch starts."""

@@ -384,13 +384,13 @@ def tokens_predicted_once(order: Any, run: Run) -> bool:
         starts = flat(units)
         targets = [t for s in starts for t in range(s + overlap, s + overlap + length)]
         lost = num - len(targets)
-        where = order.window_of(epoch, range(num)).tolist()
+        first = order.targets(epoch).start
         in_window = {t: s for s in starts for t in range(s + overlap, s + overlap + length)}
         right = (
             sorted(targets) == list(order.targets(epoch))
             and max(targets) < num
             and lost < (1 + order.shift) * length + overlap
-            and where == [in_window.get(token, -1) for token in range(num)]
+            and all(s == t - (t - first) % length - overlap for t, s in in_window.items())
             and (order.shift or sorted(starts) == [length * i for i in range(len(starts))])
         )
         if not right:

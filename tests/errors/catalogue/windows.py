@@ -15,6 +15,5 @@ CASES: list[Case] = [
     ("an overlap below 0", lambda: ip.TokenWindows(100, 10, overlap=-1)),
     ("a shift that is a word", lambda: ip.TokenWindows(100, 10, shift=NOT_A_FLAG)),
     ("a window longer than the row", lambda: ip.TokenWindows(100, 100)),
-    ("the window of a token that is none", lambda: ip.TokenWindows(100, 10).window_of(0, [3, 100])),
     ("targets of an epoch that is none", lambda: ip.TokenWindows(100, 10).targets(-1)),
 ]

@@ -16,7 +16,6 @@ CURED: dict[str, Callable[[], Any]] = {
         ip.TokenWindows(100, 99),
         ip.TokenWindows(101, 100),
     ),
-    "the window of a token that is none": lambda: ip.TokenWindows(100, 10).window_of(0, [3, 99]),
     "targets of an epoch that is none": lambda: [
         ip.TokenWindows(100, 10).targets(epoch) for epoch in (0, 2**32 - 1)
     ],
