@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import errno
+import json
 import operator
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typing import Self
 
 LONGEST = 300  # most characters of a value in a message
+LONGEST_VALUE = 60  # most characters of a value in a list of differences
 LONGEST_MESSAGE = 1500  # most characters of a whole message, whose middle is cut out beyond
 
 
@@ -192,6 +194,59 @@ def did_you_mean(word: object, names: Iterable[str]) -> str:
 
     near = get_close_matches(word, list(names), n=1) if isinstance(word, str) else []
     return f"did you mean {near[0]}? " if near else ""
+
+
+def difference_in_words(one: Any, other: Any, derived: Sequence[str] = ()) -> str:
+    """Return in words in which fields two JSON objects differ.
+
+    Fields that are `derived` from others are named only if no other differs.
+    """
+    found = list(differences(one, other))
+    kept = [each for each in found if each[0].partition(".")[0] not in derived] or found
+    return "; ".join(
+        f"{name or 'algorithm'} {value_in_words(a)}, not {value_in_words(b)}" for name, a, b in kept
+    )
+
+
+def differences(one: Any, other: Any, inside: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield each field in which two JSON objects differ, such as order.seed, with both values.
+
+    A field that is missing is None. A column is one value, and of orders of two algorithms only
+    these differ.
+
+    Examples
+    --------
+    >>> list(differences({"order": {"seed": 0}, "epochs": [0]}, {"order": {"seed": 1}}))
+    [('epochs', [0], None), ('order.seed', 0, 1)]
+    """
+    objects = isinstance(one, Mapping) and isinstance(other, Mapping)
+    if not objects or (_is_column(one) and _is_column(other)):
+        if json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True):
+            yield inside, one, other
+    elif one.get("algorithm") != other.get("algorithm"):
+        yield inside, one.get("algorithm"), other.get("algorithm")
+    else:
+        for name in sorted({*one, *other}):
+            below = f"{inside}.{name}" if inside else name
+            yield from differences(one.get(name), other.get(name), below)
+
+
+def value_in_words(value: Any) -> str:
+    """Write a value in a list of differences: a column by its sha256, anything long cut."""
+    if _is_column(value):
+        return f"the column {value['sha256'][:16]}... of {value['length']:,}"
+    text = "none" if value is None else str(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
+
+
+def _is_column(value: Any) -> bool:
+    """Return whether a value from JSON is a column's identity."""
+    return (
+        isinstance(value, Mapping)
+        and set(value) == {"dtype", "length", "sha256"}
+        and isinstance(value["sha256"], str)
+        and isinstance(value["length"], int)
+    )
 
 
 def path_text(what: str, path: Any, cure: str) -> str:

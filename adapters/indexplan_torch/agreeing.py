@@ -15,6 +15,7 @@ from typing import Any
 import torch.distributed
 
 from indexplan import IndexPlanError, Plan
+from indexplan.errors import difference_in_words
 from indexplan_torch.versions import private
 
 _SWITCH = "pass compare=False to a loader that not all ranks read"
@@ -110,12 +111,6 @@ def leave(store: Any, meeting: str, ranks: tuple[int, ...]) -> None:
 
 
 def _difference(one: dict[str, Any], other: dict[str, Any]) -> str:
-    """Return what differs between two ranks' plans, with long values cut."""
-    # the dict of a plan without balance has no such key
-    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
-    names.remove("rank")
-    first, second = (
-        ", ".join(f"{name}={each.get(name)!r:.200}" for name in names) + f" on rank {each['rank']}"
-        for each in (one, other)
-    )
-    return f"{first}, and {second}"
+    """Return what differs between two ranks' plans."""
+    ranks = one.pop("rank"), other.pop("rank")
+    return f"{difference_in_words(one, other)} (rank {ranks[0]}, not rank {ranks[1]})"

@@ -11,7 +11,14 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import Cure, PlanFileError, check_callable, counted, wrong
+from indexplan.errors import (
+    Cure,
+    PlanFileError,
+    check_callable,
+    counted,
+    difference_in_words,
+    wrong,
+)
 from indexplan.files.chunk_files import Progress
 from indexplan.files.columns import content, num_bytes
 from indexplan.files.format import DERIVED, HEADER_BYTES, SLAB_UNITS, header
@@ -19,7 +26,6 @@ from indexplan.files.rows import blocks_of, check_pyarrow, same_rows
 from indexplan.files.saving import was_there
 from indexplan.keywords import named
 from indexplan.orders.base import Int64
-from indexplan.orders.fields import difference_in_words
 from indexplan.partition.ranks import below
 from indexplan.plan.plan import Plan, check_plan, columns_of, layout_of
 from indexplan.seeds import check_epochs

@@ -21,6 +21,7 @@ from indexplan.errors import (
     PlanFileError,
     check_callable,
     counted,
+    difference_in_words,
     in_file,
     integer,
     wrong,
@@ -31,7 +32,6 @@ from indexplan.files.format import DERIVED, PLAN, UNITS_PER_CHUNK, Build
 from indexplan.files.read import Stored
 from indexplan.files.running import check_executor
 from indexplan.keywords import named
-from indexplan.orders.fields import difference_in_words
 from indexplan.parts import split
 from indexplan.plan.plan import Plan, check_plan, columns_of
 from indexplan.seeds import check_epochs

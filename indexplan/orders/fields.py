@@ -16,10 +16,8 @@ from indexplan.orders.columns import Column
 from indexplan.seeds import check_seed
 
 CHECK = "indexplan.check"  # in the metadata of a field
-MISSING = "missing"  # in place of the value of a field that one of two objects lacks
 DEEPEST = 8  # levels of orders inside orders
 PLAIN_VALUES = {int, float, str, bool, type(None), Column}
-LONGEST_VALUE = 80  # most characters of a value in a list of differences
 
 Check: TypeAlias = Callable[[str, Any], Any]  # from a field's name and value, what it keeps
 
@@ -153,53 +151,6 @@ def field_names(kind: type[HasFields]) -> list[str]:
         raise wrong("a kind of order", "a dataclass", kind.__name__, cure)
     made_of: Any = kind
     return [each.name for each in fields(made_of) if each.init]
-
-
-def different_fields(saved: Any, order: Any) -> str:
-    """Return in words which fields differ between the dict forms of two orders."""
-    if not isinstance(saved, Mapping):
-        return str(saved)
-    return ", ".join(
-        f"{name} {_short(one, str)}, not {_short(other, str)}"
-        for name, one, other in differences(saved, order)
-    )
-
-
-def difference_in_words(one: Any, other: Any, derived: Sequence[str] = ()) -> str:
-    """Return in words in which fields two JSON objects differ.
-
-    Fields that are `derived` from others are named only if no other differs.
-    """
-    found = {name: (a, b) for name, a, b in differences(one, other)}
-    kept = {name for name in found if name.partition(".")[0] not in derived} or {*found}
-    return "; ".join(
-        f"{name} {_short(a)}, not {_short(b)}" for name, (a, b) in found.items() if name in kept
-    )
-
-
-def differences(one: Any, other: Any, inside: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield each field in which two JSON objects differ, such as order.seed, with both values.
-
-    A field that is missing is none.
-
-    Examples
-    --------
-    >>> list(differences({"order": {"seed": 0}, "epochs": [0]}, {"order": {"seed": 1}}))
-    [('epochs', [0], 'missing'), ('order.seed', 0, 1)]
-    """
-    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
-        if canonical_json(one) != canonical_json(other):
-            yield inside, one, other
-        return
-    for name in sorted({*one, *other}):
-        if one.get(name) is not None or other.get(name) is not None:
-            pair = one.get(name, MISSING), other.get(name, MISSING)
-            yield from differences(*pair, f"{inside}.{name}" if inside else name)
-
-
-def _short(value: Any, write: Callable[[Any], str] = repr) -> str:
-    text = MISSING if value == MISSING else write(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
 def as_json(value: Any) -> Any:

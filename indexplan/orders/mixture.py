@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from indexplan import kernels
 from indexplan.canonical import check_fields
-from indexplan.errors import IndexPlanError, as_integer, few, integer, wrong
+from indexplan.errors import IndexPlanError, as_integer, difference_in_words, few, integer, wrong
 from indexplan.once import once
 from indexplan.orders.arguments import (
     NUM_SAMPLES_STOP,
@@ -21,7 +21,7 @@ from indexplan.orders.arguments import (
 )
 from indexplan.orders.base import Draws, Float64, Int64, Order, Why
 from indexplan.orders.cursors import Saved, place_of
-from indexplan.orders.fields import as_json, different_fields, nest
+from indexplan.orders.fields import as_json, nest
 from indexplan.orders.groups import Place
 from indexplan.orders.phases import PLACE_STOP, Phases, Sorted
 from indexplan.orders.registry import register
@@ -422,7 +422,7 @@ class Mixture(Order):
                 cure = "leave it as it was, and let what is new join as one more source"
                 return (
                     f"of a mixture with the same source {name!r}",
-                    different_fields(inside, now),
+                    difference_in_words(inside, now),
                     cure,
                 )
         return None

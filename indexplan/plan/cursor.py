@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, difference_in_words, integer, wrong
 from indexplan.keywords import named
 from indexplan.orders.base import Order
 from indexplan.orders.extents import gaps_of
-from indexplan.orders.fields import different_fields
 from indexplan.partition.steps import Resume
 from indexplan.parts import split
 from indexplan.seeds import EPOCH_STOP, check_epoch
@@ -152,7 +151,7 @@ class Cursor:
             raise IndexPlanError(
                 "a cursor",
                 "must belong to the plan's order",
-                f"one with {different_fields(self.order, order.to_dict())}",
+                f"one with {difference_in_words(self.order, order.to_dict())}",
                 "resume it with the order it was saved under",
             )
         if self.sub_epochs != sub_epochs:
