@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from indexplan.reports.benchmark import Bench
     from indexplan.reports.difference import Difference
     from indexplan.reports.explanation import Reading
-    from indexplan.reports.runs_apart import RunDifference
     from indexplan.reports.shares_drawn import Draws
     from indexplan.reports.warmth import Warmth
     from indexplan.shards.downloads import Traffic
@@ -56,7 +55,6 @@ __all__ = [
     "Reads",
     "Remainder",
     "Report",
-    "RunDifference",
     "Saved",
     "Stored",
     "Stream",
@@ -82,7 +80,6 @@ _AT_FIRST_USE = {
     "Reads": "indexplan.shards.shard_reads",
     "Remainder": "indexplan.partition.remainders",
     "Report": "indexplan.checks",
-    "RunDifference": "indexplan.reports.runs_apart",
     "Saved": "indexplan.files.saving",
     "Stored": "indexplan.files.read",
     "Stream": "indexplan.plan.pulling",

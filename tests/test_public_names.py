@@ -25,7 +25,7 @@ WRITTEN = """
 """
 RETURNED = """
     Account At Batch Bench Check Difference Draws Exported LedgerAccount Location OrderReport Part
-    Read Reading Reads Remainder Report RunDifference Saved Stored Stream
+    Read Reading Reads Remainder Report Saved Stored Stream
     Traffic Warmth
 """
 OF_A_PLAN = """

@@ -18,7 +18,7 @@ from indexplan.cli.common import (
 )
 from indexplan.cli.ledger import open_ledger
 from indexplan.cli.mistaken import is_ledger
-from indexplan.errors import IndexPlanError, PlanFileError, wrong
+from indexplan.errors import IndexPlanError, PlanFileError
 
 
 def add(verbs: Any) -> None:
@@ -33,7 +33,7 @@ def add(verbs: Any) -> None:
             "indexplan diff run.plan run.plan --world-size 4,8",
         ),
         more="Find the first step at which two plans read different samples, or the same samples "
-        "on different ranks. Of two ledgers, find where their runs part.",
+        "on different ranks. Of ledgers, find where runs part, from each other or from a plan.",
     )
     add_plan(diff, names="a b")
     words = "how many epochs to look at, starting with epoch 0 (those in which the plans can "
@@ -52,7 +52,7 @@ def one_or_two(text: str) -> tuple[int, int]:
     return numbers[0], numbers[-1]
 
 
-def run(options: Any) -> ip.types.Difference | ip.types.RunDifference:
+def run(options: Any) -> ip.types.Difference[Any]:
     """Compare them; a difference is an answer, and no failure unless the exit code shall say so."""
     try:
         return _compared(options)
@@ -62,19 +62,20 @@ def run(options: Any) -> ip.types.Difference | ip.types.RunDifference:
         raise IndexPlanError(error.what, error.rule, error.got, error.cure) from error
 
 
-def _compared(options: Any) -> ip.types.Difference | ip.types.RunDifference:
+def _compared(options: Any) -> ip.types.Difference[Any]:
     runs = [is_ledger(path) for path in (options.a, options.b)]
-    if all(runs):
-        check_left_out(options, ("epochs", *OF_PLANS), "needs two plans", "two ledgers")
-        return ip.diff(open_ledger(options.a), open_ledger(options.b))
     if any(runs):
-        run, other = (options.a, options.b) if runs[0] else (options.b, options.a)
-        open_either(other, options.columns)  # which says what it is if it is no plan either
-        got = " and ".join("a ledger" if each else "a plan" for each in runs)
-        cure = f"write a run's plan with `indexplan ledger {run} replay 0 --output run.json`"
-        raise wrong("A and B", "two plans or two ledgers", got, cure)
-    (a, _), (b, _) = (open_either(path, options.columns) for path in (options.a, options.b))
-    if options.world_size is not None:
-        sizes = zip((a, b), options.world_size, strict=True)
-        a, b = (plan.replace(world_size=size) for plan, size in sizes)
+        names = ("epochs", *OF_PLANS) if all(runs) else ("epochs",)
+        got = "two ledgers" if all(runs) else "a ledger"
+        check_left_out(options, names, "needs two plans", got)
+    sizes = options.world_size or (None, None)
+    a, b = (
+        open_ledger(path) if run else _plan(path, options.columns, size)
+        for path, run, size in zip((options.a, options.b), runs, sizes, strict=True)
+    )
     return ip.diff(a, b, epochs_of(options))
+
+
+def _plan(path: str, columns: Any, world_size: int | None) -> ip.Plan:
+    plan, _ = open_either(path, columns)
+    return plan if world_size is None else plan.replace(world_size=world_size)

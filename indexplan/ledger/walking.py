@@ -171,6 +171,21 @@ def steps_to(layout: Layout, start: Resume, stop: Resume) -> tuple[int, Resume]:
     return total, part.place
 
 
+def place_after(layout: Layout, start: Resume, num_steps: int) -> Resume:
+    """Return where a run stands after so many steps of a plan, or as many as it has.
+
+    Raises
+    ------
+    IndexPlanError
+        If they are more than 2**20 sub-epochs.
+    """
+    for part in _parts(layout, start, MOST_PARTS):
+        if part.num >= num_steps:
+            return part._replace(stop=part.first + num_steps).place
+        num_steps -= part.num
+    return part.place
+
+
 def next_part(layout: Layout, place: Resume, most: int = MOST_PARTS) -> Part | None:
     """Return the steps that come next, up to the end of their sub-epoch.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -20,7 +19,7 @@ from indexplan.orders.fields import HasFields, field_names, nested
 from indexplan.orders.groups import HasGroups
 from indexplan.orders.traits import PLAIN, Traits, check_class
 from indexplan.orders.units import Units, costs_of, cut_pieces
-from indexplan.seeds import EPOCH_STOP, check_epoch, check_seed, key_words
+from indexplan.seeds import check_epoch, check_seed, key_words
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -155,24 +154,6 @@ class Order(HasFields, HasGroups, abc.ABC):
         None if it does not differ.
         """
         return ()
-
-    def ip_agrees_until(self, saved: Mapping[str, Any]) -> tuple[int, int] | None:
-        """Return the last place from which it continues a different saved order; or None."""
-
-        def parted(epoch: int, position: int = 0) -> bool:
-            try:
-                return not self.continues(saved, epoch, position)
-            except IndexPlanError:  # one of the last epochs, which cannot be read to its end
-                return True
-
-        if parted(0) or not parted(EPOCH_STOP - 1):
-            return None
-        until = 1
-        while not parted(until):  # not at once between far epochs, as each may take a while to know
-            until = min(2 * until, EPOCH_STOP - 1)
-        epoch = bisect_left(range(until), True, lo=until // 2, key=parted) - 1
-        positions = range(self.num_units(epoch) + 1)
-        return epoch, bisect_left(positions, True, key=lambda at: parted(epoch, at)) - 1
 
     def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
         """Return this order for a run that was saved under another; None if it cannot continue.

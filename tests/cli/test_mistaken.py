@@ -109,14 +109,16 @@ def test_show_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_ledgers_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    """As the question diff of a ledger compares them; with a plan there is nothing to compare."""
+    """As the question diff of a ledger compares them; and with a plan, as the function does."""
     assert 0 == main(["ledger", "run.ledger", "diff", "longer.ledger"])
     expected = capsys.readouterr().out
     assert 0 == main(["diff", "run.ledger", "longer.ledger", "--exit-code"])
     assert expected == capsys.readouterr().out
-    assert 2 == main(["diff", "run.ledger", "other.json"])
-    rule = "A and B must be two plans or two ledgers; got 'a ledger and a plan'; write a run's"
-    assert rule in capsys.readouterr().err
+    assert 1 == main(["diff", "run.ledger", "other.json", "--exit-code", "--world-size", "2"])
+    other = ip.Plan.from_json(Path("other.json").read_text()).replace(world_size=2)
+    assert f"{ip.diff(ip.Ledger('run.ledger'), other)}\n" == capsys.readouterr().out
+    assert 2 == main(["diff", "run.ledger", "other.json", "--epochs", "1"])
+    assert "--epochs needs two plans; got a ledger; leave --epochs out" in capsys.readouterr().err
 
 
 def test_exit_codes_of_diff(capsys: pytest.CaptureFixture[str]) -> None:

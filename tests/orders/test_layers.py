@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.reports.lockstep import agrees_until
 from indexplan.testing import check_order
 from tests.orders.test_protocol import Later, units
 from tests.support.bins import Bins, Drawn
@@ -325,7 +326,7 @@ def test_a_changed_order_agrees_up_to_its_last_place(changed: str, around: str) 
         assert changed == "excluded samples"
         return
     saved = before.to_dict()
-    until = after.ip_agrees_until(saved)
+    until = agrees_until(after, saved)
     renumbered = changed == "a source" and around in ("subset", "mixture")
     assert (until is None) == renumbered
     if until is None:

@@ -80,7 +80,17 @@ def differences(a: ip.Plan, b: ip.Plan) -> dict[str, Any]:
 
 
 OLD = {"world_size": 3, "batch_size": 4}
+READ_ON = tuple(
+    ip.Plan(ip.Shuffle(2, seed=seed), world_size=1, batch_size=4, remainder="carry")
+    for seed in (0, 3)
+)
 SAME = ip.Plan(ip.Sequential(20), world_size=3, global_batch_size=10)
+CARRIED = (
+    ip.Plan(ip.Sequential(3), world_size=1, batch_size=5, sub_epochs=3, remainder="carry"),
+    ip.Plan(ip.Sequential(3), world_size=1, batch_size=1).resume(
+        ip.Plan(ip.Sequential(3), world_size=1, batch_size=1).cursor(1, step=0)
+    ),
+)
 
 
 @st.composite
@@ -115,6 +125,8 @@ def other_orders(draw: st.DrawFn) -> tuple[ip.Plan, ip.Plan]:
     tuple(ip.Plan(ip.Sequential(11), **OLD, remainder=each) for each in ("pad", "carry"))
 )  # the same places, but the first ends in the same epoch
 @example((SAME, SAME.replace(remainder="carry")))  # the same places, but other ranks from epoch 1
+@example(READ_ON)  # of which only epoch 3 differs, where the step of epoch 2 reads on
+@example(CARRIED)  # whose only step of epoch 1 starts in its last sub-epoch
 def test_diff_finds_what_walking_finds(pair: tuple[ip.Plan, ip.Plan]) -> None:
     """The first step whose positions, ranks or phase differ, over the first epochs."""
     a, b = pair
@@ -185,6 +197,16 @@ def test_words(other: ip.Plan, lines: list[str]) -> None:
     for line in lines:
         assert line in said
     assert list(ip.diff(PLAN, other).to_dict()["words"]) == said
+
+
+def test_differences_that_no_step_reads() -> None:
+    """Units that "drop" leaves out of a sub-epoch hide no difference in a later one."""
+    row = np.arange(10_000)
+    row[[3500, 3600]], row[[7500, 7600]] = [3600, 3500], [7600, 7500]
+    fields: dict[str, Any] = {"world_size": 1, "batch_size": 3000, "remainder": "drop"}
+    orders = ip.Sequential(10_000), ip.Subset(ip.Sequential(10_000), row, 10_000)
+    a, b = (ip.Plan(order, sub_epochs=2, **fields) for order in orders)
+    assert (0, 1, 0) == ip.diff(a, b, [0]).steps_from
 
 
 def test_any_size() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.reports import runs_apart
+from indexplan.reports import difference, lockstep
 from tests.support.left_out import inner_orders
 
 Change = dict[str, Any]
@@ -152,6 +152,23 @@ def test_against_lists(tmp_path_factory: pytest.TempPathFactory, drawn: random.R
     assert bool(found.why) == (found.ranks_from is not None)
 
 
+@given(st.randoms(use_true_random=False))
+def test_a_plan_is_a_run(tmp_path_factory: pytest.TempPathFactory, drawn: random.Random) -> None:
+    """Next to a ledger, a plan is a run that reads it from where it starts."""
+    folder = tmp_path_factory.mktemp("runs")
+    one, other = (Run(folder / name, ip.Shuffle(72), 2) for name in ("a", "b"))
+    changes = [drawn_change(drawn) for _ in range(drawn.randrange(1, 3))]
+    for change in changes:
+        one.read(change, sorted(drawn.sample(range(9), drawn.randrange(3))))
+    plan = other._changed(changes[0])
+    other.ledger.record(plan, other._places(plan, one.ledger.step)[-1])
+    for a, b, sides in ((one.ledger, plan, 1), (plan, one.ledger, 0)):
+        ledgers = (one.ledger, other.ledger)[:: 2 * sides - 1]
+        found, expected = ip.diff(a, b).to_dict(), ip.diff(*ledgers).to_dict()
+        assert found.pop("words")[1:] == expected.pop("words")[1:]
+        assert found == expected
+
+
 PLAN = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=10)
 END = (2, 0)  # epoch and step at which the runs below stop
 
@@ -258,8 +275,8 @@ def test_too_much_to_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     plans = [PLAN, PLAN.replace(order=ip.Without(PLAN.order, [last]))]
     ledgers = [run("a", plans[0]), run("b", plans[1])]
     assert 24 == ip.diff(*ledgers).steps_from  # 999 units in 25 steps: the last one is smaller
-    monkeypatch.setattr(runs_apart, "AT_ONCE", 40)
-    monkeypatch.setattr(runs_apart, "MOST_DRAWN", 400)
+    monkeypatch.setattr(lockstep, "AT_ONCE", 40)
+    monkeypatch.setattr(difference, "MOST_DRAWN", 400)
     found = ip.diff(*ledgers)
     assert (None, 10, False) == (found.steps_from, found.num_compared, found.same)
     assert "steps            the same units in the same sequence; then too many" in str(found)

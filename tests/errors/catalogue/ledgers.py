@@ -307,10 +307,9 @@ CASES: list[Case] = [
     ("samples that are none", lambda: ledger().seen([10])),
     ("a step that was not reached", lambda: ledger().seen([0], 4)),
     ("an epoch that was not begun", lambda: ledger().account(2)),
-    ("epochs of runs", lambda: ip.diff(ledger("a"), ledger("b"), [0])),  # type: ignore[call-overload]
+    ("epochs of runs", lambda: ip.diff(ledger("a"), ledger("b"), [0])),
     ("a picture of no ledger", lambda: ip.plot.life(PLAN)),  # type: ignore[arg-type]
     ("a picture of no step", lambda: ip.plot.life(ip.Ledger("run.ledger"))),
-    ("a run and a plan", lambda: ip.diff(ledger(), PLAN)),  # type: ignore[call-overload]
 ]
 
 COMMANDS: list[Command] = [
@@ -332,7 +331,6 @@ COMMANDS: list[Command] = [
     ("ledger data", lambda: written("data/a.txt")),
     ("ledger notes.txt", lambda: written("notes.txt", "a line\n")),
     ("ledger spec.json", lambda: written("spec.json", PLAN.to_json())),
-    ("diff run.ledger plan.json", lambda: (ledger(), written("plan.json", PLAN.to_json()))),
     ("diff run.ledger run.ledger --epochs 1", ledger),
     ("locate run.ledger --index 1 --epoch 0", ledger),
     ("ledger run.ledger show --void", ledger),

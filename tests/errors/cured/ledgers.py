@@ -241,5 +241,4 @@ CURED: dict[str, Callable[[], Any]] = {
     ],
     "a picture of no ledger": lambda: ip.plot.life(ledger()),
     "a picture of no step": lambda: ip.plot.life(ledger()),
-    "a run and a plan": lambda: ip.diff(ledger().plan, PLAN),
 }

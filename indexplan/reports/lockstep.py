@@ -1,0 +1,260 @@
+"""Two runs in lockstep: the first step that reads other units, or deals them otherwise."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from indexplan.canonical import canonical_json
+from indexplan.errors import IndexPlanError
+from indexplan.orders.base import Order
+from indexplan.partition.phases import Phase
+from indexplan.partition.steps import Int64, Steps
+from indexplan.plan.layout import Layout
+from indexplan.seeds import EPOCH_STOP
+
+FIRST_DRAWN = 2**10  # units drawn first of orders that differ, which mostly do at once
+AT_ONCE = 2**16  # units that are drawn at a time
+MOST_DRAWN = 2**24  # units of each run that are drawn: for a Shuffle some seconds
+
+
+def in_lockstep(one: Iterator[Any], other: Iterator[Any]) -> Iterator[tuple[Any, Any, int]]:
+    """Yield pairs of rows of equally many things, and how many; last what only one side has."""
+    a, b = next(one, None), next(other, None)
+    while a is not None and b is not None:
+        num = min(a.num, b.num)
+        yield a, b, num
+        a = a.rest(num) if a.num > num else next(one, None)
+        b = b.rest(num) if b.num > num else next(other, None)
+    if a is not None or b is not None:
+        yield a, b, 0
+
+
+class Run(NamedTuple):
+    """Positions of an epoch, `num` from `start` on."""
+
+    epoch: int
+    start: int
+    num: int
+
+    def rest(self, num: int) -> Run:
+        """Return the run without its first positions."""
+        return Run(self.epoch, self.start + num, self.num - num)
+
+
+class Row(NamedTuple):
+    """Equal steps of a plan in a row: `num` of `size` places each, from `start` on, in an epoch.
+
+    A padded step `wraps`: past the second of these positions it continues at the first.
+    """
+
+    layout: Layout
+    steps: Steps
+    phase: Phase
+    num: int
+    start: int
+    size: int
+    wraps: tuple[int, int] | None
+
+    @property
+    def places(self) -> tuple[Any, ...]:
+        """What says where in an order the steps are."""
+        return self.steps.epoch, self.start, self.size, self.wraps
+
+    def rest(self, num: int) -> Row:
+        """Return the row without its first `num` steps."""
+        return self._replace(num=self.num - num, start=self.start + num * self.size)
+
+    def moved(self, places: int) -> Row:
+        """Return the same row, so many places later, in a sub-epoch that is laid out alike."""
+        wraps = self.wraps and (self.wraps[0] + places, self.wraps[1] + places)
+        return self._replace(start=self.start + places, wraps=wraps)
+
+    def runs(self, num: int) -> Iterator[Run]:
+        """Yield what the first `num` steps read, in order of reading."""
+        for epoch, low, high in self.steps.positions(self.start, self.start + num * self.size):
+            yield Run(epoch, low, high - low)
+
+
+def rows_of(layout: Layout, steps: Steps, first: int, stop: int) -> Iterator[Row]:
+    """Yield the steps [first, stop) of a sub-epoch; a padded one, always the last, by itself."""
+    padded = steps.policy.repeats and steps.end > steps.stop
+    for span in steps.spans:
+        size, large = divmod(span.length, span.num_steps)
+        last = span.num_steps - int(padded and span is steps.spans[-1])
+        for low, high, each in (
+            (0, large, size + 1),
+            (large, last, size),
+            (last, span.num_steps, size),
+        ):
+            begin, end = max(first, span.step + low), min(stop, span.step + high)
+            if begin < end:
+                wraps = (steps.first, steps.stop) if low == last else None
+                phase = layout.phases[span.phase]
+                yield Row(layout, steps, phase, end - begin, span.bound(begin), each, wraps)
+
+
+# A step: how many steps that were compared come before it, and rows of both sides from it on.
+At: TypeAlias = "tuple[int, Row | None, Row | None]"
+# How many of so many steps of two rows read the same, and whether the next is known not to.
+Same: TypeAlias = "Callable[[Row, Row, int], tuple[int, bool]]"
+
+
+def same_places(one: Row, other: Row, num: int) -> tuple[int, bool]:
+    """Compare steps by their places alone, as those of one order."""
+    return (num, False) if one.places == other.places else (0, True)
+
+
+def first_difference(
+    pairs: Iterable[tuple[Row | None, Row | None, int]], same: Same = same_places
+) -> tuple[dict[str, At], int]:
+    """Return the first step that differs in each respect, and how many steps read the same.
+
+    The respects are "steps", which read other units, or which only one side has; "ranks", "inner"
+    and "parameters", as `_otherwise` yields them. Steps are compared until they read other units,
+    or for as long as that is known.
+    """
+    found: dict[str, At] = {}
+    done = 0
+    for one, other, num in pairs:
+        if one is None or other is None:
+            equal, apart = 0, True
+        else:
+            equal, apart = same(one, other, num)
+            for name in _otherwise(one, other) if equal else ():
+                found.setdefault(name, (done, one, other))
+        done += equal
+        if apart:
+            found["steps"] = done, one and one.rest(equal), other and other.rest(equal)
+            found.setdefault("ranks", found["steps"])
+        if apart or equal < num:
+            break
+    return found, done
+
+
+def _otherwise(one: Row, other: Row) -> Iterator[str]:
+    """Yield in what steps that read the same differ: ranks, inner batches, or parameters."""
+    a, b = one.layout, other.layout
+    ranks = a.partition.world_size or 1
+    origins = one.steps.origin + one.start - other.steps.origin - other.start
+    inner = one.phase.inner_counts != other.phase.inner_counts
+    if (
+        a.partition.world_size != b.partition.world_size
+        or a.balance != b.balance
+        or (one.size % ranks > 0 and origins % ranks > 0)
+        or (inner and a.balance is not None)  # which evens out inner batches, too
+    ):
+        yield "ranks"
+    if inner:
+        yield "inner"
+    parameters = [canonical_json(dict(row.phase.parameters)) for row in (one, other)]
+    if parameters[0] != parameters[1]:
+        yield "parameters"
+
+
+class Units:
+    """What two orders read, drawn where they differ and as far as that is feasible.
+
+    Attributes
+    ----------
+    left : int
+        How many units may be drawn.
+    left_off : bool
+        Whether more would have to be.
+    """
+
+    def __init__(self, one: Order, other: Order, left: int) -> None:
+        self.differ = one != other
+        self.left, self.left_off = left, False
+        self._orders = one, other
+        self._num_same = 0  # of the units that were compared last, those before it left off
+
+    def same_steps(self, one: Row, other: Row, num: int) -> tuple[int, bool]:
+        """Compare the units of steps of the one order with those of the other."""
+        if not self.differ and one.places == other.places:
+            return num, False
+        if one.size != other.size:
+            return 0, True
+        offsets = next(self.apart(one.runs(num), other.runs(num)), None)
+        if offsets is not None:
+            return int(offsets[0]) // one.size, True
+        return (self._num_same // one.size, False) if self.left_off else (num, False)
+
+    def apart(self, one: Iterable[Run], other: Iterable[Run]) -> Iterator[Int64]:
+        """Yield where two rows of positions read other units: of each block, if any, all offsets.
+
+        Blocks come in order of reading.
+        """
+        done = 0
+        for a, b, num in in_lockstep(iter(one), iter(other)):
+            at = self._known(a, num) if a[:2] == b[:2] else 0
+            many = min(FIRST_DRAWN, AT_ONCE)
+            while at < num:
+                if self.left <= 0:
+                    self.left_off, self._num_same = True, done + at
+                    return
+                stop = min(num, at + many)
+                self.left -= stop - at
+                if (found := self._drawn_apart(a.rest(at), b.rest(at), stop - at)).size:
+                    yield done + at + found
+                at, many = stop, min(2 * many, AT_ONCE)
+            done += num
+
+    def _known(self, run: Run, num: int) -> int:
+        """Return how many of the first positions are known to read the same, without a draw."""
+        if not self.differ:
+            return num
+        one, other = self._orders
+        saved, also = one.to_dict(), other.to_dict()
+
+        def parted(at: int) -> bool:
+            place = run.epoch, at
+            return not (one.continues(also, *place) or other.continues(saved, *place))
+
+        places = range(run.start, run.start + num + 1)
+        return max(0, bisect_left(places, True, key=parted) - 1)
+
+    def _drawn_apart(self, a: Run, b: Run, num: int) -> Int64:
+        parts = [
+            _units(order, run.epoch, run.start, run.start + num)
+            for order, run in zip(self._orders, (a, b), strict=True)
+        ]
+        if len({len(part) for part in parts}) == 1 and all(map(np.array_equal, *parts)):
+            return np.empty(0, np.int64)
+        rows = zip(*(_each(*part) for part in parts), strict=True)
+        return np.flatnonzero([one != other for one, other in rows])
+
+
+def _units(order: Order, epoch: int, start: int, stop: int) -> list[Int64]:
+    """Return the units at some positions: where each begins, their samples, and which parts."""
+    units = [order.offsets(epoch, start, stop), order.take(epoch, start, stop)]
+    return [*units, order.spans(epoch, start, stop)] if order.traits.cuts_samples else units
+
+
+def _each(offsets: Int64, samples: Int64, spans: Int64 | None = None) -> list[list[Any]]:
+    rows = samples.tolist()
+    rows = rows if spans is None else list(zip(rows, spans.tolist(), strict=True))
+    return [rows[low:high] for low, high in pairwise(offsets.tolist())]
+
+
+def agrees_until(order: Order, saved: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the last place from which an order continues a different saved one; or None."""
+
+    def parted(epoch: int, position: int = 0) -> bool:
+        try:
+            return not order.continues(saved, epoch, position)
+        except IndexPlanError:  # one of the last epochs, which cannot be read to its end
+            return True
+
+    if parted(0) or not parted(EPOCH_STOP - 1):
+        return None
+    until = 1
+    while not parted(until):  # not at once between far epochs, as each may take a while to know
+        until = min(2 * until, EPOCH_STOP - 1)
+    epoch = bisect_left(range(until), True, lo=until // 2, key=parted) - 1
+    positions = range(order.num_units(epoch) + 1)
+    return epoch, bisect_left(positions, True, key=lambda at: parted(epoch, at)) - 1
