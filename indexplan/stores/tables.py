@@ -29,7 +29,8 @@ from indexplan.version import __version__
 Table = TypeVar("Table")
 
 LEAST = 2**24  # bytes of a table from which on it is shared: some 0.1 s of work
-HEAD = 2**12  # a multiple of the bytes that the header takes
+HEAD = 2**12  # of which the header takes a multiple
+DIGITS = 16  # of its checksum
 ALIGNED = 64
 FORGOTTEN = 30 * 86400  # seconds after which an unused table is deleted
 
@@ -50,7 +51,7 @@ def table_of(
         All that the table follows from, as JSON: `table`, the name and version of the way it is
         built, fields, and the sha256 of columns.
     kind : callable
-        Makes a table of its fields, arrays and integers, by name.
+        Makes a table of its fields, arrays, integers and text, by name.
     build : callable
         Builds the table.
     num_bytes : int
@@ -118,7 +119,8 @@ def _written(name: str, fields: Mapping[str, Any]) -> Iterator[bytes | memoryvie
         noted[key] = [array.dtype.str, list(array.shape), at, kernels.xxh64.xxh64(octets)]
         at += -(-array.nbytes // ALIGNED) * ALIGNED
     line = json.dumps({"key": name, "order": sys.byteorder, "fields": noted}).encode()
-    yield line.ljust(-(-(len(line) + 1) // HEAD) * HEAD - 1) + b"\n"
+    line = line.ljust(-(-(len(line) + DIGITS + 1) // HEAD) * HEAD - DIGITS - 1)
+    yield b"%0*x%s\n" % (DIGITS, kernels.xxh64.xxh64(line), line)
     for array in arrays.values():
         yield np.ascontiguousarray(array).data.cast("B") if array.size else b""
         yield bytes(-array.nbytes % ALIGNED)
@@ -130,26 +132,27 @@ def _read(stream: BinaryIO, name: str) -> dict[str, Any] | None:
     All bytes are hashed, as kernels look at any of them later, at some 3 GB/s.
     """
     line = stream.readline(HEAD * HEAD)
-    try:
-        noted = json.loads(line)
-        if noted["key"] != name or noted["order"] != sys.byteorder:
-            return None
-        fields = {key: _field(stream, len(line), each) for key, each in noted["fields"].items()}
-    except (ValueError, KeyError, TypeError):
+    digest, text = line[:DIGITS], line[DIGITS:-1]
+    if digest != b"%0*x" % (DIGITS, kernels.xxh64.xxh64(text)):
         return None
+    noted = json.loads(text)
+    if noted["key"] != name or noted["order"] != sys.byteorder:
+        return None
+    fields = {key: _field(stream, len(line), each) for key, each in noted["fields"].items()}
     return None if any(field is None for field in fields.values()) else fields
 
 
-def _field(stream: BinaryIO, start: int, noted: Any) -> NDArray[Any] | int | None:
-    """Return an integer, or the array of a field; None if its bytes are not as noted."""
-    if isinstance(noted, int):
+def _field(stream: BinaryIO, start: int, noted: Any) -> NDArray[Any] | int | str | None:
+    """Return an integer, a text, or the array of a field; None if its bytes are not as noted."""
+    if isinstance(noted, int | str):
         return noted
     dtype, shape, at, digest = noted
-    if np.dtype(dtype).kind not in "iuf":
-        raise ValueError(dtype)
     if not prod(shape):
         return np.empty(shape, dtype)
-    array = np.memmap(stream, dtype, "r", start + at, tuple(shape)).view(np.ndarray)
+    try:
+        array = np.memmap(stream, dtype, "r", start + at, tuple(shape)).view(np.ndarray)
+    except ValueError:  # the file ends earlier
+        return None
     octets = array.view(np.uint8).reshape(-1)
     return array if kernels.xxh64.xxh64(octets) == digest else None
 

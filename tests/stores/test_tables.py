@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import indexplan as ip
+from indexplan.orders import columns
 from indexplan.stores import tables
 from tests.kill_tables import kill
 from tests.support.children import NOBODY
@@ -174,7 +176,7 @@ def test_eight_processes_have_one_table(name: str, cache: Path, tmp_path: Path) 
     found = [pipe.recv() for pipe in pipes]
     for process in processes:
         process.join()
-    (file,) = kept(cache)
+    (file,) = (path for path in kept(cache) if path.parent.name != "columns")
     size = file.stat().st_size
     read = reads(name, str(column))[:1]
     assert [read[0]] * 8 == [each[0] for each in found]
@@ -187,3 +189,43 @@ def test_eight_processes_have_one_table(name: str, cache: Path, tmp_path: Path) 
 def test_killed_builders_and_readers(tmp_path: Path) -> None:
     """After each kill, the next reads what the order gives; `tests.kill_tables` kills more."""
     assert kill(12, tmp_path) > 0
+
+
+@pytest.fixture
+def column(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A column's file, of a size and an age whose sha256 is noted."""
+    assert not kept(cache)
+    monkeypatch.setattr(columns, "LEAST", 0)
+    monkeypatch.setattr(columns, "SETTLED", -1)
+    np.save(tmp_path / "column.npy", COLUMN)
+    return tmp_path / "column.npy"
+
+
+def test_a_column_is_hashed_once(column: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process has noted of a file is what the next one says of it."""
+    expected = ip.Column(COLUMN).to_dict()
+    assert expected == ip.Column(column).to_dict()
+    tables.TABLES.clear()
+    monkeypatch.setattr(ip.Column, "_hashed", None)
+    assert expected == ip.Column(column).to_dict()
+
+
+def test_a_changed_column_is_hashed_again(column: Path) -> None:
+    """Also if its size and its time of modification stay the same."""
+    ip.Column(column).to_dict()
+    before = column.stat()
+    with column.open("r+b") as stream:
+        stream.seek(-8, os.SEEK_END)
+        stream.write((99).to_bytes(8, "little"))
+    os.utime(column, ns=(before.st_atime_ns, before.st_mtime_ns))
+    changed = [*COLUMN[:-1], 99]
+    assert ip.Column(changed).to_dict() == ip.Column(column).to_dict()
+
+
+def test_a_column_that_was_just_written(
+    column: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not noted: another change could leave it the same times."""
+    monkeypatch.setattr(columns, "SETTLED", 10**12)
+    assert ip.Column(COLUMN).to_dict() == ip.Column(column).to_dict()
+    assert not kept(cache)
