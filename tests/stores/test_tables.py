@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import warnings
 from multiprocessing import get_context
@@ -22,6 +23,7 @@ from indexplan.stores import tables
 from tests.kill_tables import kill
 from tests.support.children import NOBODY
 from tests.support.shared_tables import ORDERS, kept, read_alone, reads, share_of
+from tests.test_docs import ROOT, printed_by_shell
 
 COLUMN = np.random.default_rng(0).integers(1, 60, 500)
 
@@ -229,3 +231,30 @@ def test_a_column_that_was_just_written(
     monkeypatch.setattr(columns, "SETTLED", 10**12)
     assert ip.Column(COLUMN).to_dict() == ip.Column(column).to_dict()
     assert not kept(cache)
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_a_folder_that_was_shipped(
+    name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of the cache serves another machine, which builds no table."""
+    alone = read_alone(name, COLUMN)
+    shutil.copytree(cache, tmp_path / "elsewhere" / "copy")
+    shutil.rmtree(cache)
+    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "elsewhere" / "copy"))
+    monkeypatch.setattr(tables, "_written", None)
+    assert alone == read_alone(name, COLUMN)
+
+
+def test_tables_before_a_job(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command of the page builds what a plan needs, and the job builds nothing."""
+    page = (ROOT / "docs" / "starting-up.md").read_text()
+    (command,) = re.findall(r"```sh\n(INDEXPLAN_CACHE=.*)\n```", page)
+    monkeypatch.chdir(tmp_path)
+    np.save("weights.npy", np.random.default_rng(0).random(1_500_000))
+    plan = ip.Plan(ip.Weighted("weights.npy", seed=3), world_size=2, batch_size=3)
+    Path("plan.json").write_text(plan.to_json())
+    printed = printed_by_shell(command.replace("/shared/cache", str(cache)))
+    assert {"columns", "weighted"} >= {path.parent.name for path in kept(cache)} >= {"weighted"}
+    monkeypatch.setattr(tables, "_written", None)
+    assert printed.split() == [str(index) for index in plan.batch(0, step=0, rank=0)]
