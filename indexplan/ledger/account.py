@@ -64,13 +64,13 @@ class LedgerAccount(Answer):
     num_void_steps: int = 0
 
     def __str__(self) -> str:
-        said = {"read": self.num_read, "dropped": self.num_dropped, "left": self.num_left}
+        units = {"read": self.num_read, "dropped": self.num_dropped, "left": self.num_left}
         more = {
             "before the ledger": self.num_finished,
             "skipped": self.num_skipped,
             "excluded": self.num_excluded,
         }
-        said |= {word: number for word, number in more.items() if number}
+        units |= {word: number for word, number in more.items() if number}
         parts = [counted(self.num_steps, "step")]
         if self.num_padded:
             parts.append(f"{self.num_padded:,} padded")
@@ -78,7 +78,7 @@ class LedgerAccount(Answer):
             parts.append(f"{counted(self.num_left_out, 'sample')} left out of bins")
         if self.num_void_steps:
             parts.append(f"void: {self.num_void:,} read in {counted(self.num_void_steps, 'step')}")
-        words = ", ".join(f"{number:,} {word}" for word, number in said.items())
+        words = ", ".join(f"{number:,} {word}" for word, number in units.items())
         return f"{counted(self.num_units, 'unit')}: {words}; {', '.join(parts)}"
 
 
@@ -111,7 +111,7 @@ def account_of(history: History, epoch: int | None) -> LedgerAccount:
 def _of_epoch(
     history: History, epoch: int, groups: list[list[Segment]], jumps: list[tuple[int, int | None]]
 ) -> LedgerAccount:
-    named = history.plans[groups[-1][-1].plan if groups else history.newest]
+    named = history.plans[groups[-1][-1].plan if groups else history.newest_plan]
     order, sub_epochs = named.plan.order, named.layout.partition.sub_epochs
     num_units = order.num_units(epoch)
     begun, place = history.begun, history.place

@@ -61,5 +61,5 @@ class At(Answer):
     def __str__(self) -> str:
         part = f", sub-epoch {self.sub_epoch}" if self.plan.sub_epochs > 1 else ""
         ranks = counted(self.plan.world_size or 1, "rank")
-        said = f"step {self.global_step:,}: epoch {self.epoch}{part}, step {self.step:,}"
-        return f"{said}, on {ranks}; position {self.cursor.position:,}; line {self.line:,}"
+        start = f"step {self.global_step:,}: epoch {self.epoch}{part}, step {self.step:,}"
+        return f"{start}, on {ranks}; position {self.cursor.position:,}; line {self.line:,}"

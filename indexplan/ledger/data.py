@@ -15,8 +15,12 @@ def line_of_data(history: History) -> int:
 
     That is the line of the plan that has read the last step, or else the newest that names one.
     """
-    last = history.plans.get(history.last)
-    return history.last if last is not None and last.line.data is not None else history.newest_data
+    last = history.plans.get(history.last_plan)
+    return (
+        history.last_plan
+        if last is not None and last.line.data is not None
+        else history.newest_data
+    )
 
 
 def may_open(history: History, data: Dataset) -> bool:

@@ -89,7 +89,7 @@ def _reads_of(
     position: int | None = None,
 ) -> Iterator[Read]:
     """Yield the reads by a segment of some places of a part of its line: a position, or padding."""
-    walk, first = history.walk(segment), history.first(segment)
+    walk, first = history.walk(segment), history.line_start(segment)
     steps, layout = walk.parts[where].steps, history.plans[segment.plan].layout
     for place in places:
         found = walk.step_of(where, place)

@@ -128,7 +128,7 @@ class History:
         self._walks: dict[int, Walk] = {}  # the last ones
         self._num_parts = 0  # of these walks
         self._stretches: list[Stretch] | None = None  # of the steps that count
-        self._first = 0
+        self._first_plan = 0
 
     @property
     def step(self) -> int:
@@ -141,14 +141,14 @@ class History:
         return self.live[-1].stop if self.live else self.begun
 
     @property
-    def last(self) -> int:
+    def last_plan(self) -> int:
         """The line of the plan that has read the last step, or else the first void one; or 0."""
-        return self.live[-1].plan if self.live else self._first
+        return self.live[-1].plan if self.live else self._first_plan
 
     @property
-    def newest(self) -> int:
+    def newest_plan(self) -> int:
         """The line of the plan that has read the last step, or else that of the newest plan."""
-        return self.last or max(self.plans)
+        return self.last_plan or max(self.plans)
 
     def add(self, line: Line, number: int) -> None:
         """Add a line.
@@ -184,7 +184,7 @@ class History:
         for name, place in (("from", line.start), ("to", line.stop)):
             integer(f"the sub-epoch of {name}", place.sub_epoch, 0, sub_epochs, CURE)
         if self.begun is None:
-            self.begun, self._first = line.start, line.plan
+            self.begun, self._first_plan = line.start, line.plan
         self._runs[number] = line
         self.live.append(
             Segment(line.step, line.steps, line.plan, number, line.start, line.stop, line.note)
@@ -256,13 +256,13 @@ class History:
             if number not in self._right:
                 self.walk(Segment(line.step, line.steps, line.plan, number, *line[3:]))
 
-    def first(self, segment: Segment) -> int:
+    def line_start(self, segment: Segment) -> int:
         """Return the run's step at which the whole line that holds a segment starts."""
         return self._runs[segment.line].step
 
     def parts(self, segment: Segment, epoch: int | None = None) -> Iterator[Part]:
         """Yield the steps of a segment, or those in an epoch, sub-epoch by sub-epoch."""
-        first = self.first(segment)
+        first = self.line_start(segment)
         yield from self.walk(segment).between(segment.step - first, segment.end - first, epoch)
 
     def holding(self, step: int) -> Segment:
@@ -325,8 +325,9 @@ class History:
     def tail(self, digest: str, num_lines: int) -> Tail:
         """Return the end of the ledger that these lines make."""
         plans = {each.fingerprint: number for number, each in self.plans.items()}
-        named = self.plans[self.last].line.plan if self.last else None
-        return Tail(digest, num_lines, self.step, self.place, plans, named, self.last, self.begun)
+        last = self.last_plan
+        named = self.plans[last].line.plan if last else None
+        return Tail(digest, num_lines, self.step, self.place, plans, named, last, self.begun)
 
 
 def history_of(lines: Iterable[Line], columns: Columns, where: Callable[[int], str]) -> History:

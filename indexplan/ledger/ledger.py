@@ -143,7 +143,7 @@ class Ledger(Answer):
             If the ledger is empty.
         """
         history = self._begun()
-        return history.plans[history.newest].plan
+        return history.plans[history.newest_plan].plan
 
     @property
     def cursor(self) -> Cursor:
@@ -410,7 +410,7 @@ class Ledger(Answer):
                 return int(segment.step)
             if segment.start.unit < place.unit < segment.stop.unit:
                 step = self.history.walk(segment).step_at(place)
-                return None if step is None else self.history.first(segment) + step
+                return None if step is None else self.history.line_start(segment) + step
         return None
 
     def _never_stood(self, place: Resume, *, ahead: bool) -> IndexPlanError:
@@ -445,7 +445,7 @@ class Ledger(Answer):
         cure = Cure("ledger.step is how many there are", "see them with `indexplan ledger`")
         step = integer("step", step, 0, self.step, cure) if self.step else self._no_step(step)
         segment = self.history.holding(step)
-        part, number = self.history.walk(segment).at(step - self.history.first(segment))
+        part, number = self.history.walk(segment).at(step - self.history.line_start(segment))
         plan = self.history.plans[segment.plan].plan
         place = Resume(*part.where, number, part.steps.interval(number)[0])
         return At(
@@ -627,13 +627,13 @@ class Ledger(Answer):
     def __str__(self) -> str:
         plans, returns = len(self.tail.plans), len(self.history.void)
         void = sum(each.steps for gone in self.history.void for each in gone)
-        said = [
+        parts = [
             counted(self.step, "step") + " in " + counted(len(self.history.live), "segment"),
             counted(plans, "plan"),
         ]
         if returns:
-            said.append(f"{counted(returns, 'return')} to a checkpoint, {void:,} void")
-        lines = [f"{self.path}: {', '.join(said)}"]
+            parts.append(f"{counted(returns, 'return')} to a checkpoint, {void:,} void")
+        lines = [f"{self.path}: {', '.join(parts)}"]
         return "\n".join(lines + stretches_shown(self.history))
 
     def __repr__(self) -> str:

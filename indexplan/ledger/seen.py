@@ -33,12 +33,12 @@ def _count(history: History, segments: list[Segment], samples: Int64) -> Int64:
     for epoch, order, group, *_ in history.stretches(segments):
         found = [each[:2] for segment in group for each in intervals(history, segment, epoch)]
         starts, stops = np.array(found, np.int64).reshape(-1, 2).T
-        there = np.flatnonzero(samples < order.num_samples)  # others joined later
-        which, positions = order.find(epoch, samples[there])
+        known = np.flatnonzero(samples < order.num_samples)  # others joined later
+        which, positions = order.find(epoch, samples[known])
         # how many intervals hold a position: those that have begun, without those that are over
         begun = np.sort(starts).searchsorted(positions, "right")
         times = begun - np.sort(stops).searchsorted(positions, "right")
-        total += np.bincount(there[which], times, len(samples)).astype(np.int64)
+        total += np.bincount(known[which], times, len(samples)).astype(np.int64)
     return total
 
 

@@ -11,7 +11,7 @@ from indexplan.ledger.history import History, Segment
 SHOWN = 12  # the last stretches that are listed
 
 
-class Told(NamedTuple):
+class Listed(NamedTuple):
     """A stretch of steps of a run, with what is said of it."""
 
     segment: Segment
@@ -20,7 +20,7 @@ class Told(NamedTuple):
     words: tuple[str, ...]  # what changed since the stretch before, "skip" among it
 
 
-def told(history: History) -> list[Told]:
+def listed(history: History) -> list[Listed]:
     """Return all stretches of steps, those that are void among them, in the order of the file."""
     segments = [(each, True) for gone in history.void for each in gone]
     segments += [(each, False) for each in history.live]
@@ -33,14 +33,14 @@ def told(history: History) -> list[Told]:
         if before is not None:
             words += why(before, plan)
         before = plan
-        rows.append(Told(segment, plan["world_size"], void, words))
+        rows.append(Listed(segment, plan["world_size"], void, words))
     return rows
 
 
 def stretches_shown(history: History) -> list[str]:
     """Return lines with the last stretches of steps, those that are void among them, if any."""
     rows = []
-    for segment, world_size, void, words in (of_all := told(history))[-SHOWN:]:
+    for segment, world_size, void, words in (of_all := listed(history))[-SHOWN:]:
         numbers = (segment.step, segment.steps, world_size, *segment.start.unit)
         rows.append([*(f"{each:,}" for each in numbers), ", ".join(("void",) * void + words)])
     if not rows:

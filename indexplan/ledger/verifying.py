@@ -55,9 +55,9 @@ def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> 
     checks = [Check(CHAIN, len(file.lines), tuple(lost))]
     checks += [Check(name, counts[name], tuple(found)) for name, found in problems.items()]
     if checkpoint is not None:
-        there = checkpoint in (FIRST, *file.hashes)
-        said = () if there else (f"no line has the sha256 {checkpoint[:16]}...",)
-        checks.append(Check(NAMED, 1, said))
+        known = checkpoint in (FIRST, *file.hashes)
+        missing = () if known else (f"no line has the sha256 {checkpoint[:16]}...",)
+        checks.append(Check(NAMED, 1, missing))
     return Report(tuple(checks))
 
 
@@ -111,7 +111,7 @@ def _plan(ledger: _Ledger, number: int, line: PlanLine) -> Found:
 def _run(ledger: _Ledger, number: int, line: RunLine) -> Found:
     """Look at a line of steps: where they start and stop, and whether their plan continues."""
     history = ledger.history
-    before, at = history.plans.get(history.last), history.place or line.start
+    before, at = history.plans.get(history.last_plan), history.place or line.start
     history.add(line, number)
     named = history.plans[line.plan]
     if before is not None and before is not named and history.step > line.steps:

@@ -9,7 +9,7 @@ import numpy as np
 from indexplan.errors import counted, wrong
 from indexplan.keywords import named
 from indexplan.ledger.ledger import Ledger
-from indexplan.ledger.shown import told
+from indexplan.ledger.shown import listed
 from indexplan.plot import drawing, style
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def lived(ledger: Ledger) -> tuple[list[Bar], list[Mark]]:
     attempt, before = 0, None
     history = ledger.history
     history.check()  # a forged line may claim more steps than a picture can be wide
-    for segment, world_size, void, words in told(history):
+    for segment, world_size, void, words in listed(history):
         if before is not None and segment.line != before.line:
             attempt += segment.step < before.end
             marks.append(Mark(attempt, segment.step, ", ".join(words)))
