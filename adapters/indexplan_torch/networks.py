@@ -1,4 +1,4 @@
-"""The network of every permutation, in int64 operations of torch, on any device.
+"""Shuffle as arithmetic on tensors, in int64 operations of torch, on any device.
 
 Its bits are those of `indexplan.kernels.feistel`, by docs/specification.md. torch has no
 unsigned 64-bit arithmetic on devices, so products wrap around, and a shift, which copies the sign,
@@ -9,33 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
+import numpy as np
 from torch import Tensor, where
 
 LOW = 0xFFFFFFFF
 RARE = 2.0**-64  # the chance, for each index, that a walk is longer than `num_walks` says
-NUM_SIDES = 4  # numbers of a network before its keys
-
-
-class Network(NamedTuple):
-    """A keyed bijection on [0, n), as 0-d tensors; drawn keys have one number for each position.
-
-    Parameters
-    ----------
-    a, b : Tensor
-        The sides of its domain.
-    last_left, last_right : Tensor
-        divmod(n - 1, b), the last point that is not walked on from.
-    keys : sequence of Tensor
-        k0[0], k1[0], k0[1], k1[1] and so on.
-    """
-
-    a: Tensor
-    b: Tensor
-    last_left: Tensor
-    last_right: Tensor
-    keys: Sequence[Tensor]
+SHUFFLE = 0  # purpose of key words (docs/specification.md, Keys)
 
 
 def num_rounds(n: int) -> int:
@@ -65,18 +46,24 @@ def num_walks(n: int) -> int:
     return walks
 
 
-def numbers_of(n: int, words: Sequence[int] = ()) -> list[int]:
-    """Return the numbers of a network on [0, n): NUM_SIDES of them, and its key words."""
+def numbers_of(order: Any, epoch: int) -> list[int]:
+    """Return the numbers of an epoch of Shuffle.
+
+    These are the sides a and b of the domain; divmod(n - 1, b), the last point that is not walked
+    on from; and the key words.
+    """
+    n = order.num_samples
     a, b = sides(n)
-    return [a, b, *divmod(n - 1, b), *words]
+    sequence = np.random.SeedSequence(order.seed, spawn_key=(SHUFFLE, epoch, n))
+    return [a, b, *divmod(n - 1, b), *sequence.generate_state(2 * num_rounds(n)).tolist()]
 
 
-def permute(positions: Tensor, network: Network, walks: int) -> Tensor:
-    """Return the images of positions in [0, n).
+def shuffled(positions: Tensor, numbers: Tensor, walks: int) -> Tensor:
+    """Return the samples of Shuffle at positions of an epoch, whose numbers are on their device.
 
     The two halves are not put together between the turns: their number may reach 2**63.
     """
-    a, b, last_left, last_right, keys = network
+    a, b, last_left, last_right, *keys = numbers.unbind()
     left = positions // b
     right = positions - left * b
     left, right = _turn(left, right, a, b, keys)
@@ -106,24 +93,3 @@ def _f(x: Tensor, k0: Tensor, k1: Tensor, m: Tensor) -> Tensor:
     t = (t ^ k1) * 0xCD9E8D57
     t = (t ^ (t >> 32)) & LOW
     return ((t * m) >> 32) & LOW
-
-
-def drawn_keys(number: Tensor, k0: Tensor, k1: Tensor, rounds: int) -> list[Tensor]:
-    """Return the key words that Philox4x32-10 draws from counters (number, two words; 0 and up; 0).
-
-    Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3".
-    """
-    weyl = [(k0, k1)]
-    for _ in range(9):
-        k0, k1 = (k0 + 0x9E3779B9) & LOW, (k1 + 0xBB67AE85) & LOW
-        weyl.append((k0, k1))
-    keys: list[Tensor] = []
-    zero = number ^ number
-    for i in range(rounds // 2):
-        c0, c1, c2, c3 = number & LOW, number >> 32, zero + i, zero
-        for each0, each1 in weyl:
-            p, q = c0 * 0xD2511F53, c2 * 0xCD9E8D57
-            c0, c1 = ((q >> 32) & LOW) ^ c1 ^ each0, q & LOW
-            c2, c3 = ((p >> 32) & LOW) ^ c3 ^ each1, p & LOW
-        keys += [c0, c1, c2, c3]
-    return keys

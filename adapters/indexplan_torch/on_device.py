@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from indexplan import IndexPlanError, Order, Plan
+from indexplan import IndexPlanError, Order, Plan, Sequential, Shuffle
 from indexplan.errors import counted, shown, wrong
+from indexplan.types import Stored
 from indexplan_torch.arguments import flag
-from indexplan_torch.device_orders import STRETCHES, Arithmetic, Stretch, computed
 from indexplan_torch.items import Form
 from indexplan_torch.loader import PlanLoader, check_options, refuse_the_plans_own
+from indexplan_torch.networks import num_walks, numbers_of, shuffled
 from indexplan_torch.run import Run
 from indexplan_torch.running import Given
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
@@ -42,8 +43,7 @@ class OnDevice(PlanLoader):
     Parameters
     ----------
     plan : Plan
-        Its order must be a `Shuffle`, `BlockShuffle`, `LocalShuffle` or `Sequential`, without
-        `balance`.
+        Its order must be a `Shuffle` or `Sequential`, without `balance`.
     tensors : torch.Tensor, sequence or mapping of str to torch.Tensor
         A row for each sample, shape (num_samples, ...), all on one device. Batches have the same
         form: a tensor, a tuple or a dict.
@@ -124,6 +124,25 @@ def _check_plan(plan: Any) -> None:
         rule = "must have no balance, which looks at lengths on the host"
         cure = "use PlanLoader, or plan.replace(balance=None)"
         raise IndexPlanError("a plan on a device", rule, "a Balance", cure)
+
+
+def computed(order: Order) -> Order:
+    """Return the order that is computed on a device: where it is stored, the one in its files.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is neither of the two; a subclass of theirs may read something else.
+    """
+    source = (order.known[0] or order) if isinstance(order, Stored) else order
+    if type(source) not in {Shuffle, Sequential}:
+        raise IndexPlanError(
+            "a plan on a device",
+            "must be of the order Shuffle or Sequential",
+            order.to_dict()["algorithm"],
+            "use PlanLoader, or one of these, as all rows on a device are equally near",
+        )
+    return source
 
 
 def _as_it_is(batch: Any) -> Any:
@@ -232,35 +251,28 @@ class _Some(TypedDict):
 
 
 class _Epochs:
-    """The epochs of an order on a device; keeps the last two."""
+    """The epochs of an order on a device; keeps the numbers of the last two."""
 
     def __init__(self, order: Order, device: torch.device, compiled: bool) -> None:
-        self._order, self._device, self._compiled = order, device, compiled
-        self._stretches = lru_cache(maxsize=2)(self._of_epoch)
+        self._order, self._device = order, device
+        self._walks = num_walks(order.num_samples)
+        self._shuffled = one_kernel() if compiled else shuffled
+        self._numbers = lru_cache(maxsize=2)(self._numbers_of)
 
-    def _of_epoch(self, epoch: int) -> list[tuple[Stretch, Tensor]]:
-        """Return an epoch's stretches, each with its numbers on the device."""
-        found = []
-        for each in STRETCHES[type(self._order)](self._order, epoch):
-            numbers = torch.tensor(each.numbers).to(self._device, non_blocking=True)
-            found.append((each, numbers))
-        return found
+    def _numbers_of(self, epoch: int) -> Tensor:
+        return torch.tensor(numbers_of(self._order, epoch)).to(self._device, non_blocking=True)
 
     def take(self, runs: list[tuple[int, Int64, Int64]]) -> Tensor:
         """Return the samples at runs of positions, each in its epoch."""
         parts = [
-            (epoch, number, (max(start, each.start), min(stop, each.stop)))
-            for epoch, starts, stops in runs
-            for start, stop in _joined(starts, stops)
-            for number, (each, _) in enumerate(self._stretches(epoch))
-            if start < each.stop and each.start < stop
+            (epoch, run) for epoch, *bounds in runs for run in _joined(*bounds) if run[0] < run[1]
         ]
         indices = []
-        for (epoch, number), group in groupby(parts, key=itemgetter(0, 1)):
-            stretch, numbers = self._stretches(epoch)[number]
-            lanes = self._lanes([run for *_, run in group])
-            function = compiled(stretch.arithmetic) if self._compiled else stretch.arithmetic
-            indices.append(function(lanes, numbers, **stretch.options))
+        for epoch, group in groupby(parts, key=itemgetter(0)):
+            lanes = self._lanes([run for _, run in group])
+            if type(self._order) is Shuffle:
+                lanes = self._shuffled(lanes, self._numbers(epoch), self._walks)
+            indices.append(lanes)
         return torch.cat(indices)
 
     def _lanes(self, runs: list[tuple[int, int]]) -> Tensor:
@@ -289,6 +301,6 @@ def _joined(starts: Int64, stops: Int64) -> list[tuple[int, int]]:
 
 
 @cache
-def compiled(arithmetic: Arithmetic) -> Arithmetic:
-    """Compile it into one kernel; torch keeps one for each number of rounds and walks."""
-    return torch.compile(arithmetic, fullgraph=True)
+def one_kernel() -> Callable[..., Tensor]:
+    """Compile Shuffle's arithmetic into one kernel for each number of rounds and walks."""
+    return torch.compile(shuffled, fullgraph=True)

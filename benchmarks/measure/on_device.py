@@ -1,6 +1,6 @@
 """Indices computed on a GPU, compared with the package's and timed: for whoever has one.
 
-`python -m benchmarks.measure.on_device` prints, for each order, how many of its values differ (0),
+`python -m benchmarks.measure.on_device` prints, for each size, how many of its values differ (0),
 and nanoseconds an index: as `OnDevice` computes them, compiled, and on the host with the copy to
 the device. Then it reads epochs through `OnDevice`, and prints how many values are not those of
 `plan.batch` (0), and microseconds a batch, beside those of a loop that copies each batch's indices
@@ -20,16 +20,14 @@ import numpy as np
 import torch
 
 import indexplan as ip
-from indexplan_torch.device_orders import STRETCHES
-from indexplan_torch.on_device import AHEAD, OnDevice, compiled
+from indexplan_torch.networks import num_walks, numbers_of, shuffled
+from indexplan_torch.on_device import AHEAD, OnDevice, one_kernel
 
 TIMES = 7
 ORDERS = (
     ip.Shuffle(60_000, seed=1),
     ip.Shuffle(10**9, seed=1),
     ip.Shuffle(2**63 - 1, seed=1),
-    ip.LocalShuffle(10**9, window=2**20, seed=1),
-    ip.BlockShuffle(10**9, block_size=4096, window=256, seed=1),
 )
 
 READ = ip.Shuffle(2**20, seed=1)  # through OnDevice
@@ -93,17 +91,15 @@ def nanoseconds(work: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, float]:
     return found, statistics.median(took[1:]) / len(found) * 1e9
 
 
-def row(order: ip.Order, device: torch.device) -> str:
-    """Compare and time one order, at the end of its first stretch."""
-    each = next(iter(STRETCHES[type(order)](order, 3)))
-    num = min(AHEAD, each.stop)
-    start = each.stop - num
-    lanes = torch.arange(start, each.stop, device=device)
-    numbers = torch.tensor(each.numbers, device=device)
-    one_kernel = compiled(each.arithmetic)
-    eager, slow = nanoseconds(lambda: each.arithmetic(lanes, numbers, **each.options))
-    fused, fast = nanoseconds(lambda: one_kernel(lanes, numbers, **each.options))
-    host, there = nanoseconds(lambda: torch.from_numpy(order.take(3, start, each.stop)).to(device))
+def row(order: ip.Shuffle, device: torch.device) -> str:
+    """Compare and time one order, at the end of an epoch."""
+    stop, walks = order.num_samples, num_walks(order.num_samples)
+    start = stop - min(AHEAD, stop)
+    lanes = torch.arange(start, stop, device=device)
+    numbers = torch.tensor(numbers_of(order, 3), device=device)
+    eager, slow = nanoseconds(lambda: shuffled(lanes, numbers, walks))
+    fused, fast = nanoseconds(lambda: one_kernel()(lanes, numbers, walks))
+    host, there = nanoseconds(lambda: torch.from_numpy(order.take(3, start, stop)).to(device))
     expected = host.cpu().numpy()
     differ = sum(int(np.sum(expected != found.cpu().numpy())) for found in (eager, fused))
     return f"{order!r:66} {differ:6} {slow:8.2f} {fast:9.2f} {there:14.2f}"

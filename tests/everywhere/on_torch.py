@@ -7,17 +7,16 @@ from collections.abc import Sequence
 import torch
 
 import indexplan as ip
-from indexplan_torch.device_orders import shuffle_stretches
+from indexplan_torch.networks import num_walks, numbers_of, shuffled
 from tests.everywhere.drawn import Run
 from tests.support.shuffle_cases import CASES
 
 
 def indices(run: Run) -> list[int]:
     """Return the indices of a run, computed by torch on the CPU."""
-    (stretch,) = shuffle_stretches(ip.Shuffle(run.n, run.seed), run.epoch)
+    numbers = torch.tensor(numbers_of(ip.Shuffle(run.n, run.seed), run.epoch))
     positions = run.start + torch.arange(run.num)
-    found = stretch.arithmetic(positions, torch.tensor(stretch.numbers), **stretch.options)
-    answer: list[int] = found.tolist()
+    answer: list[int] = shuffled(positions, numbers, num_walks(run.n)).tolist()
     return answer
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import indexplan as ip
 from indexplan_torch import OnDevice, PlanLoader
-from tests.errors.catalogue.on_device import BALANCED, MIXED, PLAN, ROWS
+from tests.errors.catalogue.on_device import BALANCED, BLOCKS, MIXED, PLAN, ROWS
 
 
 def read(loader: Any) -> None:
@@ -19,7 +19,11 @@ CURED: dict[str, Callable[[], Any]] = {
     "tensors before the plan": lambda: read(OnDevice(PLAN, ROWS)),
     "an order of another kind": lambda: (
         read(PlanLoader(ROWS, PLAN.replace(order=MIXED))),  # type: ignore[arg-type]
-        read(OnDevice(PLAN.replace(order=ip.LocalShuffle(10, window=4)), ROWS)),
+        read(OnDevice(PLAN.replace(order=ip.Sequential(10)), ROWS)),
+    ),
+    "blocks of rows on a device": lambda: (
+        read(PlanLoader(ROWS, PLAN.replace(order=BLOCKS))),  # type: ignore[arg-type]
+        read(OnDevice(PLAN.replace(order=ip.Shuffle(10)), ROWS)),
     ),
     "a plan with a balance": lambda: (
         read(PlanLoader(ROWS, BALANCED)),  # type: ignore[arg-type]
