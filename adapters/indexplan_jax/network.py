@@ -14,7 +14,6 @@ import jax.numpy as jnp
 
 U32 = jnp.uint32
 MULTIPLIER_0, MULTIPLIER_1 = U32(0xD2511F53), U32(0xCD9E8D57)
-WEYL_0, WEYL_1 = 0x9E3779B9, 0xBB67AE85  # of Philox
 FEW = 12  # rounds that are written out
 MANY = 2**14  # lanes from which on rows that walk on are gathered: below, all together are faster
 ROW = 16  # 1e6 lanes take 84 ns each; as single lanes 118; all, as often as any walks on, 219
@@ -127,50 +126,3 @@ def _gathered(once: Callable[[Any], Any], x: Any, n: int, sides: Sides) -> Any:
 
     rows = jax.lax.while_loop(lambda rows: jnp.any(rows >= n), some, rows)
     return rows.reshape(-1)[: x.size].reshape(x.shape)
-
-
-def permuted_in_parts(number: Any, m: Any, sizes: set[int], key: Any, x: Any) -> Any:
-    """Return images on [0, m) with keys that Philox draws from a number, each lane's own.
-
-    Parameters
-    ----------
-    number, m, x
-        uint32, of one shape: of which part the keys are, its size, and a number in [0, m).
-    sizes : set of int
-        What m can be.
-    key : uint32 (2,)
-        Of Philox.
-    """
-    known = [(size, sides_of(size)) for size in sorted(sizes)]
-
-    def lanes(field: str) -> Any:
-        values = [jnp.full_like(m, getattr(sides, field)) for _, sides in known]
-        return jnp.select([m == size for size, _ in known], values)
-
-    a, b, pairs = lanes("a"), lanes("b"), lanes("rounds") // 2
-    most = max(sides.rounds for _, sides in known) // 2
-
-    def two_rounds(i: Any, both: tuple[Any, Any]) -> tuple[Any, Any]:
-        left, right = both
-        k = philox(number, U32(i), key)
-        then_left = plus(left, f(right, k[0], k[1], a), a)
-        then_right = plus(right, f(then_left, k[2], k[3], b), b)
-        runs = i < pairs
-        return jnp.where(runs, then_left, left), jnp.where(runs, then_right, right)
-
-    def once(x: Any) -> Any:
-        left, right = jax.lax.fori_loop(U32(0), U32(most), two_rounds, (x // b, x % b))
-        return left * b + right
-
-    return walked(once, x + key[0] * U32(0), m)
-
-
-def philox(number: Any, i: Any, key: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the four words of Philox4x32-10 (Salmon et al. 2011) at (number, 0, i, 0)."""
-    c0, c1, c2, c3 = number, U32(0), i, U32(0)
-    for j in range(10):
-        low0, high0 = wide(c0, MULTIPLIER_0)
-        low1, high1 = wide(c2, MULTIPLIER_1)
-        k0, k1 = key[0] + U32(j * WEYL_0 % 2**32), key[1] + U32(j * WEYL_1 % 2**32)
-        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
-    return c0, c1, c2, c3

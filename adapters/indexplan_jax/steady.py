@@ -8,19 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from indexplan import (
-    BlockShuffle,
-    IndexPlanError,
-    LocalShuffle,
-    Order,
-    Plan,
-    Sequential,
-    Shuffle,
-)
+from indexplan import IndexPlanError, Order, Plan, Sequential, Shuffle
 from indexplan.errors import integer, wrong
 from indexplan_jax.steps import product_of
 
-KINDS: tuple[type[Order], ...] = (Shuffle, BlockShuffle, LocalShuffle, Sequential)
+KINDS: tuple[type[Order], ...] = (Shuffle, Sequential)
 STOP = 2**31  # sizes are below it, so that no sum of two passes 32 bits
 EPOCH_STOP, SEED_STOP = 2**32, 2**128
 FULL = ("drop", "pad", "carry")  # remainders whose steps are all of one size, whatever it is

@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from indexplan import Plan
+from indexplan import Order, Plan, Shuffle
 from indexplan_jax import steady as checks
-from indexplan_jax.key_words import U32
+from indexplan_jax.key_words import U32, key_words
+from indexplan_jax.network import permuted, sides_of
 from indexplan_jax.steady import STOP, Steady, share_of, steady_of
-from indexplan_jax.taken import shuffled, taken
 
+SHUFFLE = 0  # purpose of key words (docs/specification.md, Keys)
 NONE = STOP - 1  # what has no answer; JAX reads the last row there, unless mode="fill" is given
 
 
@@ -96,7 +97,7 @@ def step_indices(plan: Plan, epoch: Any, step: Any) -> jax.Array:
     plan : Plan
         With full steps of one size: remainder "drop", "pad" or "carry", or a
         global batch that divides the samples; no phases, balance or sub-epochs. Its order is a
-        `Shuffle`, `BlockShuffle`, `LocalShuffle` or `Sequential` of fewer than 2**31 samples.
+        `Shuffle` or `Sequential` of fewer than 2**31 samples.
     epoch, step : int or scalar array
         May be traced.
 
@@ -198,8 +199,21 @@ def _mapped(n: int, seed: int, epoch: Any, name: str, numbers: Any, inverse: boo
     n, seed, (epoch, is_epoch) = checks.size("n", n), checks.seed(seed), _epoch(epoch)
     words, is_word = _word(_integers(name, numbers))
     is_inside = is_word & (words < n)
-    answers = shuffled(n, seed, epoch, jnp.where(is_inside, words, 0), inverse)
+    answers = _shuffled(n, seed, epoch, jnp.where(is_inside, words, 0), inverse)
     return jnp.where(is_inside & is_epoch, answers.astype(jnp.int32), NONE)
+
+
+def _shuffled(n: int, seed: int, epoch: Any, numbers: Any, inverse: bool = False) -> Any:
+    """Return the indices at positions of shuffle-v1, or the positions of indices, as uint32."""
+    words = key_words(seed, SHUFFLE, epoch, n, 2 * sides_of(n).rounds)
+    return permuted(n, words, numbers, inverse)
+
+
+def _taken(order: Order, epoch: Any, positions: Any) -> Any:
+    """Return the indices at positions of an order, as uint32; the epoch may be traced."""
+    if isinstance(order, Shuffle):
+        return _shuffled(order.num_samples, order.seed, epoch, positions)
+    return positions  # of Sequential
 
 
 def _integers(name: str, numbers: Any) -> Any:
@@ -228,11 +242,11 @@ def _of_lanes(
     positions = places % n
     is_there = is_epoch & is_step
     if steady.most_epochs == 1:
-        indices = taken(order, epoch, positions)
+        indices = _taken(order, epoch, positions)
     else:
         turns = places // n
         epochs = epoch + jnp.arange(steady.most_epochs, dtype=U32)
-        each = jax.vmap(lambda epoch: taken(order, epoch, positions))(epochs)
+        each = jax.vmap(lambda epoch: _taken(order, epoch, positions))(epochs)
         indices = jnp.take_along_axis(each, turns[None].astype(jnp.int32), axis=0)[0]
         is_there &= turns <= U32(checks.EPOCH_STOP - 1) - epoch
     return jnp.where(is_there, indices.astype(jnp.int32), NONE)
