@@ -36,7 +36,7 @@ OF_A_PLAN = """
 OF_A_BATCH = "bins copies inner_counts micro_batches num_valid offsets samples spans"
 OF_TORCH = """
     About Bins OnDevice Piece PlanBatchSampler PlanLoader PlanSampler Seeded
-    ShardedDataset join open_parquet seed_rank varlen
+    ShardedDataset join open_parquet seed_rank
 """
 OF_GRAIN = "PlanIterDataset PlanSampler"
 OF_JAX = "rank_indices shuffle step_indices unshuffle"

@@ -22,7 +22,6 @@ from indexplan_torch.seeding import Seeded, seed_rank
 
 if TYPE_CHECKING:
     from indexplan_fetch import open_parquet
-    from indexplan_torch.attention import varlen
     from indexplan_torch.bins import Bins, join
     from indexplan_torch.on_device import OnDevice
     from indexplan_torch.sharded import ShardedDataset
@@ -40,7 +39,6 @@ __all__ = [
     "join",
     "open_parquet",
     "seed_rank",
-    "varlen",
 ]
 
 # A run needs few of these, and what fetches shards alone is as much as all that a PlanLoader needs.
@@ -50,7 +48,6 @@ _AT_FIRST_USE = {
     "ShardedDataset": "indexplan_torch.sharded",
     "join": "indexplan_torch.bins",
     "open_parquet": "indexplan_fetch",
-    "varlen": "indexplan_torch.attention",
 }
 
 

@@ -13,7 +13,6 @@ from indexplan import IndexPlanError
 from indexplan.errors import shown, wrong
 from indexplan.keywords import named
 from indexplan_torch.arguments import check_by_index
-from indexplan_torch.attention import position_ids
 from indexplan_torch.items import Piece, pieces
 
 OWN_FIELDS = "return dicts of tensors with an entry for each token"
@@ -39,7 +38,7 @@ def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
     dict of torch.Tensor
         The fields, each concatenated; "position_ids", int64, shape (tokens,), which count from 0 in
         each sample (the samples' own, if they have them); and "seq_lens", int64, shape (samples,):
-        how many tokens each sample has. Pass it to `varlen`.
+        how many tokens each sample has.
 
     Raises
     ------
@@ -157,6 +156,13 @@ class Bins(Dataset[Any]):
         """Return samples, in one call if the dataset has `__getitems__`."""
         together = getattr(self.dataset, "__getitems__", None)
         return together(asked) if together is not None else [self.dataset[each] for each in asked]
+
+
+def position_ids(sizes: torch.Tensor) -> torch.Tensor:
+    """Return the position of each token in its sample; int64, shape (tokens,)."""
+    starts = sizes.cumsum(0) - sizes
+    positions = torch.arange(int(sizes.sum()), device=sizes.device)
+    return positions - starts.repeat_interleave(sizes)
 
 
 def _part(sample: Any, piece: Piece) -> Any:

@@ -9,8 +9,7 @@ import torch
 
 from indexplan import IndexPlanError
 from indexplan.errors import counted, shown
-from indexplan_torch.attention import varlen
-from indexplan_torch.bins import POSITIONS, SEQ_LENS, TOKENS, join
+from indexplan_torch.bins import POSITIONS, SEQ_LENS, TOKENS, join, position_ids
 
 LABELS, MASK = "labels", "attention_mask"
 UNTRAINED = -100  # a label that losses leave out
@@ -53,11 +52,13 @@ def join_causal(samples: Sequence[Any]) -> dict[str, Any]:
     (tensor([0, 3, 5], dtype=torch.int32), 3)
     """
     row = join(samples)
-    tokens = tokens_of(row)
-    bounds, longest, positions = varlen(row[SEQ_LENS])
+    tokens, sizes = tokens_of(row), row[SEQ_LENS]
+    ends, longest = sizes.cumsum(0), int(sizes.max())
     labels = row.get(LABELS, tokens).clone()
-    labels[bounds[:-1][row[SEQ_LENS] > 0].long()] = UNTRAINED
+    labels[(ends - sizes)[sizes > 0]] = UNTRAINED
+    positions = position_ids(sizes)
     arguments = {TOKENS: tokens.long(), LABELS: labels.long(), POSITIONS: positions}
+    bounds = torch.cat([ends.new_zeros(1), ends]).int()  # flash-attention counts in int32
     return {
         **{name: field[None] for name, field in arguments.items()},
         "cu_seq_lens_q": bounds,

@@ -12,8 +12,7 @@ from indexplan import IndexPlanError
 from indexplan.errors import counted, integer
 from indexplan.keywords import named
 from indexplan_torch.arguments import check_by_index
-from indexplan_torch.attention import position_ids
-from indexplan_torch.bins import CUT, SEQ_LENS, Bins, join
+from indexplan_torch.bins import CUT, SEQ_LENS, Bins, join, position_ids
 from indexplan_torch.causal import LABELS, UNTRAINED, tokens_of
 from indexplan_torch.items import Piece
 

@@ -11,7 +11,7 @@ class Names(Extension):
     """Properties of `@once`, tuples made of their fields, functions named as their files."""
 
     def on_package(self, *, pkg: Module, **_: Any) -> None:
-        """Take `varlen` of `from .varlen import varlen` for the function, as Python does."""
+        """Take `pieces` of `from .pieces import pieces` for the function, as Python does."""
         for package in (pkg, *(each for each in pkg.modules.values() if each.is_init_module)):
             for name, path in package.imports.items():
                 member = package.members.get(name)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset, default_collate
 from torchdata.stateful_dataloader import StatefulDataLoader
 
@@ -22,7 +21,6 @@ from indexplan_torch import (
     PlanLoader,
     PlanSampler,
     join,
-    varlen,
 )
 from indexplan_torch.causal import join_causal
 from tests.adapters.small import ME, Identity, as_they_are, refused
@@ -250,11 +248,10 @@ def test_a_row_of_a_whole_batch() -> None:
         assert join([Texts()[index] for index in samples]).keys() == row.keys()
         for name, field in join([Texts()[index] for index in samples]).items():
             assert torch.equal(field, row[name])
-        cu_seqlens, longest, position_ids = varlen(row["seq_lens"])
-        assert longest == max(index % 5 + 1 for index in samples)
-        assert torch.equal(position_ids, row["position_ids"])
-        for index, start, stop in zip(samples, cu_seqlens[:-1], cu_seqlens[1:], strict=True):
-            assert {index} == set(row["input_ids"][start:stop].tolist())
+        for index, part in zip(
+            samples, row["input_ids"].split(row["seq_lens"].tolist()), strict=True
+        ):
+            assert {index} == set(part.tolist())
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
@@ -323,34 +320,6 @@ def test_fields_are_joined_as_they_come() -> None:
     assert [2, 2] == join([own, own])["seq_lens"].tolist()
     again = join([join([own, own]), join([own])])
     assert ([2, 2, 2], [5, 6] * 3) == (again["seq_lens"].tolist(), again["position_ids"].tolist())
-
-
-@given(
-    st.lists(st.integers(0, 9), min_size=1, max_size=8),
-    st.sampled_from(["list", "array", "tensor"]),
-)
-def test_varlen(lengths: list[int], kind: str) -> None:
-    """Of lists, arrays and tensors: bounds in int32, the longest, places in int64."""
-    made = {"list": list, "array": np.array, "tensor": torch.tensor}[kind]
-    cu_seqlens, longest, position_ids = varlen(made(lengths))
-    assert (torch.int32, torch.int64) == (cu_seqlens.dtype, position_ids.dtype)
-    assert [sum(lengths[:i]) for i in range(len(lengths) + 1)] == cu_seqlens.tolist()
-    assert max(lengths) == longest
-    assert [i for length in lengths for i in range(length)] == position_ids.tolist()
-
-
-def test_lengths_of_any_integers() -> None:
-    """Of every type and byte order that NumPy and torch have."""
-    expected = [part if isinstance(part, int) else part.tolist() for part in varlen([300, 2])]
-    small = [part if isinstance(part, int) else part.tolist() for part in varlen([100, 2])]
-    for name in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
-        for array in (np.array([100, 2], f"<{name}"), np.array([100, 2], f">{name}")):
-            found = varlen(array)
-            assert small == [found[0].tolist(), found[1], found[2].tolist()]
-        found = varlen(torch.from_numpy(np.array([100, 2], name)))
-        assert small == [found[0].tolist(), found[1], found[2].tolist()]
-    found = varlen(np.array([300, 2], np.uint16))
-    assert expected == [found[0].tolist(), found[1], found[2].tolist()]
 
 
 def test_samples_without_tokens_do_not_change_others() -> None:

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import indexplan as ip
-from indexplan_torch import varlen
 
 ORDER = ip.Shuffle(10)
 MIXED = ip.Mixture({"a": ip.Shuffle(10)}, {"a": 1})
@@ -44,7 +43,6 @@ TAKERS: dict[str, Callable[[Any], Any]] = {
     "TokenBudget": lambda mixed: ip.TokenBudget(mixed, 8),
     "ClassBalanced": ip.ClassBalanced,
     "ShardShuffle": ip.ShardShuffle,
-    "varlen": varlen,
 }
 
 

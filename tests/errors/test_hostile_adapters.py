@@ -28,7 +28,6 @@ from indexplan_torch import (
     PlanSampler,
     join,
     seed_rank,
-    varlen,
 )
 from indexplan_torch.megatron import PlanIterator
 from indexplan_torch.ranks import discover
@@ -95,7 +94,6 @@ def calls() -> Iterator[Call]:
         lambda value: join([{"input_ids": [1, 2], "more": value}]),
         {"value": 3},
     )
-    yield "varlen", varlen, {"lengths": [1, 2]}
 
 
 def iterator(**given: Any) -> PlanIterator:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 import indexplan as ip
 from indexplan_torch import (
     Bins,
@@ -13,7 +11,6 @@ from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
     join,
-    varlen,
 )
 from indexplan_torch.causal import join_causal
 from tests.errors.catalogue.made import Case
@@ -43,8 +40,6 @@ CASES: list[Case] = [
         "samples of a causal model with padding",
         lambda: join_causal([{"input_ids": [1, 2], "attention_mask": [0, 1]}]),
     ),
-    ("a boolean among lengths", lambda: varlen([True, 2])),
-    ("lengths in two dimensions", lambda: varlen(torch.ones(2, 2, dtype=torch.int64))),
     ("samples that are tuples", lambda: join([([1, 2], [2, 3])])),
     ("samples that are two rows", lambda: join([[[1, 2], [2, 3]]])),
     (

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 import indexplan as ip
-from indexplan_torch import Bins, PlanBatchSampler, PlanLoader, join, varlen
+from indexplan_torch import Bins, PlanBatchSampler, PlanLoader, join
 from indexplan_torch.causal import join_causal
 from tests.errors.catalogue.torch_bins import PLAN, WINDOWS
 
@@ -69,9 +69,6 @@ CURED: dict[str, Callable[[], Any]] = {
     ),
     "samples of a causal model with padding": lambda: join_causal(
         [{"input_ids": [1, 2], "attention_mask": [1, 1]}]
-    ),
-    **dict.fromkeys(
-        ("a boolean among lengths", "lengths in two dimensions"), lambda: varlen([1, 2])
     ),
     "an item that is a list": lambda: every(
         PlanBatchSampler(PLAN, item=lambda index, _: (index, 128))
