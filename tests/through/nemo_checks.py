@@ -23,8 +23,7 @@ with warnings.catch_warnings():
     from nemo_automodel.components.datasets.loader import ParallelAwareDataloader
     from nemo_automodel.components.training.step_scheduler import StepScheduler
 
-    from benchmarks.contenders.frameworks.nemo_automodel import PLAN, trained
-    from indexplan_torch.nemo import PlanBatchSamplerConfig
+    from benchmarks.contenders.frameworks.nemo_automodel import PLAN, ByPlan, trained
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -66,10 +65,12 @@ def test_recipes_resume_at_every_kind_of_place(tmp_path: Path) -> None:
         assert sorted(next(places) for _ in step) == sorted(step)
 
 
-def loader(order: ip.Order, rank: int, world_size: int, **options: Any) -> ParallelAwareDataloader:
+def loader(
+    order: ip.Shuffle, rank: int, world_size: int, **options: Any
+) -> ParallelAwareDataloader:
     """Return the loader of a rank, as DataloaderConfig makes it."""
     num = order.num_samples
-    config = PlanBatchSamplerConfig(batch_size=options.pop("batch_size", 2), order=order)
+    config = ByPlan(batch_size=options.pop("batch_size", 2), seed=order.seed)
     sampler = config.build(dataset_len=num, rank=rank, world_size=world_size)
     return ParallelAwareDataloader(
         [*range(num)], dp_rank=rank, dp_world_size=world_size, batch_sampler=sampler, **options

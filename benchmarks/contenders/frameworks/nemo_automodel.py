@@ -7,7 +7,7 @@ BaseRecipe, whose loop has that one's lines about data and checkpoints.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +21,34 @@ from nemo_automodel.recipes._typed_config import RecipeConfig
 from nemo_automodel.recipes.base_recipe import BaseRecipe
 from torch.nn.parallel import DistributedDataParallel
 
+import indexplan as ip
 from benchmarks.torture.through import Leg, Steps
+from indexplan_torch import PlanBatchSampler
 
 ENDLESS = True  # an epoch's last step is filled with samples of the next
 LOCAL_BATCH = 2
 MODULE = "benchmarks.contenders.frameworks.nemo_automodel"
 PLAN = {
     "batch_sampler": {
-        "_target_": "indexplan_torch.nemo.PlanBatchSamplerConfig",
+        "_target_": f"{MODULE}.ByPlan",
         "batch_size": LOCAL_BATCH,
         "seed": 1,
     }
 }
+
+
+@dataclass
+class ByPlan:
+    """What AutoModel asks for each rank's batch sampler, as its page has it."""
+
+    batch_size: int
+    seed: int = 0
+
+    def build(self, *, dataset_len: int, rank: int, world_size: int) -> PlanBatchSampler:
+        """Return the batch sampler of a rank; AutoModel calls this."""
+        order = ip.Shuffle(dataset_len, self.seed)
+        plan = ip.Plan(order, batch_size=self.batch_size, remainder="carry")
+        return PlanBatchSampler(plan, rank=rank, world_size=world_size)
 
 
 class Numbered(torch.utils.data.Dataset[int]):
