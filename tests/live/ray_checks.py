@@ -36,7 +36,6 @@ def worker(config: dict[str, Any]) -> None:
     import ray.train
 
     from indexplan_torch import PlanLoader
-    from indexplan_torch.ray import prepare
 
     def save(state: dict[str, Any]) -> None:
         with tempfile.TemporaryDirectory() as new:
@@ -51,7 +50,7 @@ def worker(config: dict[str, Any]) -> None:
         with checkpoint.as_directory() as folder:
             saved = torch.load(Path(folder, "run.pt"))
     node = ray.get_runtime_context().get_node_id()
-    loader = prepare(PlanLoader(torch.arange(SAMPLES), PLAN))
+    loader = PlanLoader(torch.arange(SAMPLES), PLAN)
     train(Path(config["folder"]), node, loader, saved, save)
 
 

@@ -1,4 +1,4 @@
-"""Ray Train: PlanLoaders in prepare_data_loader, default settings, two workers on this machine."""
+"""Ray Train: PlanLoaders, by themselves and in prepare_data_loader, two workers on this machine."""
 
 import json
 import tempfile
@@ -12,10 +12,6 @@ from tests.trainers.ranks import run_ranks
 
 EPOCHS = 3
 PLAN = ip.Plan(ip.Shuffle(103, seed=5), batch_size=5)
-REFUSED = (
-    "loader must be a PlanLoader; got DataLoader, which Ray would rebuild without its batch "
-    "sampler; use PlanLoader(dataset, plan)"
-)
 
 
 def worker(config: dict[str, Any]) -> None:
@@ -23,10 +19,8 @@ def worker(config: dict[str, Any]) -> None:
     import ray.train
     import ray.train.torch
     import torch
-    from torch.utils.data import DataLoader
 
-    from indexplan_torch import PlanBatchSampler, PlanLoader
-    from indexplan_torch.ray import prepare
+    from indexplan_torch import PlanLoader
 
     model = ray.train.torch.prepare_model(torch.nn.Linear(1, 1))
     seen: dict[str, Any] = {"type": type(model).__name__}
@@ -34,28 +28,27 @@ def worker(config: dict[str, Any]) -> None:
     def one_pass(loader: Any) -> list[list[int]]:
         return [batch.int().tolist() for batch in loader]
 
+    device = ray.train.torch.get_device()
     for num_workers in (0, 2):
 
         def fresh(num_workers: int = num_workers) -> PlanLoader:
             return PlanLoader(torch.arange(103.0), PLAN, num_workers=num_workers)
 
         here: dict[str, Any] = {"fit": [], "states": [], "held": [], "resumed": {}}
-        inside = fresh()
-        loader = prepare(inside)
+        loader = fresh()
         here["length"] = len(loader)
         for epoch in range(EPOCHS):
             loader.sampler.set_epoch(epoch)  # as Ray's guide has it
             for batch in loader:
                 here["fit"].append(batch.int().tolist())
                 here["states"].append(loader.state_dict()["cursor"])
-                for each in (loader, inside):
-                    here["held"].append([each.step_size, each.cursor.to_dict()])
-                model(batch[:, None]).sum().backward()
+                here["held"].append([loader.step_size, loader.cursor.to_dict()])
+                model(batch.to(device, non_blocking=True)[:, None]).sum().backward()
         here["at the end"] = loader.state_dict()["cursor"]
         next(iter(loader))  # broken off, it starts again
         here["broken off"] = one_pass(loader)
         for name in ("middle", "end"):
-            loader = prepare(fresh())
+            loader = fresh()
             loader.load_state_dict(config[name])
             assert config[name] == loader.state_dict()
             here["resumed"][name] = one_pass(loader) + one_pass(loader)
@@ -66,17 +59,12 @@ def worker(config: dict[str, Any]) -> None:
         for epoch in range(EPOCHS):
             plain.set_epoch(epoch)
             here["wrapped"] += one_pass(wrapped)
-        here["unmoved"] = type(prepare(fresh(), move_to_device=False)).__name__
-        try:
-            prepare(DataLoader(range(103), batch_sampler=PlanBatchSampler(PLAN)))
-        except ip.IndexPlanError as error:
-            here["refused"] = str(error)
+        here["no state"] = not hasattr(wrapped, "state_dict")
         seen[str(num_workers)] = here
 
         def recorded(num_workers: int = num_workers) -> Any:
             ledger = f"{config['folder']}/{num_workers}.ledger"
-            made = PlanLoader(torch.arange(103.0), PLAN, num_workers=num_workers, ledger=ledger)
-            return prepare(made)
+            return PlanLoader(torch.arange(103.0), PLAN, num_workers=num_workers, ledger=ledger)
 
         loader = recorded()
         one_pass(loader)
@@ -121,7 +109,10 @@ def train(folder: str, states: dict[str, Any]) -> None:
 
 
 def test_ray_train_keeps_the_plan(tmp_path: Path) -> None:
-    """Fit and resumes read the plan, and states count what the loop has received."""
+    """Fit and resumes read the plan, and states count what the loop has received.
+
+    Ray's own wrapper, which fetches a batch ahead, reads the plan too, and has no state to ask for.
+    """
     plan = PLAN.replace(world_size=2)
     cursors = {"middle": plan.cursor(1, step=4), "end": plan.cursor(0, step=plan.steps(0).stop)}
     states = {
@@ -151,14 +142,12 @@ def test_ray_train_keeps_the_plan(tmp_path: Path) -> None:
                 [plan.step_size(epoch, step=step), plan.cursor(epoch, step=step + 1).to_dict()]
                 for epoch in range(EPOCHS)
                 for step in range(steps)
-                for _ in ("prepared", "inside")
             ],
             "broken off": [b.tolist() for b in plan.batches(EPOCHS, rank=rank)],
             "at the end": places[-1],
             "resumed": {"middle": fit[steps + 4 :], "end": fit[steps:]},
             "wrapped": fit,
-            "unmoved": "PlanLoader",
-            "refused": REFUSED,
+            "no state": True,
         }
         assert {"0": expected, "2": expected} == seen
 

@@ -17,16 +17,15 @@ from torch.utils.data import DataLoader
 from benchmarks.contenders.frameworks.loops import line, plan_of, train
 from benchmarks.torture.through import Leg, Steps
 from indexplan_torch import PlanLoader
-from indexplan_torch.ray import prepare
 
 ENDLESS = False
 
 
 def ours(leg: Leg) -> Steps:
-    """Read a PlanLoader in our `prepare`."""
+    """Read a PlanLoader by itself."""
 
     def worker() -> Steps:
-        loader = prepare(PlanLoader(torch.arange(leg.samples), plan_of(leg)))
+        loader = PlanLoader(torch.arange(leg.samples), plan_of(leg))
         saved = _load(leg)
         if saved:
             loader.load_state_dict(saved["loader"])

@@ -142,13 +142,6 @@ def evaluated_by_unequal_ranks() -> None:
     trainer().evaluation_loop(made, "Evaluation")
 
 
-def on_ray() -> None:
-    """Prepare a loader of another kind."""
-    import indexplan_torch.ray
-
-    indexplan_torch.ray.prepare(DataLoader(range(10)))  # type: ignore[arg-type]
-
-
 CASES: list[Case] = [
     ("batches that are skipped after a resume", skipped_after_a_resume),
     ("batches that nobody counts", counted_by_nobody),
@@ -166,6 +159,5 @@ CASES: list[Case] = [
     ("rows for Trainer without a batch axis", rows_for_trainer),
     ("an evaluation of a part of the data under Trainer", evaluated_by_halves),
     ("an evaluation of unequal ranks under Trainer", evaluated_by_unequal_ranks),
-    ("another loader for Ray", on_ray),
     ("a caller of another name", renamed_in_transformers),
 ]
