@@ -9,7 +9,7 @@ import torch
 from olmo_core.data.collator import DataCollator
 from olmo_core.data.data_loader import TextDataLoaderBase
 
-from indexplan import Cursor, IndexPlanError, Ledger, Order, Plan
+from indexplan import IndexPlanError, Ledger, Order, Plan
 from indexplan.errors import as_integer, integer, shown, wrong
 from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader
@@ -62,8 +62,8 @@ class PlanDataLoader(TextDataLoaderBase):
         Tokens of each sample. Pass them for `global_num_tokens_in_batch` if the collator pads.
     ledger : str, path-like, Ledger or False, optional
         As for `PlanLoader`: the file in which the run records what its steps have read. Mock
-        batches, and those that you read by number, are not recorded, and an epoch can't start over.
-        Pass it on all ranks of the process group; the first of them writes.
+        batches are not recorded, and an epoch can't start over. Pass it on all ranks of the process
+        group; the first of them writes.
     **options
         Options of DataLoader: num_workers, pin_memory and so on.
 
@@ -120,7 +120,7 @@ class PlanDataLoader(TextDataLoaderBase):
         self.dataset, self.lengths, self._options = dataset, lengths, options
         plan = Plan(order, world_size=ranks, global_batch_size=units, remainder=remainder)
         self._loader = self._reading(plan, ledger=ledger, **options)
-        self._number = 0  # of the epoch, counted from 0
+        self._number = 0  # of the epoch, counted from 0: the run's own may be the next one already
         self._received: Received | None = None
 
     def _units(self, tokens: int) -> int:
@@ -135,13 +135,6 @@ class PlanDataLoader(TextDataLoaderBase):
     def _reading(self, plan: Plan, **options: Any) -> PlanLoader:
         ranks: dict[str, Any] = {"rank": self.dp_rank, "world_size": self.dp_world_size}
         return PlanLoader(self.dataset, plan, **ranks, collate_fn=self.collator, **options)
-
-    def _out_of_turn(self, cursor: Cursor) -> dict[str, Any]:
-        """Return this rank's batch of the step at a cursor."""
-        with torch.random.fork_rng(devices=[]):  # a DataLoader draws a seed, for no worker here
-            loader = self._reading(self._plan.resume(cursor), compare=False)
-            batch: dict[str, Any] = next(iter(loader))
-        return batch
 
     @property
     def _plan(self) -> Plan:
@@ -265,30 +258,13 @@ class PlanDataLoader(TextDataLoaderBase):
             self._received = run.received("a batch", "read the loader")
             yield batch
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        """Return this rank's batch of an epoch by its number, counted from 0.
-
-        Raises
-        ------
-        IndexError
-            If the epoch has no such batch.
-        IndexPlanError
-            If the batch is from before the run was resumed, or before the batch size was set.
-        """
-        number, left = range(self.total_batches)[index], self._steps_left
-        over = self._number < self._loader.run.first  # before a resume
-        steps = range(0) if over else self._plan.steps(self._number)
-        first = self.batches_processed - (len(steps) - left)
-        if number < first:
-            rule = f"an integer from {first}, where the run was resumed or its batch size was set"
-            raise wrong("index", rule, index, "use indexplan.Plan.batch for a batch before that")
-        step = steps.start + number - first
-        return self._out_of_turn(self._plan.cursor(self._number, step=step))
-
     def get_mock_batch(self) -> dict[str, Any]:
         """Return the run's first batch, for the trainer's trial step."""
         plan = self._plan
-        return self._out_of_turn(plan.replace(world_size=plan.world_size).start)
+        with torch.random.fork_rng(devices=[]):  # a DataLoader draws a seed, for no worker here
+            loader = self._reading(plan.replace(world_size=plan.world_size), compare=False)
+            batch: dict[str, Any] = next(iter(loader))
+        return batch
 
     def global_num_tokens_in_batch(self, batch: dict[str, Any]) -> int | None:
         """Return all ranks' tokens in the last step received, without samples of padding.

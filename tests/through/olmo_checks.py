@@ -344,18 +344,16 @@ def test_histories_with_a_ledger(number: int, tmp_path: Path) -> None:
 # --- what else a loader has
 
 
-def test_batches_by_number_and_the_mock_batch() -> None:
-    """They are those of the loop, and take nothing from it, nor from torch's random stream."""
+def test_the_mock_batch() -> None:
+    """It is the loop's first, and takes nothing from it, nor from torch's random stream."""
     ours = loader(dp_world_size=2, dp_rank=1)
     ours.reshuffle()
     before = torch.get_rng_state()
-    by_number = [numbers(ours[number]) for number in range(3)]
-    assert by_number[0] == numbers(ours.get_mock_batch())
+    mock = numbers(ours.get_mock_batch())
     assert torch.equal(before, torch.get_rng_state())
-    assert by_number == [numbers(batch) for batch in ours]
-    assert by_number[-1] == numbers(ours[-1])
-    with pytest.raises(IndexError):
-        ours[3]
+    assert [mock] == [numbers(batch) for batch in ours][:1]
+    with pytest.raises(TypeError, match="not implemented"):  # Plan.batch has each
+        ours[0]
 
 
 def test_epochs_as_olmo_counts_them() -> None:
@@ -495,11 +493,6 @@ def test_what_is_refused_on_the_way() -> None:
     later = loader()
     later.load_state_dict(state)
     later.reshuffle(1)
-    refuses(
-        "index must be an integer from 1, where the run was resumed or its batch size was set; "
-        "got 0; use indexplan.Plan.batch for a batch before that",
-        lambda: later[0],
-    )
     refuses(
         "epoch must be an integer from 1 to 2**32 - 1; got 0; count from 1, as OLMo-core does",
         lambda: later.batches_in_epoch(0),

@@ -371,10 +371,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
                 "raise wrong('epoch', rule, epoch, 'read it, or call reset() ",
             ),
             (
-                "PlanDataLoader.__getitem__",
-                "raise wrong('index', rule, index, 'use indexplan.Plan.batch ",
-            ),
-            (
                 "PlanDataLoader.load_state_dict",
                 "raise IndexPlanError('state', \"must be a PlanDataLoader's\", ",
             ),
