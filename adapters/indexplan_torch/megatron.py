@@ -7,9 +7,7 @@ run has consumed. That count is a place in a plan, so nothing else has to be kep
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import islice
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from indexplan import IndexPlanError, Ledger, Order
@@ -26,32 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["PlanIterator", "Samples", "datasets_provider"]
 
 
-class _Whole:
-    """A validation set that each evaluation reads whole, for `--full-validation`.
-
-    Megatron asks for its length, in iterations of evaluation, and iterates over it again and again.
-    All micro-batches are full: what the last iteration lacks is filled with further samples.
-    """
-
-    def __init__(self, make: Callable[[], PlanIterator], num_micro_batches: int) -> None:
-        self._make, self._num_micro_batches = make, num_micro_batches
-        plan = make().plan
-        each = num_micro_batches * plan.step_size(0, step=0)
-        self._num_iterations = -(-plan.order.num_units(0) // each)
-
-    def __len__(self) -> int:
-        return self._num_iterations
-
-    def __iter__(self) -> Iterator[Any]:
-        return islice(self._make(), self._num_iterations * self._num_micro_batches)
-
-
 Pair = tuple[Any, Order]  # a dataset, and in which order it is read
 
 
 def datasets_provider(
     train: Pair,
-    valid: Pair | list[Pair] | None = None,
+    valid: Pair | None = None,
     test: Pair | None = None,
     *,
     args: Any = None,
@@ -70,14 +48,12 @@ def datasets_provider(
     train, valid, test : (dataset, order)
         What `PlanIterator` takes; None if there is none. Validation resumes where the last one
         stopped, by `args.consumed_valid_samples`, and tests start at the first sample. Under
-        `--full-validation` each evaluation reads all of valid, which is a list of pairs under
-        `--multiple-validation-sets`.
+        `--full-validation` leave valid out, and return loaders of your own for it.
     args : object, optional
         With `micro_batch_size`, `consumed_train_samples`, `consumed_valid_samples` and
-        `num_workers`; `eval_micro_batch_size` and `eval_global_batch_size` if evaluation has
-        others; `global_batch_size` under `full_validation`; `dataloader_save` and `iteration` with
-        a ledger. If left out, what `megatron.training.get_args()` returns when Megatron calls the
-        provider.
+        `num_workers`; `eval_micro_batch_size` if evaluation has another; `dataloader_save` and
+        `iteration` with a ledger. If left out, what `megatron.training.get_args()` returns when
+        Megatron calls the provider.
     ledger : str, path-like, Ledger or False, optional
         The file in which the training records what it has read, as for `PlanIterator`. It needs
         `--dataloader-save`: Megatron's checkpoints then hold the ledger's hash, with which the
@@ -89,21 +65,21 @@ def datasets_provider(
     ------
     IndexPlanError
         If one is not such a pair. When Megatron calls it: if `--dataloader-type` is not external;
-        if there are phases; if valid or test do not fit `--full-validation` and
-        `--multiple-validation-sets`; with a ledger, if there are virtual stages, or checkpoints do
-        not save its hash; or without args, if megatron.training cannot be imported.
+        if there are phases; if valid is given under `--full-validation`; with a ledger, if there
+        are virtual stages, or checkpoints do not save its hash; or without args, if
+        megatron.training cannot be imported.
     """
-    _check_pairs("train", [train])
-    _check_pairs("valid", valid if isinstance(valid, list) else [] if valid is None else [valid])
-    _check_pairs("test", [] if test is None else [test])
+    _check_pair("train", train)
+    for name, pair in (("valid", valid), ("test", test)):
+        if pair is not None:
+            _check_pair(name, pair)
 
     def provider(
         _: Any = None,
         vp_stage: int | None = None,
     ) -> tuple[Any, ...]:
         asked = _args() if args is None else args
-        _check_args(asked)
-        _check_evaluated(asked, valid, test)
+        _check_args(asked, valid)
         kept = keeping(ledger, asked, vp_stage)
         from megatron.core import parallel_state
 
@@ -117,16 +93,7 @@ def datasets_provider(
             given = {"micro_batch_size": size, "consumed_samples": consumed, **ours, **more}
             return None if pair is None else PlanIterator(*pair, **given)
 
-        def read_whole(pair: Any) -> _Whole:
-            given = {**ours, "persistent_workers": False}
-            make = partial(PlanIterator, *pair, micro_batch_size=evaluated, consumed_samples=0)
-            samples = getattr(asked, "eval_global_batch_size", None) or asked.global_batch_size
-            return _Whole(partial(make, **given), samples // (evaluated * ours["world_size"]))
-
-        if not getattr(asked, "full_validation", False):
-            validating: Any = read(valid, evaluated, asked.consumed_valid_samples)  # type: ignore[arg-type]
-        else:
-            validating = [*map(read_whole, valid)] if isinstance(valid, list) else read_whole(valid)
+        validating = read(valid, evaluated, asked.consumed_valid_samples)
         training = read(train, size, asked.consumed_train_samples, **kept)
         if training is not None and kept["ledger"] is not False:
             load_saved(training, ledger, asked)
@@ -136,11 +103,10 @@ def datasets_provider(
     return provider
 
 
-def _check_pairs(name: str, pairs: list[Any]) -> None:
+def _check_pair(name: str, pair: Any) -> None:
     """Refuse what is no dataset with its order."""
-    for pair in pairs:
-        if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Order)):
-            raise wrong(name, "a pair of a dataset and an order", pair, "pass (dataset, order)")
+    if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Order)):
+        raise wrong(name, "a pair of a dataset and an order", pair, "pass (dataset, order)")
 
 
 def _args() -> Any:
@@ -158,7 +124,7 @@ def _args() -> Any:
     return get_args()
 
 
-def _check_args(args: Any) -> None:
+def _check_args(args: Any, valid: Any) -> None:
     """Refuse options with which Megatron would not read an iterator to where it is told."""
     kind = getattr(args, "dataloader_type", "external")
     if kind != "external":
@@ -168,23 +134,10 @@ def _check_args(args: Any) -> None:
         rule = "left out, as its phases are jobs that each count their samples from 0"
         cure = "leave it out, and change a Mixture's weights with with_phase"
         raise wrong("--phase-transition-iterations", rule, phases, cure)
-
-
-def _check_evaluated(args: Any, valid: Any, test: Any) -> None:
-    """Refuse what Megatron would fail on when it evaluates, hours later and in other words."""
-    full, several = (
-        bool(getattr(args, name, False)) for name in ("full_validation", "multiple_validation_sets")
-    )
-    if several and not full:
-        rule, cure = "given with --full-validation, as Megatron asks", "add --full-validation"
-        raise wrong("--multiple-validation-sets", rule, "it alone", cure)
-    if isinstance(valid, list) != several or (full and not valid):
-        kind = "a list of pairs (dataset, order)" if several else "one pair (dataset, order)"
-        cure = "pass valid so, or change --multiple-validation-sets and --full-validation"
-        raise wrong("valid", kind, valid, cure)
-    if several and test is not None:
-        rule = "None with --multiple-validation-sets, under which Megatron's test fails"
-        raise wrong("test", rule, "a pair", "leave test out, and evaluate it in a job of its own")
+    if getattr(args, "full_validation", False) and valid is not None:
+        rule = "None under --full-validation, which asks for loaders that have a length"
+        cure = "leave it out, and return a loader that docs/migrate/megatron.md writes"
+        raise wrong("valid", rule, "a pair", cure)
 
 
 def __getattr__(name: str) -> Any:

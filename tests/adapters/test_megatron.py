@@ -232,6 +232,11 @@ def test_states_that_are_refused(state: Any, message: str) -> None:
             "valid must be a pair of a dataset and an order; got range(0, 3); pass (dataset, "
             "order)",
         ),
+        (
+            ((range(3), ip.Shuffle(3)), [(range(3), ip.Shuffle(3))]),
+            "valid must be a pair of a dataset and an order; got [(range(0, 3), "
+            "Shuffle(num_samples=3, seed=0))]; pass (dataset, order)",
+        ),
     ],
 )
 def test_pairs_that_are_refused(given: Any, message: str) -> None:
@@ -241,7 +246,6 @@ def test_pairs_that_are_refused(given: Any, message: str) -> None:
 
 
 PAIR = (range(100), ORDER)
-SEVERAL = {"full_validation": True, "multiple_validation_sets": True}
 ARGS = {
     "micro_batch_size": 2,
     "consumed_train_samples": 0,
@@ -265,30 +269,10 @@ ARGS = {
             "with with_phase",
         ),
         (
-            {"multiple_validation_sets": True, "valid": [PAIR]},
-            "--multiple-validation-sets must be given with --full-validation, as Megatron asks; "
-            "got 'it alone'; add --full-validation",
-        ),
-        (
-            {"full_validation": True},
-            "valid must be one pair (dataset, order); got None; pass valid so, or change "
-            "--multiple-validation-sets and --full-validation",
-        ),
-        (
-            {"full_validation": True, "multiple_validation_sets": True},
-            "valid must be a list of pairs (dataset, order); got None; pass valid so, or change "
-            "--multiple-validation-sets and --full-validation",
-        ),
-        (
-            {"valid": [PAIR]},
-            "valid must be one pair (dataset, order); got [(range(0, 100), "
-            "Shuffle(num_samples=100, seed=1))]; pass valid so, or change "
-            "--multiple-validation-sets and --full-validation",
-        ),
-        (
-            {**SEVERAL, "valid": [PAIR], "test": PAIR},
-            "test must be None with --multiple-validation-sets, under which Megatron's test "
-            "fails; got 'a pair'; leave test out, and evaluate it in a job of its own",
+            {"full_validation": True, "valid": PAIR},
+            "valid must be None under --full-validation, which asks for loaders that have a "
+            "length; got 'a pair'; leave it out, and return a loader that "
+            "docs/migrate/megatron.md writes",
         ),
     ],
 )

@@ -19,6 +19,7 @@ import indexplan as ip
 from indexplan_torch import Piece
 from indexplan_torch.megatron import PlanIterator, datasets_provider
 from tests.support.megatron_histories import draw, run
+from tests.test_docs import blocks
 from tests.trainers.ranks import run_ranks
 
 with warnings.catch_warnings():
@@ -245,18 +246,6 @@ def test_histories_through_megatrons_iterator(number: int) -> None:
     assert run(*draw(f"megatron {number}"), wrapped=Advancing) > 0
 
 
-def provided(monkeypatch: Any, world_size: int, *pairs: Any, **args: Any) -> list[Any]:
-    """Call the provider on each data-parallel rank, as Megatron does when a job starts."""
-    monkeypatch.setattr(parallel_state, "_MPU_DATA_PARALLEL_WORLD_SIZE", world_size)
-    given = {"micro_batch_size": 2, "num_workers": 0, "consumed_valid_samples": 0}
-    provider = datasets_provider(*pairs, args=argparse.Namespace(**given | args))
-    ranks = []
-    for rank in range(world_size):
-        monkeypatch.setattr(parallel_state, "_MPU_DATA_PARALLEL_RANK", rank)
-        ranks.append(provider([1000, None, 100]))
-    return ranks
-
-
 def cycled(loader: Any) -> Iterator[Any]:
     """Iterate over a loader as Megatron's loop does under --full-validation."""
     while True:
@@ -264,25 +253,16 @@ def cycled(loader: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_each_evaluation_reads_all_of_each_validation_set(
-    num_workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every evaluation reads the sets whole, in full micro-batches, by their lengths."""
-    orders = [ip.Shuffle(50, seed=1), ip.Sequential(7), ip.Sequential(24)]
-    ranks = provided(
-        monkeypatch,
-        3,
-        (range(9), ip.Shuffle(9)),
-        [(range(order.num_samples), order) for order in orders],
-        consumed_train_samples=0,
-        eval_micro_batch_size=2,
-        eval_global_batch_size=12,
-        num_workers=num_workers,
-        full_validation=True,
-        multiple_validation_sets=True,
-    )
-    for number, order in enumerate(orders):
-        loaders = [valid[number] for _, valid, _ in ranks]
+def test_each_evaluation_reads_all_of_each_validation_set(num_workers: int) -> None:
+    """By the class that the page writes: whole, in full micro-batches, by their lengths."""
+    (block,) = [each for each in blocks("docs/migrate/megatron.md") if "class Whole" in each]
+    made: dict[str, Any] = {"PlanIterator": PlanIterator}
+    exec(block.partition("whole = Whole(")[0], made)  # noqa: S102 (our own page)
+    given = {"micro_batch_size": 2, "world_size": 3, "num_workers": num_workers}
+    given["persistent_workers"] = False
+    for order in (ip.Shuffle(50, seed=1), ip.Sequential(7), ip.Sequential(24)):
+        data = range(order.num_samples)
+        loaders = [made["Whole"](data, order, 2, rank=rank, **given) for rank in range(3)]
         iterations = -(-order.num_samples // 12)
         assert [iterations] * 3 == [len(each) for each in loaders]
         iterators = [RerunDataIterator(cycled(each)) for each in loaders]
@@ -292,21 +272,6 @@ def test_each_evaluation_reads_all_of_each_validation_set(
             row = order.take(0, 0, order.num_samples).tolist()
             more = order.take(1, 0, iterations * 12 - order.num_samples).tolist()
             assert row + more == sum(read, [])
-
-
-def test_one_whole_validation_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without sizes of evaluation's own, with those of training."""
-    ((_, valid, test),) = provided(
-        monkeypatch,
-        1,
-        *[(range(20), ip.Sequential(20))] * 3,
-        consumed_train_samples=0,
-        global_batch_size=6,
-        full_validation=True,
-    )
-    assert 4 == len(valid)
-    assert [*range(20), 0, 1, 2, 3] == [x for batch in valid for x in batch.tolist()]
-    assert [0, 1] == next(test).tolist()
 
 
 def test_megatrons_own_ramp_up() -> None:

@@ -15,7 +15,6 @@ from tests.errors.catalogue.made import Case
 
 ORDER = ip.Shuffle(10)
 PAIR = (range(10), ORDER)
-SEVERAL = {"full_validation": True, "multiple_validation_sets": True}
 
 
 def iterator(micro_batch_size: int = 2, **options: Any) -> PlanIterator:
@@ -66,12 +65,7 @@ CASES: list[Case] = [
     ("a state of another version", other_version),
     ("a provider of a dataset without an order", lambda: datasets_provider(range(10))),  # type: ignore[arg-type]
     ("a provider where Megatron makes the loaders", lambda: provided(dataloader_type="single")),
-    (
-        "a provider for several validations of some iterations",
-        lambda: provided([PAIR], multiple_validation_sets=True),
-    ),
-    ("a provider for a whole validation of nothing", lambda: provided(full_validation=True)),
-    ("a provider for several validations, and a test", lambda: provided([PAIR], PAIR, **SEVERAL)),
+    ("a provider for a whole validation", lambda: provided(PAIR, full_validation=True)),
     ("a provider of phases", lambda: provided(phase_transition_iterations=[2])),
     ("a ledger whose hash Megatron does not save", kept),
     ("a ledger of virtual stages", lambda: kept(0, dataloader_save="here")),
