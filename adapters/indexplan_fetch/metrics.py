@@ -1,17 +1,12 @@
-"""What a process has fetched and waited for, and the function that the user has told of it."""
+"""What a process has fetched and waited for."""
 
 from __future__ import annotations
 
 import threading
-import time
-import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from indexplan import Shards
-from indexplan.errors import printable, shown
 
-EVERY = 10.0  # seconds between two calls of on_metrics
 WORKERS = 256  # workers of a loader whose numbers are kept apart
 WAITED, STALLS, HITS = range(3)
 
@@ -96,26 +91,3 @@ class Tally:
         """Return the seconds waited, the stalls and the hits of all."""
         waited, stalls, hits = self._numbers.sum(0).tolist()
         return waited, int(stalls), int(hits)
-
-
-class Metrics:
-    """Calls the user's function, in the training process, in the thread of its loop."""
-
-    def __init__(self, on_metrics: Callable[[Fetched], Any]) -> None:
-        self.on_metrics = on_metrics
-        self._next = 0.0
-
-    def tell(self, report: Callable[[], Fetched], *, ended: bool) -> None:
-        """Call it if the last call is some time ago, or a pass has ended."""
-        now = time.monotonic()
-        if now < self._next and not ended:
-            return
-        self._next = now + EVERY
-        try:
-            self.on_metrics(report())
-        except Exception as error:  # whatever it raises, a logger must not end the run
-            message = (
-                f"on_metrics must not raise an error; got {shown(error)}; the run continues, and "
-                "it is called again: correct it to see what is fetched"
-            )
-            warnings.warn(printable(message), stacklevel=4)

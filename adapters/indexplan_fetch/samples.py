@@ -31,7 +31,6 @@ from indexplan_fetch.metrics import (
     WAITED,
     WORKERS,
     Fetched,
-    Metrics,
     Tally,
 )
 from indexplan_fetch.opening import ShardFile, by_row
@@ -65,7 +64,6 @@ class Samples:
         tries: int = 4,
         stall_timeout: float = 60.0,
         keep_open: int | None = None,
-        on_metrics: Callable[[Fetched], Any] | None = None,
     ) -> None:
         check_shards(shards)
         if not callable(open_shard):
@@ -92,14 +90,6 @@ class Samples:
             ranks_per_node = count("ranks_per_node", ranks_per_node)
         self.ranks_per_node = ranks_per_node
         self.keep_open = None if keep_open is None else count("keep_open", keep_open)
-        if on_metrics is not None and not callable(on_metrics):
-            raise wrong(
-                "on_metrics",
-                "a function of a report",
-                on_metrics,
-                "pass one that logs report.num_bytes and the like",
-            )
-        self._metrics = None if on_metrics is None else Metrics(on_metrics)
         self._limits = self._shared(np.array(limits_of(0, 1)))
         self._tally = Tally(self._shared(np.zeros((WORKERS + 1, 3))))
         self._forget()
@@ -121,7 +111,7 @@ class Samples:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what belongs to this process."""
         state = {name: each for name, each in vars(self).items() if name != "_rows"}
-        return {**state, "_fetcher": None, "_metrics": None}
+        return {**state, "_fetcher": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -177,14 +167,12 @@ class Samples:
         counts = found.num_fetches, found.num_samples, found.num_bytes
         return Fetched(*counts, *sums, found.num_retries)
 
-    def heard(self, *, ended: bool = False) -> None:
-        """Report metrics and warnings; `PlanLoader` calls it when the loop has received a batch."""
+    def heard(self) -> None:
+        """Report warnings; `PlanLoader` calls it when the loop has received a batch."""
         fetcher = self._fetcher
         if fetcher is not None and fetcher.room.warning is not None:
             message, fetcher.room.warning = fetcher.room.warning, None
             warnings.warn(message, stacklevel=3)
-        if self._metrics is not None:
-            self._metrics.tell(self.report, ended=ended)
 
     def expect(self, plan: Plan, where: tuple[int, int], rank: int, workers: int) -> None:
         """Count the shards that each worker reads at a time in a sub-epoch, before they start.

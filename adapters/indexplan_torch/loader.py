@@ -313,7 +313,7 @@ class PlanLoader(DataLoader[Any]):
             self.run.record(begun)
         check_received(begun, step, ended=True)
         if dataset is not None:
-            dataset.heard(ended=True)
+            dataset.heard()
         return False
 
     def _read(self, batches: Iterator[Any]) -> Iterator[Any]:

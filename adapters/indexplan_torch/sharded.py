@@ -68,11 +68,6 @@ class ShardedDataset(Samples, Dataset[Any]):
         How many shards each worker keeps open. By default, all that it reads at a time by the plan,
         so that each is opened and decoded once, as long as they fit into half of the machine's
         memory. A shard counts with its rows' `nbytes`, or, without that, the size of its file.
-    on_metrics : callable, optional
-        A function for your logger: on_metrics(found) gets what `report()` returns. It is called in
-        the training process, between batches, at most every ten seconds, and at the end of each
-        pass. If it raises, you get a warning and the run continues. It isn't sent to workers, so it
-        doesn't have to be picklable.
 
     Raises
     ------

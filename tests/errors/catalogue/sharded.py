@@ -186,7 +186,6 @@ CASES: list[Case] = [
     ),
     ("no seconds", lambda: dataset(stall_timeout=0)),
     ("no epochs", lambda: loader(ranks_per_node=9, num_epochs=None)),
-    ("no logger", lambda: dataset(on_metrics="wandb")),
     ("a cache in a store", lambda: dataset(cache_dir="s3://bucket/cache")),
     ("a file for a cache", lambda: read(dataset(in_memory(), cache_dir="a.npy"))),
     ("ranks of unknown nodes", of_four_ranks),

@@ -147,7 +147,6 @@ CURED: dict[str, Callable[[], Any]] = {
     "columns of an array": lambda: read(dataset()),
     "no seconds": lambda: read(dataset(stall_timeout=60)),
     "no epochs": lambda: read_on(loader(OF_EIGHT, ranks_per_node=8, num_epochs=2)),
-    "no logger": lambda: read(dataset(on_metrics=lambda report: report.num_bytes)),
     "a cache in a store": lambda: read(dataset(cache_dir=Path("cache").absolute())),
     "a file for a cache": lambda: read(stored(cache_dir="a")),
     "ranks of unknown nodes": lambda: next(
