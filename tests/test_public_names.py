@@ -41,7 +41,6 @@ OF_TORCH = """
 OF_GRAIN = "PlanIterDataset PlanSampler"
 OF_JAX = "rank_indices shuffle step_indices unshuffle"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
-OF_LIVE = "begin commit cursor epoch load_state_dict settled state_dict world"
 OF_A_LIVE_LOADER = """
     cursor epoch load_state_dict num_valid state_dict step_size world_size
 """
@@ -80,7 +79,6 @@ def test_pictures_and_tests() -> None:
 def test_worlds_that_change() -> None:
     """What a loop needs whose world changes; the adapter for torchft is made of it."""
     assert ["Standing"] == ip.live.__all__
-    assert OF_LIVE.split() == [n for n in dir(indexplan_torch.live.Live) if n[0] != "_"]
     loader = [n for n in dir(indexplan_torch.live.LiveLoader) if n[0] != "_"]
     assert OF_A_LIVE_LOADER.split() == loader
     assert OF_A_STANDING.split() == [n for n in dir(ip.live.Standing) if n[0] != "_"]

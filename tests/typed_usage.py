@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from indexplan_torch import OnDevice, PlanLoader
-from indexplan_torch.live import Live, LiveLoader, LiveOptions
+from indexplan_torch.live import LiveLoader, LiveOptions
 
 plan: ip.Plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=(5, 3), sub_epochs=4)
 scheduled = ip.Plan(
@@ -114,4 +114,4 @@ live_arrays: LiveLoader = LiveLoader(range(1000), plan, object(), **live_options
 live_weight: float = live_loader.world_size / live_loader.step_size * live_loader.num_valid
 live_loader.load_state_dict({}, other_plan=True)
 live_state: dict[str, object] = live_loader.state_dict()
-begun: object = Live(plan, object(), inner_rank=1, inner_size=4).begin()
+live_ranks: LiveLoader = LiveLoader(range(9), plan, object(), inner_rank=1, inner_size=4)

@@ -1,23 +1,37 @@
-"""Plans under torchft, whose groups of ranks come and go: a loader for its training loops."""
+"""Plans under torchft, whose groups of ranks come and go: a loader for its training loops.
+
+torchft is not imported: a manager brings all that is needed of it.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import integer, wrong
+import torch
+
+from indexplan import Cursor, IndexPlanError, Ledger, Plan
+from indexplan.errors import integer, path_text, wrong
+from indexplan.ledger import check_begins
+from indexplan.live import Standing
+from indexplan_torch.arguments import flag
 from indexplan_torch.endless import endless
 from indexplan_torch.items import Item
 from indexplan_torch.loader import Options, PlanLoader, check_options
-from indexplan_torch.quorum import Live, World
+from indexplan_torch.recording import Recorder, a_second, keep, other_keeper, refuse_unkept
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-__all__ = ["Live", "LiveLoader", "LiveOptions"]
+__all__ = ["LiveLoader", "LiveOptions"]
+
+LOAD = "load what state_dict returned"
+FIELDS = {"cursor", "ledger", "plan", "step"}  # of a state; older ones lack the last two
+WHERE = "pass where the file is, or shall be"
+KEY = "indexplan"  # of the state that a manager sends to a group that joins
 
 
 class LiveOptions(Options, total=False):
@@ -30,6 +44,30 @@ class LiveOptions(Options, total=False):
 
 
 ALLOWED = frozenset(LiveOptions.__optional_keys__)
+
+
+class World(NamedTuple):
+    """How many ranks take part in a step, and which of them this one is, or stands in for."""
+
+    world_size: int
+    rank: int
+
+
+class Expected(NamedTuple):
+    """At which of torchft's steps a run may be that has missed none, and why."""
+
+    steps: tuple[int, ...]
+    why: str
+    cure: str
+
+
+HEAR = "read a batch for each step, by the loop or next(iter(loader))"
+AT_START = Expected(
+    (0, 1),
+    "where a run starts whose state was not loaded",
+    "load the state that was saved with the manager's, or pass plan.resume(cursor)",
+)
+SAVED = "load the loader's state and the manager's, both of one checkpoint"
 
 
 class Received(NamedTuple):
@@ -58,14 +96,27 @@ class LiveLoader:
     not, the same samples come again. You may leave a loop with `break`, before or after the step of
     its last batch; the next loop continues from there. Workers fetch ahead for the groups of the
     last step, and what they have fetched is thrown away when the groups change, and when a step
-    fails.
+    fails. The manager sends the loader's state to groups that join, with the weights.
+
+    A step that the manager counts and that the loader didn't hear of would be read twice, or lost:
+    the next batch is refused, by `manager.current_step()`. The first batch runs torchft's first
+    step without data: only one group's gradients would count in it, because that group sends its
+    weights to all others.
 
     Parameters
     ----------
     dataset : torch.utils.data.Dataset
         Map-style, with as many samples as the plan's order.
-    plan, manager, inner_rank, inner_size, max_world, ledger
-        As for `Live`.
+    plan : Plan
+        With `global_batch_size`, and without a world_size; `plan.resume(cursor)` to continue a run.
+    manager : torchft.Manager
+    inner_rank, inner_size : int, default 0, 1
+        This rank in its group, and how many ranks of the group read different samples.
+    max_world : int, optional
+        As for `indexplan.live.Standing`: the most groups, times inner_size.
+    ledger : str, path-like or False, optional
+        The file of an `indexplan.Ledger`, on storage that all groups share; `state_dict` writes it.
+        False goes on without the ledger of the run whose state is loaded.
     num_epochs : int, optional
         Stop before this epoch of the run, counted over all groups and restarts. By default the
         loader never ends, and the loop looks at `manager.current_step()`.
@@ -76,7 +127,9 @@ class LiveLoader:
     Raises
     ------
     IndexPlanError
-        As `Live` and `PlanLoader` do; if num_epochs is below 1, or an option is none of these.
+        As `PlanLoader` does; if the plan has no global_batch_size or has a world_size, inner_rank,
+        inner_size or num_epochs is out of range, a step has fewer units than `max_world`, or an
+        option is none of these.
     """
 
     def __init__(
@@ -97,35 +150,119 @@ class LiveLoader:
             cure = "count from the start of the run, or leave it out to read without end"
             num_epochs = integer("num_epochs", num_epochs, 1, 2**32 + 1, cure)
         self.num_epochs = num_epochs
+        cure = "pass how many ranks of a group read different samples, and which one this is"
+        self._inner_size = integer("inner_size", inner_size, 1, 2**31, cure)
+        self._inner_rank = integer("inner_rank", inner_rank, 0, self._inner_size, cure)
+        self._leaves_ledger = ledger is False
+        where = path_text("ledger", ledger, WHERE) if ledger not in (None, False) else None
+        self.ledger = None if where is None else Path(where).absolute()
         self._dataset, self._options = dataset, options
-        self._live = Live(
-            plan,
-            manager,
-            inner_rank=inner_rank,
-            inner_size=inner_size,
-            max_world=max_world,
-            ledger=ledger,
-        )
-        self._plan = plan
+        self._plan, self._max_world, self._manager = plan, max_world, manager
+        self._standing = Standing(plan, max_world=max_world)
+        anew = plan.replace(world_size=None)
+        self._fingerprint = anew.fingerprint
+        self._expected = AT_START if plan.start == anew.start else None  # None: wherever it is
         self._loader(World(1, 0))  # refuses at once what it would refuse in the first step
-        self._start, self._should_commit = manager.start_quorum, manager.should_commit
+        self._world: World | None = None  # of the last quorum that this rank has heard of
         self._running: object | None = None  # the iteration that runs, if one does
         self._open = False  # whether a step's quorum is known, and not yet whether it counts
         self._received: Received | None = None
         self._batches: Iterator[Any] | None = None
-        self._for: tuple[World, int] | None = None  # what workers fetch ahead for
+        self._for: World | None = None  # what workers fetch ahead for
+        manager.register_state_dict_fn(KEY, self._load, self._state)
+        self._start, self._should_commit = manager.start_quorum, manager.should_commit
         manager.start_quorum, manager.should_commit = self._quorum_started, self._deciding
 
     def __repr__(self) -> str:
-        return repr(self._live).replace("Live", "LiveLoader", 1)
+        """Return who reads, as far as this rank has heard, and where the run stands."""
+        known = self._world
+        who = "ranks not known yet" if known is None else f"rank {known.rank} of {known.world_size}"
+        return f"<LiveLoader, {who}: {self._standing!r}>"
+
+    def _state(self) -> str:
+        return self._standing.to_json()  # of the standing that a state may have put in its place
+
+    def _load(self, text: str) -> None:
+        """Take over where the other groups stand."""
+        self._standing.load_json(text)
+        self._drop()
+        self._hear()
+
+    def _hear(self) -> None:
+        """Expect that torchft's next step is the one that it is at now."""
+        step = self._manager.current_step()
+        self._expected = Expected((step,), "as this rank heard of no later step that counts", HEAR)
+
+    def _check_heard(self) -> None:
+        """Refuse a step if torchft has counted others that this rank has not heard of."""
+        expected, step = self._expected, self._manager.current_step()
+        if expected is not None and step not in expected.steps:
+            steps = " or ".join(map(str, expected.steps))
+            what, rule = "manager.current_step()", f"{steps}, {expected.why}"
+            raise wrong(what, rule, step, expected.cure)
 
     def state_dict(self) -> dict[str, Any]:
-        """As `Live.state_dict`."""
-        return self._live.state_dict()
+        """Return where the run stands, for a checkpoint; write the ledger up to there.
+
+        Call it in one group, the one that saves, after a step was committed. In a group of several
+        ranks, the first writes.
+
+        Raises
+        ------
+        IndexPlanError
+            If another loader of this process keeps the ledger.
+        PlanFileError
+            If the ledger cannot be written, or another group writes it at the same time.
+        """
+        digest = None
+        if self.ledger is not None and self._inner_rank == 0:
+            if isinstance(other_keeper(self.ledger, self), Recorder):
+                raise a_second(self.ledger)
+            digest = self._standing.record(Ledger(self.ledger))
+            keep(self.ledger, self)
+        place = {"cursor": self.cursor.to_dict(), "ledger": digest}
+        return {**place, "plan": self._fingerprint, "step": self._manager.current_step()}
 
     def load_state_dict(self, state: dict[str, Any], *, other_plan: bool = False) -> None:
-        """As `Live.load_state_dict`."""
-        self._live.load_state_dict(state, other_plan=other_plan)
+        """Start where a checkpoint was saved: in every group that starts with it, before the loop.
+
+        A group that joins a run is given its place by the others, with the weights. Load the
+        manager's state as well, of the same checkpoint.
+
+        Parameters
+        ----------
+        state : dict
+        other_plan : bool, default False
+            Whether the state may be of another plan, such as one with another global_batch_size,
+            whose order this plan continues.
+
+        Raises
+        ------
+        IndexPlanError
+            If it is something else than what `state_dict` returned, or of another plan; if it is
+            that of a run with a ledger, and this has none; or it is not, and the ledger holds steps
+            and begins elsewhere.
+        """
+        if not isinstance(state, dict) or not {"cursor", "ledger"} <= set(state) <= FIELDS:
+            raise wrong("a live run's state", "a dict of a cursor and a ledger's hash", state, LOAD)
+        other_plan = flag("other_plan", other_plan)
+        saved, step = state.get("plan", self._fingerprint), state.get("step")
+        if saved != self._fingerprint and not other_plan:
+            cure = "make the same plan, or pass other_plan=True to change it from here on"
+            raise wrong("a live run's state", f"of the plan {self._fingerprint}", saved, cure)
+        if step is not None:
+            step = integer("a live run's step", step, 0, 2**63, LOAD)
+        cursor, plan, digest = Cursor.from_dict(state["cursor"]), self._plan, state["ledger"]
+        standing = Standing(plan, cursor, hash=digest, max_world=self._max_world)
+        if self._leaves_ledger:
+            standing = Standing(plan, cursor, max_world=self._max_world)
+        elif self.ledger is None:
+            refuse_unkept(digest)
+        elif digest is None and self._inner_rank == 0:
+            check_begins(plan.resume(cursor), Ledger(self.ledger).tail, self.ledger)
+        self._standing = standing
+        why = "of the state that was loaded, or 0 in a run that counts anew"
+        self._expected = None if step is None else Expected((step, 0), why, SAVED)
         self._open = False  # a batch that was read before belongs to no step of this run
         self._drop()
 
@@ -148,7 +285,9 @@ class LiveLoader:
             self._open = False
             if not committed:
                 self._drop()  # the same samples come next, and not those that workers fetch
-            self._live.commit(committed)
+            elif self._world is not None:
+                self._standing.commit(self._world.world_size)
+                self._hear()
         return committed
 
     def _drop(self) -> None:
@@ -161,25 +300,29 @@ class LiveLoader:
         Raises
         ------
         IndexPlanError
-            If the loop asks for the next batch without `should_commit`, or as `Live.settled` does.
+            If the loop asks for the next batch without `should_commit`; or if torchft has counted a
+            step that the loader didn't hear of, or its count is not the one of the state that was
+            loaded. A group without a share in the step isn't asked for its count.
         """
-        live, mine = self._live, object()
+        mine = object()
         self._running = mine
         self._drop()
         try:
-            while self.num_epochs is None or live.epoch < self.num_epochs:
+            while self.num_epochs is None or self.epoch < self.num_epochs:
                 if not self._open:  # else a loop was left at this step
                     self._start()
-                live.begin()
-                live.settled()
+                if self._manager.current_step() == 0:
+                    self._run_first_step()
+                world = self._world = self._settled()
+                if self._manager.is_participating():
+                    self._check_heard()
+                self._standing.deal(*world)
                 self._open = True
-                world, standing = live.world(), live.standing
-                of_this_rank = standing.num_valid(*world)
-                if self._batches is None or self._for != (world, live.num_loads):
-                    self._batches = endless(self._loader(world))
-                    self._for = world, live.num_loads
+                step_size, of_this_rank = self._standing.step_size, self._standing.num_valid(*world)
+                if self._batches is None or self._for != world:
+                    self._batches, self._for = endless(self._loader(world)), world
                 batch = next(self._batches)
-                self._received = Received(world.world_size, standing.step_size, of_this_rank)
+                self._received = Received(world.world_size, step_size, of_this_rank)
                 yield batch
                 if self._open:
                     raise IndexPlanError(
@@ -192,6 +335,33 @@ class LiveLoader:
             if self._running is mine:  # else a later loop reads
                 self._running = None
                 self._drop()
+
+    def _settled(self) -> World:
+        """Wait for the quorum, and return for whom this rank reads.
+
+        A group that doesn't take part in the step (a spare, or one still receiving its state) reads
+        what the first group reads: torchft sets its gradients to zero.
+        """
+        manager = self._manager
+        manager.wait_quorum()
+        group = manager.participating_rank() if manager.is_participating() else 0
+        ranks = manager.num_participants() * self._inner_size
+        return World(ranks, group * self._inner_size + self._inner_rank)
+
+    def _run_first_step(self) -> None:
+        """Run torchft's step 0 without data, until it counts.
+
+        All groups of a quorum know of its most steps, so either all of them do, or none.
+        """
+        manager = self._manager
+        manager.wait_quorum()
+        while manager.current_step() == 0:
+            nothing = torch.zeros(1, device=_device())
+            manager.allreduce(nothing).wait()  # else the first group goes on before all have read
+            self._should_commit()
+            self._hear()  # before a quorum in which this group may be given another state
+            self._start()
+            manager.wait_quorum()
 
     @property
     def world_size(self) -> int:
@@ -221,15 +391,24 @@ class LiveLoader:
     def _last(self, name: str) -> Received:
         if self._received is None:
             rule, got = "must be asked for inside the loop, after a batch", "none before it"
-            raise IndexPlanError(name, rule, got, "use a Live's standing for loops of your own")
+            raise IndexPlanError(
+                name, rule, got, "read it in the loop, or after next(iter(loader))"
+            )
         return self._received
 
     @property
     def epoch(self) -> int:
         """The epoch of the step that comes next."""
-        return self._live.epoch
+        return self._standing.epoch
 
     @property
     def cursor(self) -> Cursor:
         """Where the run stands, for a checkpoint; continue with `plan.resume(cursor)`."""
-        return self._live.cursor
+        return self._standing.cursor
+
+
+def _device() -> torch.device:
+    """Return where tensors lie that any process group of this process can sum up."""
+    if not torch.accelerator.is_available():
+        return torch.device("cpu")
+    return torch.accelerator.current_accelerator() or torch.device("cpu")

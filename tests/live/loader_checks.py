@@ -1,4 +1,4 @@
-"""LiveLoader and Live with a real manager of torchft, alone in its quorum."""
+"""LiveLoader with a real manager of torchft, alone in its quorum."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from torchft import Manager, Optimizer, ProcessGroupGloo
 from torchft.coordination import LighthouseServer
 
 import indexplan as ip
-from indexplan_torch import PlanLoader
-from indexplan_torch.live import Live, LiveLoader
+from indexplan_torch import Bins, PlanLoader
+from indexplan_torch.live import LiveLoader
 
 # torchft logs by a deprecated method, and an error there makes every step fail
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
@@ -139,7 +139,7 @@ def test_the_ledger_is_written_at_checkpoints(tmp_path: Path) -> None:
                     break
     assert ip.Ledger(path).verify().ok
     with alone() as manager:
-        live = Live(PLAN, manager, ledger=path)
+        live = LiveLoader(DATASET, PLAN, manager, ledger=path)
         for state in (3, {}, {**saved["state"], "more": 1}):
             with pytest.raises(ip.IndexPlanError, match="a live run's state must be a dict"):
                 live.load_state_dict(state)  # type: ignore[arg-type]
@@ -210,24 +210,20 @@ def test_a_ledger_is_left_for_good_or_not_at_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("use_async_quorum", [False, True])
-def test_a_loop_of_its_own(use_async_quorum: bool) -> None:
-    """Live draws each step once while nothing changes (L6), bins as well, and groups of ranks."""
+def test_bins_and_groups_of_ranks(use_async_quorum: bool) -> None:
+    """Bins, for the second of two ranks of a group."""
     plan = ip.Plan(ip.LengthGrouped([3, 5, 2, 8] * 9, batch_size=2), global_batch_size=6)
     alone_plan = plan.replace(world_size=2)
     with alone(use_async_quorum=use_async_quorum) as manager:
-        live = Live(plan, manager, inner_rank=1, inner_size=2)
-        assert f"<Live, ranks not known yet: {live.standing!r}>" == repr(live)
+        ranks: dict[str, int] = {"inner_rank": 1, "inner_size": 2}
+        loader = LiveLoader(Bins(range(36), list), plan, manager, collate_fn=list, **ranks)
         for step in alone_plan.steps(0):
-            manager.start_quorum()
-            batch = live.begin(units=True)
-            assert live.settled() is None
             want = alone_plan.units(0, step=step, rank=1)
-            assert [each.tolist() for each in want.bins] == [each.tolist() for each in batch.bins]
-            live.commit(manager.should_commit())
-        assert f"<Live, rank 1 of 2: <Standing of {plan}: at epoch 1, step 0, position 0>>" == repr(
-            live
-        )
-        assert 1 == live.epoch
+            assert [each.tolist() for each in want.bins] == next(iter(loader))
+            assert manager.should_commit()
+        where = f"<Standing of {plan}: at epoch 1, step 0, position 0>"
+        assert f"<LiveLoader, rank 1 of 2: {where}>" == repr(loader)
+        assert 1 == loader.epoch
         assert 1 + len(alone_plan.steps(0)) == manager.current_step()
 
 
@@ -304,18 +300,6 @@ def test_a_look_at_a_batch_costs_nothing() -> None:
 @pytest.mark.parametrize("use_async_quorum", [False, True])
 def test_a_step_that_live_does_not_hear_of_is_refused(use_async_quorum: bool) -> None:
     """It counts for torchft, and the next step would read its samples again."""
-    said = r"manager.current_step\(\) must be 1, as this rank heard of no later step .* got 2; call"
-    with alone(use_async_quorum=use_async_quorum) as manager:
-        live = Live(PLAN, manager)
-        for step in range(2):
-            manager.start_quorum()
-            live.begin()
-            if step:
-                with pytest.raises(ip.IndexPlanError, match=said):
-                    live.settled()
-            else:
-                live.settled()
-            manager.should_commit()
     with alone(use_async_quorum=use_async_quorum) as manager:
         loader = LiveLoader(DATASET, PLAN, manager)
         batches = iter(loader)
@@ -323,41 +307,21 @@ def test_a_step_that_live_does_not_hear_of_is_refused(use_async_quorum: bool) ->
         assert manager.should_commit()
         manager.start_quorum()  # which the loader does, and no step is open
         assert manager.should_commit()
-        with pytest.raises(ip.IndexPlanError, match=r"must be 2, as .* got 3; call"):
+        with pytest.raises(ip.IndexPlanError, match=r"must be 2, as .* got 3; read a batch"):
             next(batches)
 
 
-def test_what_commit_is_told_must_be_so() -> None:
-    """A step that failed and is said to count would be lost; one that counts would come again."""
-    for fails in (True, False):
-        with alone() as manager:
-            live = Live(PLAN, manager)
-            manager.start_quorum()
-            live.begin()
-            live.settled()
-            if fails:
-                manager.report_error(RuntimeError("a peer was lost"))
-            assert fails != manager.should_commit()
-            said = f"commit must be told what .*; got {fails}, and torchft went from step 1 to"
-            with pytest.raises(ip.IndexPlanError, match=said):
-                live.commit(fails)
-
-
 def test_steps_that_fail_are_no_steps_that_were_missed() -> None:
-    """Neither a failed step, nor a draw without settled, nor one that raises, is refused."""
+    """A failed step is not counted, and the next one is not refused."""
     with alone() as manager:
-        live = Live(PLAN, manager)
+        loader = LiveLoader(DATASET, PLAN, manager)
         for number in range(12):
-            manager.start_quorum()
-            batch = live.begin()
+            next(iter(loader))
             if number % 3 == 1:
                 manager.report_error(RuntimeError("a peer was lost"))
-            if number % 6 != 1:  # else it fails before that
-                assert live.settled() is None
-            live.commit(manager.should_commit())
-            assert len(batch)
+            assert (number % 3 != 1) == manager.should_commit()
         assert 9 == manager.current_step()
-        cursor = live.cursor
+        cursor = loader.cursor
     assert 8 == cursor.step
 
 
@@ -428,13 +392,7 @@ def test_a_loop_can_weight_what_it_reads() -> None:
 
 
 def test_what_would_go_wrong_is_refused() -> None:
-    """A step that counts unseen, a loop that never steps, and what cannot be right at the start."""
-    with alone() as manager:
-        live = Live(PLAN, manager)
-        manager.start_quorum()
-        live.begin()
-        with pytest.raises(ip.IndexPlanError, match="commit must come once for each step, after"):
-            live.commit(True)
+    """A loop that never steps, and what cannot be right at the start."""
     with alone() as manager:
         loader = LiveLoader(DATASET, PLAN, manager)
         assert repr(loader).startswith("<LiveLoader, ranks not known yet: <Standing of Plan(")

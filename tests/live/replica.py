@@ -11,7 +11,7 @@ import torch
 
 import indexplan as ip
 from benchmarks.torture.group import Group
-from indexplan_torch.live import Live, LiveLoader
+from indexplan_torch.live import LiveLoader
 
 BATCH = 60
 LEDGER = "run.ledger"
@@ -32,7 +32,7 @@ def through_loader(group: Group) -> None:
         save(group, loader)
 
 
-def save(group: Group, live: Live | LiveLoader) -> None:
+def save(group: Group, live: LiveLoader) -> None:
     """Save a checkpoint, if it is time, in the first group; of two quorums, both may try."""
     manager = group.manager
     if manager.current_step() % SAVED_EVERY == 0 and manager.participating_rank() == 0:
@@ -41,19 +41,15 @@ def save(group: Group, live: Live | LiveLoader) -> None:
 
 
 def by_hand(group: Group) -> None:
-    """Train in a loop of its own, which draws before it knows the quorum."""
-    live = Live(plan_of(group), group.manager, ledger=group.folder / LEDGER)
+    """Train in a loop of its own, which asks for each batch by itself."""
+    loader = LiveLoader(
+        torch.arange(group.samples), plan_of(group), group.manager, ledger=group.folder / LEDGER
+    )
     while True:
+        rows = next(iter(loader))
         group.optimizer.zero_grad()
-        rows = torch.from_numpy(live.begin())
-        loss = group.loss(rows)
-        if (instead := live.settled()) is not None:
-            rows = torch.from_numpy(instead)
-            loss = group.loss(rows)
-        group.backward(loss, rows)
-        committed = group.manager.should_commit()
-        if committed:
+        group.backward(group.loss(rows), rows)
+        if group.manager.should_commit():
             group.optimizer.optim.step()
             group.counts()
-        live.commit(committed)
-        save(group, live)
+        save(group, loader)

@@ -109,28 +109,18 @@ _IN_COMPOSER = "takes Composer's environment: tests/trainers/composer_resume_che
 # file, function and beginning of what makes an error that is not provoked here, and why
 NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     **{
-        ("adapters/indexplan_torch/quorum.py", *where): "takes torchft: tests/live/loader_checks.py"
-        for where in [
-            ("Live.commit", "raise IndexPlanError('commit', 'must come once for each step"),
-            ("Live.commit", "raise IndexPlanError('commit', rule, got, HEAR)"),
-            ("Live._check_heard", "raise wrong(what, rule, step, expected.cure)"),
-            (
-                "Live.load_state_dict",
-                'raise wrong("a live run\'s state", "a dict of a cursor and a ',
-            ),
-            ("Live.state_dict", "raise a_second(self.ledger)"),
-            (
-                "Live.load_state_dict",
-                "raise wrong(\"a live run's state\", f'of the plan {self._finge",
-            ),
-        ]
-    },
-    **{
         ("adapters/indexplan_torch/live.py", *where): "takes torchft: tests/live/loader_checks.py"
         for where in [
+            ("LiveLoader._last", "raise IndexPlanError(name, rule, got, cure)"),
+            ("LiveLoader._check_heard", "raise wrong(what, rule, step, expected.cure)"),
             (
-                "LiveLoader._last",
-                "raise IndexPlanError(name, rule, got, \"use a Live's standing",
+                "LiveLoader.load_state_dict",
+                'raise wrong("a live run\'s state", "a dict of a cursor and a ',
+            ),
+            ("LiveLoader.state_dict", "raise a_second(self.ledger)"),
+            (
+                "LiveLoader.load_state_dict",
+                "raise wrong(\"a live run's state\", f'of the plan {self._finge",
             ),
             (
                 "_check_options",
