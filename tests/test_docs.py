@@ -380,8 +380,8 @@ def test_runtime_dependencies() -> None:
 
 def test_trainers_page_runs() -> None:
     """The first example of the trainers' page reads two epochs; tests/trainers runs the others."""
-    block, *_, on_device = blocks("docs/trainers.md")
-    exec(on_device, {})  # noqa: S102 (our own page)
+    block, *_, on_a_gpu = blocks("docs/trainers.md")
+    exec(on_a_gpu, {})  # noqa: S102 (our own page)
     names: dict[str, object] = {}
     exec(block, names)  # noqa: S102 (our own page)
     state = names["state"]

@@ -111,7 +111,7 @@ def test_a_loader_imports_no_more_than_it_needs() -> None:
     used, everything = map(json.loads, done.stdout.splitlines())
     assert {"indexplan_torch"} == {name.partition(".")[0] for name in used}
     assert len(used) <= 18
-    assert not {"bins", "meshes", "on_device", "recording", "sharded"} & {n[16:] for n in used}
+    assert not {"bins", "meshes", "recording", "sharded"} & {n[16:] for n in used}
     assert {"indexplan_fetch", "indexplan_torch.bins", "indexplan_torch.sharded"} <= {*everything}
 
 

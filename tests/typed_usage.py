@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 import indexplan as ip
-from indexplan_torch import OnDevice, PlanLoader
+from indexplan_torch import PlanLoader
 from indexplan_torch.live import LiveLoader, LiveOptions
 
 plan: ip.Plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=(5, 3), sub_epochs=4)
@@ -105,8 +104,6 @@ resumable: bool | None = ip.diff(plan, even).resumable
 like_planned: ip.types.Difference[int] = ip.diff(ledger, plan)
 loader: PlanLoader = PlanLoader(range(1000), plan, rank=0, num_workers=2, persistent_workers=True)
 recorded: PlanLoader = PlanLoader(range(1000), plan, ledger=ip.Ledger("run.ledger"))
-rows_on_device: PlanLoader = OnDevice(plan, {"x": torch.zeros(1000)}, compiled=True)
-pair_on_device: OnDevice = OnDevice(plan, (torch.zeros(1000), torch.zeros(1000)), rank=0)
 same_loader: PlanLoader = PlanLoader(range(9), plan, collate_fn=lambda rows: rows, pin_memory=True)
 live_loader: LiveLoader = LiveLoader(range(1000), plan, object(), num_epochs=3, num_workers=2)
 live_options: LiveOptions = {"as_array": True, "pin_memory": True}

@@ -23,13 +23,11 @@ from indexplan_torch.seeding import Seeded, seed_rank
 if TYPE_CHECKING:
     from indexplan_fetch import open_parquet
     from indexplan_torch.bins import Bins, join
-    from indexplan_torch.on_device import OnDevice
     from indexplan_torch.sharded import ShardedDataset
 
 __all__ = [
     "About",
     "Bins",
-    "OnDevice",
     "Piece",
     "PlanBatchSampler",
     "PlanLoader",
@@ -44,7 +42,6 @@ __all__ = [
 # A run needs few of these, and what fetches shards alone is as much as all that a PlanLoader needs.
 _AT_FIRST_USE = {
     "Bins": "indexplan_torch.bins",
-    "OnDevice": "indexplan_torch.on_device",
     "ShardedDataset": "indexplan_torch.sharded",
     "join": "indexplan_torch.bins",
     "open_parquet": "indexplan_fetch",

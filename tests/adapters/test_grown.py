@@ -17,7 +17,6 @@ import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset
 from indexplan_torch import (
     Bins,
-    OnDevice,
     PlanLoader,
 )
 from indexplan_torch.megatron import PlanIterator
@@ -49,12 +48,6 @@ def of(make: Callable[[Any], Any], wrap: Callable[[Any], Any] = lambda data: dat
         return make(wrap(data)), lambda num: setattr(data, "num_samples", num)
 
     return made
-
-
-def on_device() -> tuple[Any, Callable[[int], None]]:
-    """Tensors in a dict, of which one is replaced."""
-    tensors = {"x": torch.arange(100), "y": torch.arange(100)}
-    return OnDevice(PLAN, tensors), lambda num: tensors.update(y=torch.arange(num))
 
 
 def of_tensors() -> tuple[Any, Callable[[int], None]]:
@@ -98,7 +91,6 @@ WAYS: dict[str, Any] = {
     "bins": of(
         lambda data: PlanLoader(Bins(data, join=as_they_are), PACKED, collate_fn=as_they_are)
     ),
-    "on a device": on_device,
     "without an end": of(iterator),
     "with workers, without an end": of(lambda data: iterator(data, num_workers=1)),
     "Grain": of(of_grain),

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
 
 import indexplan as ip
 import indexplan_fetch
@@ -27,7 +26,6 @@ CALLS: dict[str, Any] = {
         name: getattr(indexplan_torch, name)
         for name in ("PlanLoader", "PlanBatchSampler", "PlanSampler")
     },
-    "OnDevice": indexplan_torch.OnDevice,
     "Bins": indexplan_torch.Bins,
     "ShardedDataset": indexplan_torch.ShardedDataset,
     "TokenRows": token_rows.TokenRows,
@@ -39,7 +37,6 @@ CALLS = {name: call for name, call in CALLS.items() if name not in OTHERS}
 PLAN = ip.Plan(ip.Shuffle(12), batch_size=2)
 POSITIONAL: dict[str, tuple[Any, ...]] = {
     "PlanLoader": (range(12), PLAN),
-    "OnDevice": (PLAN, torch.arange(12)),
     "PlanIterator": (range(12), ip.Shuffle(12)),
 }
 NEEDED: dict[str, dict[str, Any]] = {
@@ -74,9 +71,7 @@ def test_a_keyword_of_another_call_is_refused_with_its_place(name: str, keyword:
         keyword == "num_workers" and name in ("PlanLoader", "PlanIterator")
     ):
         return
-    if keyword in ("num_workers", "drop_last", "shuffle") and name == "OnDevice":
-        return  # which says that nothing is read on the host
-    if keyword == "num_replicas" and name in ("PlanLoader", "OnDevice", "PlanIterator"):
+    if keyword == "num_replicas" and name in ("PlanLoader", "PlanIterator"):
         return  # which names world_size
     error = refusal(name, keyword)
     assert PLACES[keyword] == error.cure, str(error)

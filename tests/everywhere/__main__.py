@@ -1,6 +1,6 @@
 """Compare implementations of shuffle-v1.
 
-    python -m tests.everywhere [c] [jax] [torch] [js] [--values NUM]
+    python -m tests.everywhere [c] [jax] [js] [--values NUM]
 
 Each with all known answers, and with the package at drawn positions; a million by default.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.everywhere.drawn import Run, drawn
 from tests.support.shuffle_cases import CASES
 
-NAMES = ["c", "jax", "torch", "js"]
+NAMES = ["c", "jax", "js"]
 
 
 def main() -> None:
@@ -27,7 +27,6 @@ def main() -> None:
     names = given.of or NAMES
     found = [*(in_c(given.values) if "c" in names else [])]
     found += [on_jax(given.values)] if "jax" in names else []
-    found += [on_torch(given.values)] if "torch" in names else []
     found += [in_js(given.values)] if "js" in names else []
     sys.exit(any(found))
 
@@ -55,14 +54,6 @@ def on_jax(num_values: int) -> int:
     other = on_jax.known_differences(on_jax.KNOWN)
     differ = on_jax.differences(drawn(num_values, size_stop=2**31, most=10**5))
     return report("JAX", other, len(on_jax.KNOWN), differ, num_values)
-
-
-def on_torch(num_values: int) -> int:
-    """Compare what torch computes."""
-    from tests.everywhere import on_torch
-
-    differ = on_torch.differences(drawn(num_values))
-    return report("torch", on_torch.known_differences(), len(CASES), differ, num_values)
 
 
 def in_js(num_values: int) -> int:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from matplotlib.figure import Figure
 from matplotlib.offsetbox import TextArea
 
@@ -104,12 +103,6 @@ def loaded(plan: ip.Plan) -> Any:
     return list(loader), len(loader), loader.state_dict()
 
 
-def on_device(plan: ip.Plan) -> Any:
-    """Return what a loader reads of tensors on a device."""
-    loader = indexplan_torch.OnDevice(plan, torch.arange(20), rank=1, world_size=2)
-    return [batch.tolist() for batch in loader], loader.state_dict()
-
-
 def seeds(plan: ip.Plan, worker: int = 0) -> Any:
     """Return what the process of a worker is seeded with for two passes of both ranks."""
     said = []
@@ -189,7 +182,6 @@ QUESTIONS: dict[str, Question] = {
     "plot.reading": ip.plot.reading,
     "plot.sizes": lambda plan: ip.plot.sizes(plan, epochs=1),
     "plot.work": ip.plot.work,
-    "torch.OnDevice": on_device,
     "torch.PlanBatchSampler": lambda plan: streamed(plan, indexplan_torch.PlanBatchSampler),
     "torch.PlanSampler": lambda plan: list(indexplan_torch.PlanSampler(plan, rank=1, world_size=2)),
     "torch.PlanLoader": loaded,
