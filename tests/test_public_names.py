@@ -39,7 +39,7 @@ OF_TORCH = """
     ShardedDataset join open_parquet seed_rank
 """
 OF_GRAIN = "PlanIterDataset PlanSampler"
-OF_JAX = "rank_indices shuffle step_indices unshuffle"
+OF_JAX = "rank_indices shuffle step_indices"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
 OF_A_LIVE_LOADER = """
     cursor epoch load_state_dict num_valid state_dict step_size world_size

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from indexplan.errors import install
 
 if TYPE_CHECKING:
-    from indexplan_jax.traced import rank_indices, shuffle, step_indices, unshuffle
+    from indexplan_jax.traced import rank_indices, shuffle, step_indices
 
-__all__ = ["rank_indices", "shuffle", "step_indices", "unshuffle"]
+__all__ = ["rank_indices", "shuffle", "step_indices"]
 
 
 def __getattr__(name: str) -> Any:

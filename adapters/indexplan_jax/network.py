@@ -55,34 +55,22 @@ def plus(x: Any, y: Any, m: Any) -> Any:
     return jnp.minimum(total, total - U32(m))  # a negative number is a large one
 
 
-def minus(x: Any, y: Any, m: Any) -> Any:
-    """Return x - y modulo m, for numbers below m."""
-    rest = x - y
-    return jnp.minimum(rest, rest + U32(m))
-
-
-def network(x: Any, sides: Sides, keys: Any, inverse: bool) -> Any:
+def network(x: Any, sides: Sides, keys: Any) -> Any:
     """Return the images of numbers in [0, a * b); keys are uint32, shape (2 * rounds,)."""
     a, b, rounds = sides
 
     def two_rounds(i: Any, both: tuple[Any, Any]) -> tuple[Any, Any]:
         left, right = both
         k = jax.lax.dynamic_slice(keys, (4 * i,), (4,)) if in_a_loop else keys[4 * i : 4 * i + 4]
-        if inverse:
-            right = minus(right, f(left, k[2], k[3], b), b)
-            return minus(left, f(right, k[0], k[1], a), a), right
         left = plus(left, f(right, k[0], k[1], a), a)
         return left, plus(right, f(left, k[2], k[3], b), b)
 
     both = x // U32(b), x % U32(b)
     in_a_loop = rounds > FEW
     if in_a_loop:  # written out, 24 rounds compile for seconds
-        last = rounds // 2 - 1
-        both = jax.lax.fori_loop(
-            0, rounds // 2, lambda i, both: two_rounds(last - i if inverse else i, both), both
-        )
+        both = jax.lax.fori_loop(0, rounds // 2, two_rounds, both)
     else:
-        for i in range(rounds // 2)[:: -1 if inverse else 1]:
+        for i in range(rounds // 2):
             both = two_rounds(i, both)
     return both[0] * U32(b) + both[1]
 
@@ -98,12 +86,12 @@ def walked(once: Callable[[Any], Any], x: Any, n: Any) -> Any:
     return jax.lax.while_loop(lambda state: jnp.any(state[1]), walk, (x, x == x))[0]  # noqa: PLR0124
 
 
-def permuted(n: int, keys: Any, x: Any, inverse: bool = False) -> Any:
+def permuted(n: int, keys: Any, x: Any) -> Any:
     """Return the images on [0, n) of numbers in it, as uint32."""
     sides, x = sides_of(n), x.astype(U32) + keys[0] * U32(0)  # where only the key differs by device
 
     def once(x: Any) -> Any:
-        return network(x, sides, keys, inverse)
+        return network(x, sides, keys)
 
     if n == 1:
         return x

@@ -56,37 +56,11 @@ def shuffle(n: int, seed: int, epoch: Any, positions: Any) -> jax.Array:
     >>> ip.Shuffle(10, seed=7).take(0, 0, 10).tolist()
     [3, 2, 0, 9, 1, 8, 5, 4, 6, 7]
     """
-    return _mapped(n, seed, epoch, "positions", positions, inverse=False)
-
-
-def unshuffle(n: int, seed: int, epoch: Any, indices: Any) -> jax.Array:
-    """Return the positions of indices in an epoch: the inverse of `shuffle`.
-
-    Parameters
-    ----------
-    n, seed, epoch
-        As for `shuffle`.
-    indices : array of integers
-        In [0, n), of any shape; may be traced.
-
-    Returns
-    -------
-    jax.Array
-        int32, of the shape of indices; 2**31 - 1 for an index outside [0, n), and for all if a
-        traced epoch is out of range.
-
-    Raises
-    ------
-    IndexPlanError
-        As for `shuffle`.
-
-    Examples
-    --------
-    >>> from indexplan_jax import shuffle, unshuffle
-    >>> unshuffle(10, 7, 0, shuffle(10, 7, 0, jax.numpy.arange(4))).tolist()
-    [0, 1, 2, 3]
-    """
-    return _mapped(n, seed, epoch, "indices", indices, inverse=True)
+    n, seed, (epoch, is_epoch) = checks.size("n", n), checks.seed(seed), _epoch(epoch)
+    words, is_word = _word(_integers("positions", positions))
+    is_inside = is_word & (words < n)
+    answers = _shuffled(n, seed, epoch, jnp.where(is_inside, words, 0))
+    return jnp.where(is_inside & is_epoch, answers.astype(jnp.int32), NONE)
 
 
 def step_indices(plan: Plan, epoch: Any, step: Any) -> jax.Array:
@@ -195,18 +169,10 @@ def _epoch(epoch: Any) -> tuple[Any, Any]:
     return _word(epoch) if known is None else (U32(checks.epoch(known)), True)
 
 
-def _mapped(n: int, seed: int, epoch: Any, name: str, numbers: Any, inverse: bool) -> jax.Array:
-    n, seed, (epoch, is_epoch) = checks.size("n", n), checks.seed(seed), _epoch(epoch)
-    words, is_word = _word(_integers(name, numbers))
-    is_inside = is_word & (words < n)
-    answers = _shuffled(n, seed, epoch, jnp.where(is_inside, words, 0), inverse)
-    return jnp.where(is_inside & is_epoch, answers.astype(jnp.int32), NONE)
-
-
-def _shuffled(n: int, seed: int, epoch: Any, numbers: Any, inverse: bool = False) -> Any:
-    """Return the indices at positions of shuffle-v1, or the positions of indices, as uint32."""
+def _shuffled(n: int, seed: int, epoch: Any, positions: Any) -> Any:
+    """Return the indices at positions of shuffle-v1, as uint32."""
     words = key_words(seed, SHUFFLE, epoch, n, 2 * sides_of(n).rounds)
-    return permuted(n, words, numbers, inverse)
+    return permuted(n, words, positions)
 
 
 def _taken(order: Order, epoch: Any, positions: Any) -> Any:
