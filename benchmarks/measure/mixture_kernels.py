@@ -37,9 +37,9 @@ STREAM, BATCH, BATCHES, FOUND = 2**20, 256, 512, 1_000
 TURNS = 21
 
 
-def former(folder: Path) -> tuple[Any, Any]:
-    """Return the former modules `pattern` and `shares`, as a package of its own name."""
-    command = ["git", "archive", FORMER, "indexplan"]
+def former(folder: Path, commit: str, *modules: str) -> list[Any]:
+    """Return modules of a former commit's library, as a package of its own name."""
+    command = ["git", "archive", commit, "indexplan"]
     root = Path(__file__).parents[2]
     packed = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
@@ -50,7 +50,15 @@ def former(folder: Path) -> tuple[Any, Any]:
                 if (file := archive.extractfile(member)) is not None:
                     path.write_text(re.sub(r"\bindexplan\b", "former", file.read().decode()))
     sys.path.insert(0, str(folder))
-    return import_module("former.orders.pattern"), import_module("former.orders.shares")
+    return [import_module(f"former.{name}") for name in modules]
+
+
+def compiled_for(code: str | None) -> None:
+    """Run this process's command again, unless its kernels are compiled for these instructions."""
+    wanted = INSTRUCTIONS[code] if code else {}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        command = [sys.executable, *sys.orig_argv[1:]]
+        sys.exit(subprocess.run(command, env=os.environ | wanted, check=False).returncode)
 
 
 def cases() -> dict[str, list[Any]]:
@@ -115,14 +123,11 @@ def main() -> None:
     parser.add_argument("--code", choices=INSTRUCTIONS, help="compile for these instructions")
     parser.add_argument("--only", default="", help="only weights whose name begins so")
     options = parser.parse_args()
-    wanted = INSTRUCTIONS[options.code] if options.code else {}
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
-        command = [sys.executable, *sys.orig_argv[1:]]
-        sys.exit(subprocess.run(command, env=os.environ | wanted, check=False).returncode)
+    compiled_for(options.code)
     print({name: surroundings()[name] for name in ("machine", "instructions", "commit")})
     print(f"{'weights':<14}{'ns a unit':>10}{'':6}{'us a batch':>11}{'':6}{'us a find':>10}")
     with tempfile.TemporaryDirectory() as folder:
-        pattern, shares = former(Path(folder))
+        pattern, shares = former(Path(folder), FORMER, "orders.pattern", "orders.shares")
         for name, weights in cases().items():
             if name.startswith(options.only):
                 compare(name, weights, pattern.Pattern, shares)

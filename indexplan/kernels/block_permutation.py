@@ -41,7 +41,7 @@ def _layout(n: int, block_size: int, window: int, words: UInt32s) -> tuple[Five,
     num_slots = (U64(n) - ONE) // size + ONE
     cipher = cipher_of(num_slots, words.astype(U64))
     block, scratch, short = np.full(1, num_slots - ONE), np.empty(1, U64), np.empty(1, np.int64)
-    permute(block, scratch, 1, cipher, True, short)
+    permute(block, scratch, 1, cipher, False, True, short)
     missing = num_slots * size - U64(n)
     return (size, num_slots, min(U64(window), num_slots), U64(short[0]), missing), cipher
 
@@ -88,7 +88,7 @@ def _look_up(
     else:
         for i in range(num):
             left[i] += first
-        permute(left, right, num, cipher, False, out)
+        permute(left, right, num, cipher, False, False, out)
     for i in range(num):
         out[i] = np.int64(U64(out[i]) * size + within[i])
 
@@ -125,7 +125,7 @@ def block_permute_runs(
     blocks, keys = np.empty(TABLE, np.int64), np.empty(MOST_WORDS, U64)
     table, cipher = blocks[:0], block_cipher
     first = start = num = turn = position = stop = ZERO
-    k = lane = done = 0
+    k = lane = done = count = 0
     while True:
         while position == stop and k < len(starts):
             position, stop = U64(starts[k]), U64(stops[k])
@@ -134,7 +134,7 @@ def block_permute_runs(
         elsewhere = position - start >= num  # in another than the current window
         if lane == LANES or elsewhere or ended:
             part = out[done:]
-            permute(left, right, lane, cipher, False, part)
+            permute(left, right, lane, cipher, count == lane, False, part)
             _look_up(left, right, lane, first, turn, layout, table, block_cipher, part)
             done += lane
             lane = 0
@@ -147,7 +147,7 @@ def block_permute_runs(
             cipher = drawn_cipher(num, v & LOW, v >> HALF, ZERO, window_key, keys)
             table = blocks[: last - first if last - first <= U64(TABLE) else ZERO]
             count_up(left, len(table), first)
-            permute(left, right, len(table), block_cipher, False, table)
+            permute(left, right, len(table), block_cipher, True, False, table)
         count = min(np.int64(min(stop, start + num) - position), LANES - lane)
         count_up(left[lane:], count, position - start)
         position += U64(count)
@@ -186,7 +186,7 @@ def block_invert(
         for i in range(len(part)):
             left[i] = U64(part[i])
         divide_all(left, within, len(part), size, U64(n))
-        permute(left, right, len(part), block_cipher, True, slots)
+        permute(left, right, len(part), block_cipher, False, True, slots)
         i = 0
         while i < len(part):
             if not first <= U64(slots[i]) < last:
@@ -200,7 +200,7 @@ def block_invert(
             for j in range(num_here):
                 place = (U64(here[j]) - first) * size + inside[j]
                 left[j] = place - (missing if place >= turn else ZERO)
-            permute(left, right, num_here, cipher, True, here)
+            permute(left, right, num_here, cipher, False, True, here)
             for j in range(num_here):
                 here[j] += np.int64(start)
             i += num_here

@@ -20,6 +20,7 @@ from llvmlite.binding import ffi, get_host_cpu_name
 from numba import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
+from numba.core.registry import cpu_target
 from numba.extending import register_jitable
 
 from indexplan import kernels
@@ -216,3 +217,8 @@ def cpu_name() -> str:
     """Return LLVM's name of the CPU for which kernels are compiled, as numba's cache stores it."""
     name: str = vars(numba.config).get("CPU_NAME") or get_host_cpu_name()
     return name
+
+
+def has_avx512() -> bool:
+    """Return whether kernels are compiled for AVX-512, as numba's cache tells machines apart."""
+    return "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2]

@@ -34,7 +34,7 @@ def _open_block(
     for done in range(0, num, LANES):
         lanes = min(LANES, num - done)
         count_up(left, lanes, U64(done))
-        permute(left, right, lanes, cipher, False, members[done:])
+        permute(left, right, lanes, cipher, True, False, members[done:])
     ends[0] = 0
     for j in range(num):
         document = first + members[j]

@@ -130,7 +130,7 @@ def _share(lanes: UInt64s, num: int, key: UInt32s, inverse: bool, out: Int64s) -
             )
             for k in range(stop - start):
                 left[k] = lanes[AT + i + U64(k)]
-            permute(left, right, stop - start, cipher, inverse, out[start:])
+            permute(left, right, stop - start, cipher, False, inverse, out[start:])
         else:
             for k in range(start, stop):
                 for row in (AT, N, C0, C1, C3):

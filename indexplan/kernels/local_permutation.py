@@ -54,7 +54,7 @@ def local_permute_runs(
     size = min(U64(window), U64(n))
     start, num, cipher = _window(ZERO, U64(n), size, key, keys)
     position = stop = ZERO
-    k = lane = done = 0
+    k = lane = done = count = 0
     while True:
         while position == stop and k < len(starts):
             position, stop = U64(starts[k]), U64(stops[k])
@@ -63,7 +63,7 @@ def local_permute_runs(
         elsewhere = position - start >= num  # in another than the current window
         if lane == LANES or elsewhere or ended:
             part = out[done:]
-            permute(left, right, lane, cipher, False, part)
+            permute(left, right, lane, cipher, count == lane, False, part)
             for i in range(lane):
                 part[i] += np.int64(start)
             done += lane
@@ -103,7 +103,7 @@ def local_invert(n: int, window: int, key: UInt32s, indices: Int64s, out: Int64s
             left[lane] = U64(here[lane]) - start
             lane += 1
         part = out[done:]
-        permute(left, right, lane, cipher, True, part)
+        permute(left, right, lane, cipher, False, True, part)
         for i in range(lane):
             part[i] += np.int64(start)
         done += lane

@@ -42,7 +42,7 @@ def _permute(
 
     `left` and `right` have LANES numbers each, which are overwritten.
     """
-    lane = done = 0
+    lane = done = count = 0
     for k in range(len(starts)):
         position = starts[k]
         while position < stops[k]:
@@ -51,10 +51,10 @@ def _permute(
             position += count
             lane += count
             if lane == LANES:
-                permute(left, right, lane, cipher, False, out[done:])
+                permute(left, right, lane, cipher, count == lane, False, out[done:])
                 done += lane
                 lane = 0
-    permute(left, right, lane, cipher, False, out[done:])
+    permute(left, right, lane, cipher, count == lane, False, out[done:])
     return done + lane
 
 
@@ -157,4 +157,4 @@ def invert(n: int, words: UInt32s, indices: Int64s, out: Int64s) -> None:
         part = indices[done : done + LANES]
         for i in range(len(part)):
             left[i] = U64(part[i])
-        permute(left, right, len(part), cipher, True, out[done:])
+        permute(left, right, len(part), cipher, False, True, out[done:])

@@ -105,7 +105,7 @@ def lay_out(firsts: Int64s, words: UInt32s, edges: Int64s, deltas: Int64s) -> in
     for done in range(0, num_shards, LANES):
         count = min(num_shards - done, LANES)
         count_up(left, count, U64(done))
-        permute(left, right, count, cipher, False, which)
+        permute(left, right, count, cipher, True, False, which)
         for i in range(count):
             first = firsts[which[i]]
             size = firsts[which[i] + 1] - first
@@ -163,7 +163,7 @@ def reorder_pieces(
         for done in range(0, pieces, LANES):
             count = min(pieces - done, LANES)
             count_up(left, count, U64(done))
-            permute(left, right, count, cipher, False, which)
+            permute(left, right, count, cipher, True, False, which)
             for i in range(count):
                 j = first + which[i]
                 start = max(edges[j], place)
@@ -249,7 +249,7 @@ def _deal(
         count = min(num - done, window - inside, LANES)
         cipher = _look_at(kept, lane, number, grid, key, edges)
         count_up(left, count, U64(inside))
-        permute(left, right, count, cipher, False, out[done:])
+        permute(left, right, count, cipher, True, False, out[done:])
         _look_up(left, count, kept, edges, deltas, out[done:])
         done += count
 

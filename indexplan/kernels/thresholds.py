@@ -143,7 +143,7 @@ def fill_thresholds(
     for done in range(0, n, LANES):
         num = min(n - done, LANES)
         count_up(left, num, U64(done))
-        permute(left, right, num, cipher, False, samples)
+        permute(left, right, num, cipher, True, False, samples)
         for i in range(num):  # these loads do not depend on each other
             left[i] = _scaled(weights[samples[i]], first, second)
         for i in range(num):

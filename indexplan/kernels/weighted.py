@@ -109,7 +109,7 @@ def draw_runs(
     slots = cipher_of(U64(size), words.astype(U64))
     row = cipher_of(U64(len(thresholds) - 1), row_words.astype(U64))
     left, right = np.empty(LANES, U64), np.empty(LANES, U64)
-    k = lane = done = 0
+    k = lane = done = count = 0
     position = stop = np.int64(0)
     while True:
         while position == stop and k < len(starts):
@@ -118,9 +118,9 @@ def draw_runs(
         ended = position == stop
         if lane == LANES or ended:
             part = out[done:]
-            permute(left, right, lane, slots, False, part)
+            permute(left, right, lane, slots, count == lane, False, part)
             _look_up(left, lane, bits, offset, shift, coarse, thresholds, guide, part)
-            permute(left, right, lane, row, False, part)
+            permute(left, right, lane, row, False, False, part)
             done += lane
             lane = 0
         if ended:
@@ -159,7 +159,7 @@ def slots_of(
         part, places = indices[done : done + LANES], starts[done : done + LANES]
         for i in range(len(part)):
             left[i] = U64(part[i])
-        permute(left, right, len(part), row, True, places)
+        permute(left, right, len(part), row, False, True, places)
         for i in range(len(part)):
             place = places[i]
             stops[done + i] = np.int64((thresholds[place + 1] + up) >> U64(bits))
@@ -202,7 +202,7 @@ def first_of(size: int, words: UInt32s, starts: Int64s, stops: Int64s, out: Int6
         while stop - slot > size // max(stop - slot, 1) and out[k] < 0:
             num = min(size - position, LANES)
             count_up(start, num, U64(position))
-            permute(start, right, num, cipher, False, found)
+            permute(start, right, num, cipher, True, False, found)
             for i in range(num - 1, -1, -1):
                 if slot <= found[i] < stop:
                     out[k] = position + i
@@ -216,8 +216,8 @@ def first_of(size: int, words: UInt32s, starts: Int64s, stops: Int64s, out: Int6
             slot += count
             lane += count
             if lane == LANES:
-                permute(left, right, lane, cipher, True, found)
+                permute(left, right, lane, cipher, False, True, found)
                 _take_first(found, runs, lane, out)
                 lane = 0
-    permute(left, right, lane, cipher, True, found)
+    permute(left, right, lane, cipher, False, True, found)
     _take_first(found, runs, lane, out)
