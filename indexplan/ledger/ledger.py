@@ -34,7 +34,7 @@ from indexplan.ledger.seen import count_reads
 from indexplan.ledger.shown import stretches_shown
 from indexplan.ledger.tail import Tail, check_begins, place_of
 from indexplan.ledger.verifying import verified
-from indexplan.ledger.walking import steps_to
+from indexplan.ledger.walking import lines_to
 from indexplan.orders.base import Int64
 from indexplan.partition.phases import Phase, Size
 from indexplan.partition.steps import Resume
@@ -245,13 +245,12 @@ class Ledger(Answer):
             named = plan_of_run(plan, world_size=world_size)
             number = self.tail.plans.get(named.fingerprint, 0)  # of no line, if it is new
             stop = cursor.checked(plan.order, plan.sub_epochs)
-            steps, stop = (0, place) if stop == place else steps_to(layout_of(named), place, stop)
-            if not steps:
-                continue
-            step = then[-1].end if then else 0
-            then.append(Segment(step, steps, number, 0, place, stop, {}))
-            read.append((named.resume(plan.start), cursor))
-            place = stop
+            lines = [] if stop == place else [*lines_to(layout_of(named), place, stop)]
+            if steps := sum(num for num, _ in lines):
+                step = then[-1].end if then else 0
+                then.append(Segment(step, steps, number, 0, place, lines[-1][1], {}))
+                read.append((named.resume(plan.start), cursor))
+                place = lines[-1][1]
         known = self.history
         same = same_until(known.under_newest_lines(then), known.under_newest_lines(known.live))
         if before and same < before[-1].end and hash is not None:

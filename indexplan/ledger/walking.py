@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from indexplan.errors import IndexPlanError
@@ -137,10 +137,14 @@ def walk(layout: Layout, start: Resume, stop: Resume) -> Walk:
 def lines_to(layout: Layout, start: Resume, stop: Resume) -> Iterator[tuple[int, Resume]]:
     """Yield how many steps each line gets between two places, and where it stops: mostly one.
 
+    Where a place was found by counting samples, its step has another number than that of a run
+    that came there by steps: positions decide, and the place that is yielded has the run's number.
+
     Raises
     ------
     IndexPlanError
-        As `steps_to` does, or if a step is too long for a line.
+        If no step of the plan, as it continues from `start`, ends at `stop`; if they are more than
+        2**20 sub-epochs apart; or if a step is too long for a line.
     """
     steps = work = 0
     for part in _parts_to(layout, start, stop, MOST_PARTS):
@@ -151,24 +155,6 @@ def lines_to(layout: Layout, start: Resume, stop: Resume) -> Iterator[tuple[int,
                 walk(layout, start, place)  # raises what a reader would
             yield steps, place
             start, steps, work = place, 0, 0
-
-
-def steps_to(layout: Layout, start: Resume, stop: Resume) -> tuple[int, Resume]:
-    """Return how many steps of a plan lie between two places, and the second one.
-
-    Where a place was found by counting samples, its step has another number than that of a run
-    that came there by steps: positions decide, and the place that is returned has the run's number.
-
-    Raises
-    ------
-    IndexPlanError
-        If no step of the plan, as it continues from `start`, ends at `stop`; or they are more than
-        2**20 sub-epochs apart.
-    """
-    total = 0
-    for part in _parts_to(layout, start, stop, MOST_PARTS):
-        total += part.num
-    return total, part.place
 
 
 def place_after(layout: Layout, start: Resume, num_steps: int) -> Resume:
@@ -191,7 +177,8 @@ def next_part(layout: Layout, place: Resume, most: int = MOST_PARTS) -> Part | N
 
     None if there are none in the next `most` sub-epochs, or before the last epoch ends.
     """
-    return next((part for part in _parts(layout, place, most) if part.num), None)
+    some = islice(_parts(layout, place, most + 1), most)  # past which it would raise
+    return next((part for part in some if part.num), None)
 
 
 def _parts_to(layout: Layout, start: Resume, stop: Resume, most: int) -> Iterator[Part]:
@@ -214,9 +201,6 @@ def _parts_to(layout: Layout, start: Resume, stop: Resume, most: int) -> Iterato
             yield last
             return
         break
-    else:
-        if part.steps.epoch < EPOCH_STOP - 1:
-            raise _too_far(most)
     rule = f"where a step of the plan ends that starts at or past {_named(start)}"
     cure = "pass plan.cursor(...) or loader.cursor of the plan as it was resumed"
     raise IndexPlanError("cursor", f"must be {rule}", _named(stop), cure)
@@ -238,6 +222,7 @@ def _parts(layout: Layout, start: Resume, most: int, stop: Resume | None = None)
                 sub_epoch = max(steps.sub_epoch + 1, stop.sub_epoch)
         if sub_epoch >= partition.sub_epochs:
             epoch, sub_epoch = epoch + 1, 0
+    raise _too_far(most)
 
 
 def _apart(layout: Layout, start: Resume, stop: Resume) -> int:
