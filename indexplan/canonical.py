@@ -12,6 +12,7 @@ from indexplan.errors import IndexPlanError, shown, wrong
 DEEPEST = 50
 # Most brackets, colons and quotes in a JSON text: the result takes at most some 80 bytes for each.
 MOST_MARKS = 2**20
+COMMAS = 4  # as many as marks, times this: 25 million numbers would take 12 s to read and refuse
 
 
 def canonical_json(data: Any) -> str:
@@ -32,7 +33,8 @@ def parse_json_object(
     ------
     IndexPlanError
         If the text is not JSON, is not an object, names a field twice, holds NaN or infinity, is
-        nested too deeply, or has more than `most_marks` (2**20) brackets, colons and quotes.
+        nested too deeply, or has more than `most_marks` (2**20) brackets, colons and quotes, or
+        four times as many commas.
     """
     if not isinstance(text, str | bytes):
         raise wrong(what, "JSON text", text, cure)
@@ -40,6 +42,8 @@ def parse_json_object(
         raise IndexPlanError(
             what, f"must hold at most {most_marks} brackets, colons and quotes", count, cure
         )
+    if (count := text.count(b"," if isinstance(text, bytes) else ",")) > COMMAS * most_marks:  # type: ignore[arg-type]
+        raise IndexPlanError(what, f"must hold at most {COMMAS * most_marks} commas", count, cure)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)

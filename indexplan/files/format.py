@@ -28,7 +28,7 @@ FORMAT = "indexplan"
 FORMAT_VERSION = 2
 
 UNITS_PER_CHUNK = 2**26
-NUM_CHUNKS_MAX = 2**26  # whoever opens a plan looks at the name and the size of each
+NUM_CHUNKS_MAX = 2**20  # whoever opens a plan looks at the name and the size of each
 HEADER_BYTES = 128
 TAG_BYTES = 32  # with which a file of hashes says what it belongs to
 SLAB_UNITS = 2**19  # units generated at a time: 4 MiB of int64, which stays in the cache
@@ -188,7 +188,7 @@ class Build:
         """Raise `IndexPlanError` if there are more chunk files than a plan directory can have."""
         if self.num_chunks > NUM_CHUNKS_MAX:
             cure = "build fewer epochs, or leave units_per_chunk out"
-            raise wrong("the number of chunk files", "at most 2**26", self.num_chunks, cure)
+            raise wrong("the number of chunk files", "at most 2**20", self.num_chunks, cure)
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the chunk files: by epoch, then chunk, indices before offsets before spans."""

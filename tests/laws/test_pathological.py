@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan.canonical import MOST_MARKS, parse_json_object
+from indexplan.canonical import MOST_MARKS, canonical_json, parse_json_object
+from indexplan.files.format import NUM_CHUNKS_MAX, PLAN, Build
 from indexplan.partition import account as accounting
 from indexplan.partition import locate as locating
 from indexplan.partition.remainders import REMAINDERS
@@ -199,6 +201,29 @@ def test_long_lists_of_numbers_are_read() -> None:
     """An order may list a million numbers, which are no marks."""
     text = '{"a":[' + "7," * 10**6 + "0]}"
     assert 10**6 + 1 == len(parse_json_object("a text", text)["a"])
+
+
+@pytest.mark.parametrize("name", ["epochs", "num_units", "traits", "sha256", "seed", "more"])
+def test_millions_of_numbers_are_refused(name: str, tmp_path: Path) -> None:
+    """A plan.json that lists them, wherever it does, is refused before any is read."""
+    ip.save(ip.Plan(ip.Shuffle(20, seed=7), batch_size=2), tmp_path / "a.plan")
+    written = json.loads((tmp_path / "a.plan/plan.json").read_text())
+    (written["plan"]["order"] if name == "seed" else written)[name] = "many"
+    text = json.dumps(written).replace('"many"', "[" + "0," * (5 * 10**6) + "0]")
+    (tmp_path / "a.plan/plan.json").write_text(text)
+    tracemalloc.start()
+    with pytest.raises(ip.PlanFileError, match="must hold at most 4194304 commas; got 50000"):
+        ip.load(tmp_path / "a.plan")
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert held < 4 * len(text)
+
+
+def test_the_most_epochs_that_are_saved_can_be_read() -> None:
+    """A plan.json of as many epochs as a plan directory has chunk files at most is no such list."""
+    plan = ip.Plan(ip.Shuffle(20), batch_size=2)
+    build = Build.of(plan.to_dict(), plan.order, range(NUM_CHUNKS_MAX), 20, None)
+    assert build.to_dict() == parse_json_object(PLAN, canonical_json(build.to_dict()))
 
 
 @pytest.mark.parametrize(

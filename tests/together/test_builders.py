@@ -343,7 +343,7 @@ def test_hidden_names(tmp_path: Path) -> None:
 def test_too_many_chunks(tmp_path: Path) -> None:
     """A build of more files than anybody could open is refused before anything is written."""
     plan = ip.Plan(ip.Shuffle(2**40), batch_size=8)
-    rule = f"the number of chunk files must be at most 2**26; got {2**40}"
+    rule = f"the number of chunk files must be at most 2**20; got {2**40}"
     cure = "build fewer epochs, or leave units_per_chunk out"
     assert f"{rule}; {cure}" == said(ip.save, plan, tmp_path / "a.plan", units_per_chunk=1)
     assert [] == list(tmp_path.iterdir())

@@ -31,6 +31,7 @@ def at(*places: Any) -> ip.Plan:
 
 CASES: list[Case] = [
     ("JSON of too many objects", lambda: ip.Plan.from_json('{"a":[' + "[]," * 2**20 + "0]}")),
+    ("JSON of too many numbers", lambda: ip.Plan.from_json('{"a":[' + "0," * 2**23 + "0]}")),
     ("no samples", lambda: ip.Shuffle(0)),
     ("a float of samples", lambda: ip.Shuffle(1e9)),
     ("a negative seed", lambda: ip.Shuffle(10, seed=-1)),

@@ -40,6 +40,7 @@ def ranked(size: int = 2, sub_epochs: int = 3, remainder: Any = "drop") -> Any:
 
 CURED: dict[str, Callable[[], Any]] = {
     "JSON of too many objects": lambda: ip.Plan.from_json(PLAN.to_json()),
+    "JSON of too many numbers": lambda: ip.Plan.from_json(PLAN.to_json()),
     "no samples": lambda: ip.Shuffle(len(DATASET)),
     "a float of samples": lambda: ip.Shuffle(len(DATASET)),
     "a negative seed": lambda: ip.Shuffle(10, seed=hash(-1) % 2**128),
