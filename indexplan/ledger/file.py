@@ -187,11 +187,11 @@ class LedgerFile:
             if digest not in self._kept or not folder.has(f"columns/{digest}.npy")
         }
         try:
-            publish(folder, needed)
-        except PlanFileError:
-            raise
-        except IndexPlanError as error:  # of a plan that was read from here
+            for column in needed.values():  # of a plan that was read from here
+                column.check_file()
+        except PlanFileError as error:
             rule = "must have the columns of its plans in the folder `columns` next to it"
             cure = "restore that folder, or pass the plan as your own script makes it"
             raise PlanFileError(self.path, rule, f"{error.what}: {error.got}", cure) from error
+        publish(folder, needed)
         self._kept.update(needed)

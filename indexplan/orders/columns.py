@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.errors import Cure, IndexPlanError, integer, path_text, wrong
+from indexplan.errors import Cure, IndexPlanError, PlanFileError, integer, path_text, wrong
 from indexplan.once import once
 from indexplan.orders.column_cures import WRITTEN, cure_of_file, cure_of_values, has_header
 from indexplan.stores.tables import LEAST, table_of
@@ -129,9 +129,10 @@ class Column:
         """
         column = cls(path, _kind(identity["dtype"]))
         if column._status != status and column.identity != identity:
-            rule = f"the column with sha256 {identity['sha256']}"
+            rule = f"must be the column with sha256 {identity['sha256']}"
             got = f"one with sha256 {column.identity['sha256']}"
-            raise wrong(path, rule, got, "restore the file, which has changed since it was hashed")
+            cure = "restore the file, which has changed since it was hashed"
+            raise PlanFileError(path, rule, got, cure)
         vars(column)["identity"] = dict(identity)
         return column
 
@@ -204,15 +205,16 @@ class Column:
         self.check_file()
 
     def check_file(self, *, gone: bool = False) -> None:
-        """Raise `IndexPlanError` if the column is a file that has changed since it was mapped.
+        """Raise `PlanFileError` if the column is a file that has changed since it was mapped.
 
         With `gone`, a deleted file is accepted, because its numbers stay mapped.
         """
         if self.path is not None and self._status != (now := _status(self.path)):
             if gone and not now:
                 return
-            rule, got = "the file that was opened", "one that has changed" if now else "nothing"
-            raise wrong(self.path, rule, got, "open it again once it is complete")
+            got = "one that has changed" if now else "nothing"
+            cure = "open it again once it is complete"
+            raise PlanFileError(self.path, "must be the file that was opened", got, cure)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column's dtype, length and sha256 as JSON types; never its values."""

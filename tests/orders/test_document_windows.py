@@ -160,7 +160,7 @@ def test_equal_lengths_are_one_order(tmp_path: Path) -> None:
         assert row == units_of(order, 3)
         assert row == units_of(pickle.loads(pickle.dumps(order)), 3)  # noqa: S301 (ours)
     np.save(tmp_path / "a.npy", lengths[::-1])
-    with pytest.raises(ip.IndexPlanError, match="got 'one that has changed'"):
+    with pytest.raises(ip.IndexPlanError, match="got one that has changed"):
         order.take(3, 0)
 
 
@@ -180,7 +180,7 @@ def test_lengths_that_change_while_they_are_read(
             return kernel(*given)
 
         monkeypatch.setattr(documents_kernels, name, read)
-        with pytest.raises(ip.IndexPlanError, match="got 'one that has changed'"):
+        with pytest.raises(ip.IndexPlanError, match="got one that has changed"):
             getattr(order, ask)(0, [0, 5])
 
 
