@@ -67,9 +67,8 @@ def _repeats_of(
 ) -> Iterator[Read]:
     """Yield the padded slots that read a position once more, at the end of its sub-epoch."""
     layout = history.plans[group[0].plan].layout
-    num_units = layout.order.num_units(epoch)
-    sub_epoch = layout.partition.sub_epoch_of(num_units, epoch, position)
-    first, stop = layout.partition.sub_epoch(num_units, epoch, sub_epoch)
+    sub_epoch = layout.partition.sub_epoch_of(epoch, position)
+    first, stop = layout.partition.sub_epoch(epoch, sub_epoch)
     segment = group[max(0, bisect_right(starts, (epoch, stop - 1)) - 1)]
     held = segment.start.unit <= (epoch, stop - 1) < segment.stop.unit
     if held and history.plans[segment.plan].repeats:

@@ -84,7 +84,7 @@ class Walk:
         steps = self.parts[where].steps
         if where < 0 or not (steps.epoch == epoch or steps.policy.crosses):
             return None
-        before = (self.partition.before(steps.num_units, each) for each in (epoch, steps.epoch))
+        before = (self.partition.extent.before(each) for each in (epoch, steps.epoch))
         return where, position if steps.epoch == epoch else position + next(before) - next(before)
 
     def step_of(self, where: int, place: int) -> tuple[int, int] | None:
@@ -213,7 +213,7 @@ def _parts(layout: Layout, start: Resume, most: int, stop: Resume | None = None)
     for _ in range(most):
         if epoch >= EPOCH_STOP:
             return
-        steps = steps_in(partition, layout.order.num_units(epoch), epoch, sub_epoch)
+        steps = steps_in(partition, epoch, sub_epoch)
         yield Part(partition, steps, steps.first_step, steps.num_steps)
         sub_epoch += 1
         if steps.stop == steps.num_units:  # what is left of the epoch is empty

@@ -17,19 +17,46 @@ from indexplan.seeds import EPOCH_STOP
 
 
 class OrderExtent:
-    """How long epochs and sub-epochs are under an order: here, one that leaves nothing out."""
+    """How long epochs and sub-epochs are under an order: here, one that leaves nothing out.
+
+    This is what the partition asks as its `Extent`; equal for one and the same order.
+    """
 
     def __init__(self, order: Order) -> None:
         self.order = order
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OrderExtent) and self.order is other.order
+
+    def __hash__(self) -> int:
+        return id(self.order)
 
     @property
     def changing(self) -> set[int] | None:
         """The epochs from which the number of units changes; None if unknown."""
         return set() if self.order.constant_num_units else None
 
+    @property
+    def sums_up(self) -> bool:
+        """Whether `before` and `holding` can be asked: all epochs have equally many units."""
+        return self.order.constant_num_units
+
+    @property
+    def changed(self) -> list[int]:
+        """The epochs from which on all have equally many units."""
+        return [0]
+
     def units(self, epoch: int) -> int:
         """Return how many units an epoch has."""
         return self.order.num_units(epoch)
+
+    def before(self, epoch: int) -> int:
+        """Return how many units all epochs before this one have together."""
+        return epoch * self.units(0)
+
+    def holding(self, place: int) -> tuple[int, int]:
+        """Return the epoch and the position in it of a stream place."""
+        return divmod(place, self.units(0))
 
     def edge(self, epoch: int, parts: int, part: int) -> int:
         """Return the position at which one of so many sub-epochs starts, or the last one ends."""
@@ -53,21 +80,15 @@ class OrderExtent:
 
 
 class GapsExtent(OrderExtent, abc.ABC):
-    """How long they are under a layer that leaves units out; equal for one and the same layer.
+    """How long they are under a layer that leaves units out.
 
-    This is what the partition asks as its `Extent`. Units before an epoch are summed up in closed
-    form, because all epochs between two that the order names have equally many.
+    Units before an epoch are summed up in closed form, because all epochs between two that the
+    order names have equally many.
     """
 
     def __init__(self, order: Order, inner: Order) -> None:
         super().__init__(order)
         self.inside = extent_of(inner)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GapsExtent) and self.order is other.order
-
-    def __hash__(self) -> int:
-        return id(self.order)
 
     @property
     @abc.abstractmethod

@@ -82,27 +82,25 @@ def between(least: int | None, most: int | None) -> str:
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
-def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range) -> Account:
-    """Return the account of some sub-epochs of an epoch of `num_units` units."""
+def account(partition: Partition, epoch: int, sub_epochs: range) -> Account:
+    """Return the account of some sub-epochs of an epoch."""
     start, stop = sub_epochs.start, sub_epochs.stop
-    excluded = 0
-    if partition.extent is not None:
-        excluded = partition.extent.missing(epoch, partition.sub_epochs, start, stop)
+    excluded = partition.extent.missing(epoch, partition.sub_epochs, start, stop)
     if partition.policy.crosses and (start, stop) == (0, partition.sub_epochs):
-        partition, stop = undivided(partition, num_units), 1
+        partition, stop = undivided(partition), 1
     units = finished = dropped = padded = steps = 0
     smallest, largest = [0], [0]
     intervals = []
-    inside = (place for place in changes(partition, num_units, epoch) if start < place < stop)
+    inside = (place for place in changes(partition, epoch) if start < place < stop)
     # of sub-epochs that are laid out alike, only the first is computed
     for sub_epoch, until in pairwise([start, *inside, stop]):
         count = until - sub_epoch
-        first, end = partition.sub_epoch(num_units, epoch, sub_epoch)
+        first, end = partition.sub_epoch(epoch, sub_epoch)
         units += count * (end - first)
         if partition.resume is not None and (epoch, sub_epoch) < partition.resume[:2]:
             finished += count * (end - first)
             continue
-        found = steps_in(partition, num_units, epoch, sub_epoch)
+        found = steps_in(partition, epoch, sub_epoch)
         finished += count * (found.start - first)
         if partition.policy.leaves:
             dropped += count * (end - found.end)
@@ -132,32 +130,30 @@ def account(partition: Partition, num_units: int, epoch: int, sub_epochs: range)
     )
 
 
-def changes(partition: Partition, num_units: int, epoch: int) -> list[int]:
+def changes(partition: Partition, epoch: int) -> list[int]:
     """Return the sub-epochs at which size or phase changes, from 0 to `partition.sub_epochs`.
 
     All sub-epochs between two of these numbers have the same size and phase. The sub-epoch of a
     resume, and one with a phase inside, stand alone. Under "carry", sub-epochs still differ in the
     steps that start in them.
     """
-    found = {0, num_units % partition.sub_epochs, partition.sub_epochs}
-    if partition.extent is not None:
-        found = {0, partition.sub_epochs, *partition.extent.changes(epoch, partition.sub_epochs)}
+    found = {0, partition.sub_epochs, *partition.extent.changes(epoch, partition.sub_epochs)}
     for at in partition.ats:
         if not isinstance(at, int):
             found |= {at[1]} if at[0] == epoch else set()
-        elif (held := partition.holding(num_units, at))[0] == epoch:
-            part = partition.sub_epoch_of(num_units, *held)
+        elif (held := partition.extent.holding(at))[0] == epoch:
+            part = partition.sub_epoch_of(*held)
             found |= {part, part + 1}
     if partition.resume is not None and partition.resume.epoch == epoch:
         found |= {partition.resume.sub_epoch, partition.resume.sub_epoch + 1}
     return sorted(found)
 
 
-def undivided(partition: Partition, num_units: int) -> Partition:
+def undivided(partition: Partition) -> Partition:
     """Return the partition without sub-epochs; under "carry" the steps are the same."""
     return replace(
         partition,
-        ats=tuple(partition.place(at, num_units) for at in partition.ats),
+        ats=partition.places,
         sub_epochs=1,
         resume=partition.resume and partition.resume._replace(sub_epoch=0),
     )

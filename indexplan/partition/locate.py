@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 import numpy as np
 
 from indexplan.answers import html_of_fields
-from indexplan.partition.steps import Int64, Partition, Steps, steps_in, stream_phases
+from indexplan.partition.extent import Extent
+from indexplan.partition.steps import Int64, Partition, Steps, steps_in
 from indexplan.parts import part_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ else:
             return html_of_fields(self)
 
 
-def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> Location[Int64]:
+def find(partition: Partition, epoch: int, positions: Int64) -> Location[Int64]:
     """Return where the positions of an epoch are read, under a partition with a world_size.
 
     Parameters
@@ -64,34 +65,31 @@ def find(partition: Partition, num_units: int, epoch: int, positions: Int64) -> 
     chosen = np.flatnonzero(positions >= 0)
     if partition.resume is not None:
         resume = partition.resume
+        num_units = partition.extent.units(epoch)
         done = resume.position if epoch == resume.epoch else num_units * (epoch < resume.epoch)
         chosen = chosen[positions[chosen] >= done]
     # A step belongs to the sub-epoch in which it starts: under "carry" perhaps an earlier one.
     starts = positions[chosen]
     if partition.policy.crosses:
-        starts = starts - _distances_into_steps(partition, num_units, epoch, starts)
-    epochs, starts = _held(partition, num_units, epoch, starts)
+        starts = starts - _distances_into_steps(partition, epoch, starts)
+    extent = partition.extent
+    epochs, starts = _held(extent, epoch, starts)
     for owner, of_epoch in _groups(epochs):
-        units = num_units if partition.extent is None else partition.extent.units(owner)
-        sub_epochs = partition.sub_epochs_of(units, owner, starts[of_epoch])
-        distance = 0
-        if owner != epoch:
-            distance = partition.before(units, epoch) - partition.before(units, owner)
+        sub_epochs = extent.parts_of(owner, partition.sub_epochs, starts[of_epoch])
+        distance = 0 if owner == epoch else extent.before(epoch) - extent.before(owner)
         for sub_epoch, of_both in _groups(sub_epochs):
-            steps = steps_in(partition, units, owner, sub_epoch)
+            steps = steps_in(partition, owner, sub_epoch)
             members = chosen[of_epoch][of_both]
             _find_in(steps, partition.world_size or 1, distance, positions, members, result)
     return result
 
 
-def _held(partition: Partition, num_units: int, epoch: int, starts: Int64) -> tuple[Int64, Int64]:
+def _held(extent: Extent, epoch: int, starts: Int64) -> tuple[Int64, Int64]:
     """Return the epochs and positions of places that count from the start of an epoch."""
-    if partition.extent is None:
-        return epoch + starts // num_units, starts % num_units
     epochs = np.full_like(starts, epoch)
     if (early := starts < 0).any():  # all of the one step that runs into the epoch
-        place = partition.extent.before(epoch) + int(starts[early][0])
-        epochs[early], starts[early] = partition.extent.holding(place)
+        place = extent.before(epoch) + int(starts[early][0])
+        epochs[early], starts[early] = extent.holding(place)
     return epochs, starts
 
 
@@ -113,15 +111,13 @@ def _groups(values: Int64) -> Iterator[tuple[int, Int64 | slice]]:
             yield int(values[where[0]]), where
 
 
-def _distances_into_steps(
-    partition: Partition, num_units: int, epoch: int, positions: Int64
-) -> Int64:
+def _distances_into_steps(partition: Partition, epoch: int, positions: Int64) -> Int64:
     """Return how far each position is from the start of its step, under "carry"; int64."""
-    origin = partition.before(num_units, epoch)
+    origin, num_units = partition.extent.before(epoch), partition.extent.units(epoch)
     distances = np.zeros_like(positions)
     if not positions.size:
         return distances
-    phases = stream_phases(partition, num_units, partition.begin(num_units))
+    phases = partition.running
     low, high = (origin + int(end) for end in (positions.min(), positions.max()))
     first = max(0, bisect_right(phases, low, key=lambda each: each[0]) - 1)
     for place, phase in phases[first : bisect_right(phases, high, key=lambda each: each[0])]:

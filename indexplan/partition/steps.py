@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, wrong
-from indexplan.once import once
+from indexplan.once import Latest, once
 from indexplan.partition.extent import Extent
 from indexplan.partition.phases import At
 from indexplan.partition.remainders import REMAINDERS, Policy, Remainder
-from indexplan.parts import part_of, split
+from indexplan.parts import split
 from indexplan.seeds import EPOCH_STOP
 
+MOST_STEPS = 4096  # sub-epochs whose steps are kept
 MOST_TURNS = 2**20  # readings of an epoch in a step that are listed, each in 1 us
 Int64 = NDArray[np.int64]
 
@@ -48,8 +48,7 @@ class Partition:
     """What the partition needs to know of a plan.
 
     `ats[i]` is where phase i starts, and `sizes[i]` its global batch in units. `world_size` may be
-    None as long as no rank is asked for. `extent` is None where all epochs have equally many units,
-    or none adds them up; then `num_units`, which the methods take, says how many.
+    None as long as no rank is asked for. `extent` says how long epochs and sub-epochs are.
     """
 
     world_size: int | None
@@ -57,8 +56,8 @@ class Partition:
     sizes: tuple[int, ...]
     sub_epochs: int
     remainder: Remainder
+    extent: Extent
     resume: Resume | None = None
-    extent: Extent | None = None
 
     @once
     def policy(self) -> Policy:
@@ -71,61 +70,60 @@ class Partition:
         later = self.ats[1:]
         return self.policy.crosses or any(isinstance(at, int) for at in later)
 
-    def place(self, at: At, num_units: int) -> int:
+    def place(self, at: At) -> int:
         """Return the stream place that `at` means."""
         if isinstance(at, int):
             return at
-        return self.before(num_units, at[0]) + self.edge(num_units, *at)
+        return self.extent.before(at[0]) + self.extent.edge(at[0], self.sub_epochs, at[1])
 
-    def before(self, num_units: int, epoch: int) -> int:
-        """Return the stream place at which an epoch begins."""
-        return epoch * num_units if self.extent is None else self.extent.before(epoch)
-
-    def holding(self, num_units: int, place: int) -> tuple[int, int]:
-        """Return the epoch and the position in it of a stream place."""
-        return divmod(place, num_units) if self.extent is None else self.extent.holding(place)
-
-    def edge(self, num_units: int, epoch: int, sub_epoch: int) -> int:
-        """Return the position at which a sub-epoch starts, or the last one ends."""
-        if self.extent is None:
-            return split(num_units, self.sub_epochs, sub_epoch)
-        return self.extent.edge(epoch, self.sub_epochs, sub_epoch)
-
-    def sub_epoch(self, num_units: int, epoch: int, sub_epoch: int) -> tuple[int, int]:
+    def sub_epoch(self, epoch: int, sub_epoch: int) -> tuple[int, int]:
         """Return the interval of positions that a sub-epoch covers."""
-        return self.edge(num_units, epoch, sub_epoch), self.edge(num_units, epoch, sub_epoch + 1)
+        edge, parts = self.extent.edge, self.sub_epochs
+        return edge(epoch, parts, sub_epoch), edge(epoch, parts, sub_epoch + 1)
 
-    def sub_epochs_of(self, num_units: int, epoch: int, positions: Int64) -> Int64:
-        """Return the sub-epochs that hold some positions of an epoch."""
-        if self.extent is None:
-            return part_of(num_units, self.sub_epochs, positions)
-        return self.extent.parts_of(epoch, self.sub_epochs, positions)
-
-    def sub_epoch_of(self, num_units: int, epoch: int, position: int) -> int:
+    def sub_epoch_of(self, epoch: int, position: int) -> int:
         """Return the sub-epoch that holds a position of an epoch."""
-        return int(self.sub_epochs_of(num_units, epoch, np.array([position]))[0])
+        return int(self.extent.parts_of(epoch, self.sub_epochs, np.array([position]))[0])
 
     def resume_after(self, steps: Steps, step: int) -> Resume:
         """Return where a run stands after the steps before `step` of a sub-epoch."""
-        epoch, sub_epoch, num_units = steps.epoch, steps.sub_epoch, steps.num_units
+        epoch, sub_epoch = steps.epoch, steps.sub_epoch
         if step < steps.num_steps:
             return Resume(epoch, sub_epoch, step, steps.interval(step)[0])
         if self.policy.crosses:  # continue with the first step that starts at or past the end
-            begin = self.begin(num_units)
-            end = self.before(num_units, epoch) + steps.stop
-            epoch, position = self.holding(num_units, next_step(self, num_units, begin, end))
-            return Resume(epoch, self.sub_epoch_of(num_units, epoch, position), 0, position)
+            place = next_step(self, self.extent.before(epoch) + steps.stop)
+            epoch, position = self.extent.holding(place)
+            return Resume(epoch, self.sub_epoch_of(epoch, position), 0, position)
         if not steps.spans:
             return Resume(epoch, sub_epoch, step, steps.start)
         if sub_epoch + 1 == self.sub_epochs:
             return Resume(epoch + 1, 0, 0, 0)
         return Resume(epoch, sub_epoch + 1, 0, steps.stop)
 
-    def begin(self, num_units: int) -> int:
-        """Return the stream place at which the run starts: 0, or that of the resume."""
-        if self.resume is None:
-            return 0
-        return self.before(num_units, self.resume.epoch) + self.resume.position
+    @once
+    def places(self) -> tuple[int, ...]:
+        """The stream place at which each phase may start."""
+        return tuple(map(self.place, self.ats))
+
+    @once
+    def running(self) -> tuple[tuple[int, int], ...]:
+        """(stream place, phase) of every phase that runs, without end, from where the run starts.
+
+        A phase starts where the full steps of the previous one reach or pass its place; if they
+        pass several places at once, only the last of these phases runs.
+        """
+        resume = self.resume
+        begin = 0 if resume is None else self.extent.before(resume.epoch) + resume.position
+        return tuple(_walk(self, begin))
+
+    @once
+    def latest(self) -> Latest[tuple[int, int], Steps]:
+        """The steps of the sub-epochs that were asked for last."""
+        return Latest(MOST_STEPS)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: the fields."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 class Span(NamedTuple):
@@ -166,7 +164,7 @@ class Steps(NamedTuple):
     spans: tuple[Span, ...]
     origin: int
     policy: Policy
-    extent: Extent | None
+    extent: Extent
 
     def span(self, step: int) -> Span:
         """Return the span that holds `step`."""
@@ -200,37 +198,30 @@ class Steps(NamedTuple):
         """Return places as intervals of positions: (epoch, start, stop), in order of reading."""
         if stop <= self.num_units and (not self.policy.repeats or stop <= self.stop):
             return [(self.epoch, start, stop)]
-        if self.extent is not None and self.policy.crosses:
-            return self._through_epochs(self.extent, start, stop)
-        # Past the end, "pad" goes on at the sub-epoch's start, "carry" in the next epoch.
-        base, period = (
-            (self.first, self.stop - self.first) if self.policy.repeats else (0, self.num_units)
-        )
-        turns = -(-(stop - base) // period) - (start - base) // period
-        if turns > MOST_TURNS:
-            raise _too_many_turns(turns)
+        # Past the end, "pad" continues at the sub-epoch's start, "carry" in the next epoch.
+        if self.policy.crosses:
+            return self._through_epochs(start, stop)
+        base, period = self.first, self.stop - self.first
+        _check_turns(-(-(stop - base) // period) - (start - base) // period)
         intervals = []
         while start < stop:
-            turn, offset = divmod(start - base, period)
+            offset = (start - base) % period
             size = min(stop - start, period - offset)
-            epoch = self.epoch + (turn if self.policy.crosses else 0)
-            if epoch == EPOCH_STOP:
-                raise _past_the_end()
-            intervals.append((epoch, base + offset, base + offset + size))
+            intervals.append((self.epoch, base + offset, base + offset + size))
             start += size
         return intervals
 
-    def _through_epochs(self, extent: Extent, start: int, stop: int) -> list[tuple[int, int, int]]:
-        """Return places under "carry" as intervals of positions, where epochs differ in units."""
+    def _through_epochs(self, start: int, stop: int) -> list[tuple[int, int, int]]:
+        """Return places under "carry" as intervals of positions."""
         intervals: list[tuple[int, int, int]] = []
-        origin = extent.before(self.epoch)
-        epoch, position = extent.holding(origin + start)
-        left = stop - start
+        if start == stop:
+            return intervals
+        extent, left = self.extent, stop - start
+        epoch, position = extent.holding(self.origin + start)
+        _check_turns(extent.holding(self.origin + stop - 1)[0] - epoch + 1)
         while left:
             if epoch >= EPOCH_STOP:
                 raise _past_the_end()
-            if len(intervals) == MOST_TURNS:
-                raise _too_many_turns(MOST_TURNS + 1)
             size = min(left, extent.units(epoch) - position)
             intervals.append((epoch, position, position + size))
             epoch, position, left = epoch + 1, 0, left - size
@@ -246,49 +237,47 @@ def _past_the_end() -> IndexPlanError:
     )
 
 
-def _too_many_turns(turns: int) -> IndexPlanError:
-    rule, cure = f"at most {MOST_TURNS} readings of its units", "use a smaller batch size"
-    return wrong("a step that is listed", rule, turns, cure)
+def _check_turns(turns: int) -> None:
+    if turns > MOST_TURNS:
+        rule, cure = f"at most {MOST_TURNS} readings of its units", "use a smaller batch size"
+        raise wrong("a step that is listed", rule, turns, cure)
 
 
-@lru_cache(maxsize=4096)
-def steps_in(partition: Partition, num_units: int, epoch: int, sub_epoch: int) -> Steps:
-    """Return the steps of a sub-epoch, in an epoch of `num_units` units."""
-    first, stop = partition.sub_epoch(num_units, epoch, sub_epoch)
+def steps_in(partition: Partition, epoch: int, sub_epoch: int) -> Steps:
+    """Return the steps of a sub-epoch."""
+    return partition.latest.get_or_make((epoch, sub_epoch), lambda key: _steps_in(partition, *key))
+
+
+def _steps_in(partition: Partition, epoch: int, sub_epoch: int) -> Steps:
+    first, stop = partition.sub_epoch(epoch, sub_epoch)
     resume = partition.resume
     start, first_step = first, 0
     if resume is not None and (epoch, sub_epoch) == (resume.epoch, resume.sub_epoch):
         start, first_step = resume.position, resume.step
     crosses = partition.policy.crosses
     build = _carried if crosses else _contained
-    spans = tuple(build(partition, num_units, epoch, sub_epoch, start, stop, first_step))
+    spans = tuple(build(partition, epoch, sub_epoch, start, stop, first_step))
     return Steps(
         epoch=epoch,
         sub_epoch=sub_epoch,
-        num_units=num_units,
+        num_units=partition.extent.units(epoch),
         first=first,
         start=start,
         stop=stop,
         first_step=first_step,
         num_steps=spans[-1].step + spans[-1].num_steps if spans else first_step,
         spans=spans,
-        origin=partition.before(num_units, epoch) if crosses else 0,
+        origin=partition.extent.before(epoch) if crosses else 0,
         policy=partition.policy,
         extent=partition.extent,
     )
 
 
 def _contained(
-    partition: Partition,
-    num_units: int,
-    epoch: int,
-    sub_epoch: int,
-    start: int,
-    stop: int,
-    step: int,
+    partition: Partition, epoch: int, sub_epoch: int, start: int, stop: int, step: int
 ) -> Iterator[Span]:
     """Yield the spans of a sub-epoch, where all steps end inside it: all policies but "carry"."""
-    phases = list(_phases_from(partition, num_units, epoch, sub_epoch, start, stop))
+    phases = list(_phases_from(partition, epoch, sub_epoch, start, stop))
     for i, (position, phase) in enumerate(phases):
         begin, size = position, partition.sizes[phase]
         if i + 1 < len(phases):
@@ -303,41 +292,31 @@ def _contained(
 
 
 def _phases_from(
-    partition: Partition, num_units: int, epoch: int, sub_epoch: int, start: int, stop: int
+    partition: Partition, epoch: int, sub_epoch: int, start: int, stop: int
 ) -> Iterator[tuple[int, int]]:
     """Yield (position, phase) for each phase that runs inside a sub-epoch."""
     if not partition.by_place:
-        yield start, phase_in_force(partition, num_units, epoch, sub_epoch)
+        yield start, phase_in_force(partition, epoch, sub_epoch)
         return
-    origin = partition.before(num_units, epoch)
-    for place, phase in _walk(partition, num_units, origin + start):
+    origin = partition.extent.before(epoch)
+    for place, phase in _walk(partition, origin + start):
         if place > origin + start and place >= origin + stop:
             return
         yield place - origin, phase
 
 
-def phase_in_force(partition: Partition, num_units: int, epoch: int, sub_epoch: int) -> int:
+def phase_in_force(partition: Partition, epoch: int, sub_epoch: int) -> int:
     """Return the phase that a whole sub-epoch begins in, under all policies but "carry"."""
     if not partition.by_place:  # all ats are sub-epochs: compare these, as units may vary
         ats = [(0, 0) if isinstance(at, int) else at for at in partition.ats]
         return bisect_right(ats, (epoch, sub_epoch)) - 1
-    place = partition.place((epoch, sub_epoch), num_units)
-    return bisect_right(_places(partition, num_units), place) - 1
+    place = partition.place((epoch, sub_epoch))
+    return bisect_right(partition.places, place) - 1
 
 
-@lru_cache(maxsize=1024)
-def stream_phases(partition: Partition, num_units: int, place: int) -> tuple[tuple[int, int], ...]:
-    """Return (stream place, phase) for every phase that runs from `place` on, without end.
-
-    A phase starts where the full steps of the previous one reach or pass its place; if they pass
-    several places at once, only the last of these phases runs.
-    """
-    return tuple(_walk(partition, num_units, place))
-
-
-def _walk(partition: Partition, num_units: int, place: int) -> Iterator[tuple[int, int]]:
-    """Yield what `stream_phases` returns, for callers that need only the first few of many."""
-    places = _places(partition, num_units)
+def _walk(partition: Partition, place: int) -> Iterator[tuple[int, int]]:
+    """Yield what `Partition.running` is, of a run that starts at a place."""
+    places = partition.places
     phase = -1
     while phase + 1 < len(places):
         if phase >= 0:
@@ -347,15 +326,9 @@ def _walk(partition: Partition, num_units: int, place: int) -> Iterator[tuple[in
         yield place, phase
 
 
-@lru_cache(maxsize=64)
-def _places(partition: Partition, num_units: int) -> tuple[int, ...]:
-    """Return the stream place at which each phase may start."""
-    return tuple(partition.place(at, num_units) for at in partition.ats)
-
-
-def next_step(partition: Partition, num_units: int, begin: int, place: int) -> int:
+def next_step(partition: Partition, place: int) -> int:
     """Return where the first step that starts at or past `place` starts, under "carry"."""
-    phases = stream_phases(partition, num_units, begin)
+    phases = partition.running
     start, phase = phases[bisect_right(phases, place, key=lambda each: each[0]) - 1]
     size = partition.sizes[phase]
     return start - (start - place) // size * size
@@ -363,7 +336,6 @@ def next_step(partition: Partition, num_units: int, begin: int, place: int) -> i
 
 def _carried(
     partition: Partition,
-    num_units: int,
     epoch: int,
     sub_epoch: int,  # noqa: ARG001 (the same call builds either kind)
     start: int,
@@ -371,8 +343,7 @@ def _carried(
     step: int,
 ) -> Iterator[Span]:
     """Yield the spans of a sub-epoch under "carry": the stream's steps that start in it."""
-    origin = partition.before(num_units, epoch)
-    phases = stream_phases(partition, num_units, partition.begin(num_units))
+    origin, phases = partition.extent.before(epoch), partition.running
     in_force = max(0, bisect_right(phases, origin + start, key=lambda each: each[0]) - 1)
     for i, (place, phase) in enumerate(phases[in_force:], in_force):
         if place >= origin + stop:

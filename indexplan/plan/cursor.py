@@ -14,9 +14,8 @@ from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, difference_in_words, integer, wrong
 from indexplan.keywords import named
 from indexplan.orders.base import Order
-from indexplan.orders.extents import gaps_of
+from indexplan.orders.extents import GapsExtent, extent_of
 from indexplan.partition.steps import Resume
-from indexplan.parts import split
 from indexplan.seeds import EPOCH_STOP, check_epoch
 
 _FIELDS = ("epoch", "sub_epoch", "step", "position", "order", "sub_epochs")
@@ -197,20 +196,17 @@ def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:
         integer(f"a cursor's {name}", getattr(place, name), 0, 2**63, cure)
         for name in ("step", "position")
     )
-    num_units, extent = order.num_units(epoch), gaps_of(order)
-    edges = sub_epoch, sub_epoch + 1
-    if extent is None:
-        start, stop = (split(num_units, sub_epochs, part) for part in edges)
-    else:
-        start, stop = (extent.edge(epoch, sub_epochs, part) for part in edges)
+    extent = extent_of(order)
+    start, stop = (extent.edge(epoch, sub_epochs, sub_epoch + i) for i in range(2))
+    has_gaps = isinstance(extent, GapsExtent)
     inside = start <= position < stop or (position == start and step == 0)
-    if extent is not None and step == 0 and position < start:  # skipped, but with other samples
+    if has_gaps and step == 0 and position < start:  # skipped, but with other samples
         held = int(extent.parts_of(epoch, sub_epochs, np.array([position]))[0])
         rule = f"{held}, which holds position {position} since the order changed"
         again = "let the order change at a later place, from a cursor with a step above 0"
         raise wrong("a cursor's sub_epoch", rule, sub_epoch, again)
     # all that was left of the sub-epoch may be left out since
-    if not inside and (extent is None or position != stop):
+    if not inside and (not has_gaps or position != stop):
         rule = f"from {start} to {stop - 1}, in its sub-epoch"
         raise wrong("a cursor's position", rule, position, cure)
     if step > position - start:

@@ -20,8 +20,8 @@ def different_epochs(layout: Layout) -> list[int]:
     start = 0 if partition.resume is None else partition.resume.epoch
     found = {start}
     for at in partition.ats:
-        found.add(at[0] if not isinstance(at, int) else layout.held(at)[0])
-    if partition.extent is not None and partition.extent.sums_up:
+        found.add(at[0] if not isinstance(at, int) else partition.extent.holding(at)[0])
+    if partition.extent.sums_up:
         found.update(partition.extent.changed)
     some = range(2 if layout.sums_up else 4)  # else enough for two whole ones in a row
     near = {epoch + more for epoch in found for more in some}
@@ -49,24 +49,25 @@ def check_every_epoch_reads(layout: Layout) -> None:
         is_cut = resume is not None and resume.epoch == epoch and resume != (epoch, 0, 0, 0)
         if -(-num_units // parts) >= largest or is_cut:
             continue
-        size = _too_large(partition, num_units, epoch)
+        size = _too_large(partition, epoch)
         if size is not None and (layout.sums_up or before == epoch - 1):
             raise _reads_nothing(epoch, num_units, parts, size)
         before = epoch if size is not None else None
 
 
-def _too_large(partition: Partition, num_units: int, epoch: int) -> int | None:
+def _too_large(partition: Partition, epoch: int) -> int | None:
     """Return the global batch that the epoch cannot fill; None if it has a step.
 
     Sub-epochs that lack excluded samples differ in length from epoch to epoch. So in an epoch of
     one phase the mean sub-epoch has to fill a step: then the longest does, in all such epochs.
     """
-    parts = changes(partition, num_units, epoch)[:-1]
-    phases = {phase_in_force(partition, num_units, epoch, part) for part in parts}
+    parts = changes(partition, epoch)[:-1]
+    phases = {phase_in_force(partition, epoch, part) for part in parts}
     size = max(partition.sizes[phase] for phase in phases)
     if len(phases) == 1:
+        num_units = partition.extent.units(epoch)
         return None if -(-num_units // partition.sub_epochs) >= size else size
-    found = (steps_in(partition, num_units, epoch, part) for part in parts)
+    found = (steps_in(partition, epoch, part) for part in parts)
     return None if any(steps.num_steps for steps in found) else size
 
 

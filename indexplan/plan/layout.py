@@ -64,8 +64,7 @@ class Layout:
             if isinstance(before, int) == isinstance(after, int):
                 ordered = before < after  # type: ignore[operator]  # both of one kind
             else:
-                units = self.order.num_units(0)
-                ordered = partition.place(before, units) < partition.place(after, units)
+                ordered = partition.place(before) < partition.place(after)
             if not ordered:
                 rule = "rising from phase to phase"
                 cure = "sort the phases by their place, and keep one at each"
@@ -74,8 +73,7 @@ class Layout:
     @property
     def sums_up(self) -> bool:
         """Whether the start of each epoch in the stream is known without a sum over epochs."""
-        extent = self.partition.extent
-        return self.order.constant_num_units if extent is None else extent.sums_up
+        return self.partition.extent.sums_up
 
     def _check_balance(self) -> None:
         """Raise `IndexPlanError` unless balance fits the samples, and their costs add up."""
@@ -133,7 +131,7 @@ class Layout:
 
     def steps_in(self, epoch: int, sub_epoch: int) -> Steps:
         """Return the steps of an existing sub-epoch, even of a finished one."""
-        return steps_in(self.partition, self.order.num_units(epoch), epoch, sub_epoch)
+        return steps_in(self.partition, epoch, sub_epoch)
 
     def is_finished(self, epoch: int, sub_epoch: int) -> bool:
         """Return whether the whole sub-epoch was read before the plan was resumed."""
@@ -153,23 +151,17 @@ class Layout:
 
     def resume_from(self, epoch: int, position: int) -> Resume:
         """Return where a run stands that has read all units before a position of an epoch."""
-        num_units = self.order.num_units(epoch)
-        sub_epoch = self.partition.sub_epoch_of(num_units, epoch, position)
+        sub_epoch = self.partition.sub_epoch_of(epoch, position)
         return Resume(epoch, sub_epoch, self.steps_in(epoch, sub_epoch).after(position), position)
-
-    def held(self, place: int) -> tuple[int, int]:
-        """Return the epoch and position of a stream place that a phase starts at."""
-        return self.partition.holding(self.order.num_units(0), place)
 
     def unit_at(self, place: int, what: str = "place") -> tuple[int, int]:
         """Return the epoch and the position in it of a stream place, or raise `IndexPlanError`."""
         first, begin = self.partition.resume.unit if self.partition.resume else (0, 0)
         cure = "pass the number of units that the run has read"
         if self.sums_up:
-            partition, num_units = self.partition, self.order.num_units(0)
-            start = partition.before(num_units, first) + begin
-            stop = partition.before(num_units, EPOCH_STOP)
-            return partition.holding(num_units, integer(what, place, start, stop, cure))
+            extent = self.partition.extent
+            start, stop = extent.before(first) + begin, extent.before(EPOCH_STOP)
+            return extent.holding(integer(what, place, start, stop, cure))
         left = place = integer(what, place, 0, PLACE_STOP, cure)
         for epoch in range(MOST_EPOCHS):
             if left < (num_units := self.order.num_units(epoch)):
@@ -317,7 +309,7 @@ class Layout:
     def found(self, epoch: int, positions: Int64) -> Location[Int64]:
         """Return where some positions of an epoch are read; int64, -1 where they are not."""
         self.world_size  # noqa: B018 (raises if it is open)
-        where = find(self.partition, self.order.num_units(epoch), epoch, positions)
+        where = find(self.partition, epoch, positions)
         if self.balance is None:
             return where
         read = np.flatnonzero(where.step >= 0)

@@ -464,7 +464,7 @@ class Plan:
             cure = "leave it out for the whole epoch"
             sub_epoch = integer("sub_epoch", sub_epoch, 0, self.sub_epochs, cure)
             chosen = range(sub_epoch, sub_epoch + 1)
-        return account(self._layout.partition, self.order.num_units(epoch), epoch, chosen)
+        return account(self._layout.partition, epoch, chosen)
 
     def cursor(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Cursor:
         """Return where a run stands after `step` finished steps of a sub-epoch; save it to resume.

@@ -10,7 +10,7 @@ from indexplan.errors import IndexPlanError, did_you_mean, integer, wrong
 from indexplan.keywords import check
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
-from indexplan.orders.extents import gaps_of
+from indexplan.orders.extents import extent_of
 from indexplan.orders.registry import order_from_dict
 from indexplan.partition.phases import SIZE_STOP, Phase, Size, as_phases, size_to_json
 from indexplan.partition.remainders import REMAINDERS, Remainder
@@ -125,8 +125,8 @@ def layout_of(given: Fields) -> Layout:
         sizes=sizes,
         sub_epochs=given["sub_epochs"],
         remainder=given["remainder"],
+        extent=extent_of(given["order"]),
         resume=given["_resumed"],
-        extent=gaps_of(given["order"]),
     )
     return Layout(given["order"], partition, phases, given["balance"])
 

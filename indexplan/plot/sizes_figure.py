@@ -140,9 +140,8 @@ def _place(plan: Plan, phase: Phase) -> tuple[int, int]:
     if not isinstance(phase.at, int):
         return phase.at
     layout = layout_of(plan)
-    epoch, position = layout.held(phase.at)
-    num_units = plan.order.num_units(epoch)
-    return epoch, layout.partition.sub_epoch_of(num_units, epoch, position)
+    epoch, position = layout.partition.extent.holding(phase.at)
+    return epoch, layout.partition.sub_epoch_of(epoch, position)
 
 
 def _numbers(plan: Plan, epochs: Sequence[int]) -> tuple[list[int], int]:

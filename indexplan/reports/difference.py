@@ -233,7 +233,7 @@ def _changing(a: Plan, b: Plan, started: int) -> list[int]:
     for plan in (a, b):
         layout = layout_of(plan)
         for at in layout.partition.ats:
-            epoch = layout.held(at)[0] if isinstance(at, int) else at[0]
+            epoch = layout.partition.extent.holding(at)[0] if isinstance(at, int) else at[0]
             epochs |= {epoch - 1, epoch, epoch + 1}
     for one, other in ((a.order, b.order), (b.order, a.order)):
         if (parts := agrees_until(one, other.to_dict())) is not None:
@@ -252,9 +252,9 @@ class _Epoch:
         self.num_units = plan.order.num_units(epoch)
         self.partition = self.layout.partition
         self.crosses = self.partition.policy.crosses
-        cuts = set(changes(self.partition, self.num_units, epoch))
+        cuts = set(changes(self.partition, epoch))
         if begin < self.num_units:
-            part = self.partition.sub_epoch_of(self.num_units, epoch, begin)
+            part = self.partition.sub_epoch_of(epoch, begin)
             cuts |= {part, part + 1}
         self.cuts = sorted(cuts)
 
@@ -265,15 +265,15 @@ class _Epoch:
         equal.
         """
         crosses = self.crosses
-        partition = undivided(self.partition, self.num_units) if crosses else self.partition
+        partition = undivided(self.partition) if crosses else self.partition
         chosen = [0, 1] if crosses else cuts or self.cuts
         for sub_epoch, until in pairwise(chosen):
-            first, stop = partition.sub_epoch(self.num_units, self.epoch, sub_epoch)
+            first, stop = partition.sub_epoch(self.epoch, sub_epoch)
             before = stop <= self.begin and not crosses
             resume = partition.resume
             if before or (resume is not None and (self.epoch, sub_epoch) < resume[:2]):
                 continue
-            steps = steps_in(partition, self.num_units, self.epoch, sub_epoch)
+            steps = steps_in(partition, self.epoch, sub_epoch)
             rows = [
                 row.rest(skipped) if (skipped := self._before(row)) > 0 else row
                 for row in rows_of(self.layout, steps, steps.first_step, steps.num_steps)
@@ -295,8 +295,8 @@ class _Epoch:
         """The place at which the epoch ends, or its last step, which may read on into the next."""
         if not self.crosses:
             return self.num_units
-        whole = undivided(self.partition, self.num_units)
-        return max(self.num_units, steps_in(whole, self.num_units, self.epoch, 0).end)
+        whole = undivided(self.partition)
+        return max(self.num_units, steps_in(whole, self.epoch, 0).end)
 
     def runs(self, until: int) -> Iterator[Run]:
         """Yield the positions of the places from `begin` on, epoch by epoch."""
@@ -310,7 +310,7 @@ class _Epoch:
     def step_of(self, places: Int64) -> Step | None:
         """Return the first step that reads one of these rising places; None if none does."""
         positions = np.minimum(places, self.num_units - 1)  # the last step reads those past it
-        where = find(self.partition, self.num_units, self.epoch, positions)
+        where = find(self.partition, self.epoch, positions)
         read = np.flatnonzero(where.step >= 0)[:1]
         names = (part[read].tolist() for part in where[:3])
         return next(zip(*names, strict=True), None)
@@ -568,4 +568,4 @@ def _account_in_words(a: Plan, b: Plan, epoch: int) -> str:
 def _account(plan: Plan, epoch: int) -> Account:
     """Return an epoch's account without each rank's part, as no world is too uneven for that."""
     whole = replace(layout_of(plan).partition, world_size=None)
-    return account(whole, plan.order.num_units(epoch), epoch, range(plan.sub_epochs))
+    return account(whole, epoch, range(plan.sub_epochs))

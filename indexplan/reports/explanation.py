@@ -177,14 +177,13 @@ def _group(plan: Plan, index: int) -> int:
 
 def _reading(plan: Plan, epoch: int, position: int, why: str) -> Reading:
     layout = layout_of(plan)
-    num_units = plan.order.num_units(epoch)
     asked = np.array([position])
     location = Location(*(int(part[0]) for part in layout.found(epoch, asked)))
     repeats = tuple(_repeats(plan, epoch, position))
     where = location if location.step >= 0 else None
     words = why or (_why_not(plan, epoch, position) if where is None else _named(plan, where))
     if where is not None and plan.balance is not None:
-        before = find(layout.partition, num_units, epoch, asked)
+        before = find(layout.partition, epoch, asked)
         rank, slot = int(before.rank[0]), int(before.slot[0])
         if (rank, slot) != (where.rank, where.slot):
             words += f", by balance instead of rank {rank}, slot {slot}"
@@ -229,8 +228,7 @@ def _why_not(plan: Plan, epoch: int, position: int) -> str:
 
 
 def _sub_epoch(plan: Plan, epoch: int, position: int) -> int:
-    num_units = plan.order.num_units(epoch)
-    return layout_of(plan).partition.sub_epoch_of(num_units, epoch, position)
+    return layout_of(plan).partition.sub_epoch_of(epoch, position)
 
 
 def _steps(plan: Plan, epoch: int, sub_epoch: int) -> Steps:

@@ -39,12 +39,12 @@ def laws_of(plan: Plan, epoch: int, *, located: bool) -> Iterator[Found]:
     layout = layout_of(plan)
     num_units = plan.order.num_units(epoch)
     partition = layout.partition
-    chosen = _sampled_sub_epochs(partition, num_units, epoch)
+    chosen = _sampled_sub_epochs(partition, epoch)
     gaps = []
     for sub_epoch in chosen:
-        here = partition.sub_epoch(num_units, epoch, sub_epoch)
+        here = partition.sub_epoch(epoch, sub_epoch)
         last = sub_epoch + 1 == plan.sub_epochs
-        after = num_units if last else partition.sub_epoch(num_units, epoch, sub_epoch + 1)[0]
+        after = num_units if last else partition.sub_epoch(epoch, sub_epoch + 1)[0]
         if here[1] != after or (sub_epoch == 0 and here[0] != 0):
             gaps.append(f"epoch {epoch}: sub-epoch {sub_epoch} leaves a gap, with {here}")
     yield TILE, len(chosen), gaps
@@ -160,17 +160,17 @@ def _last_phase(partition: Partition, steps: Steps, place: int) -> int:
     phase = steps.spans[-1].phase
     if place >= steps.stop or not partition.by_place:
         return phase
-    places = [partition.place(at, steps.num_units) for at in partition.ats]
-    begin = partition.before(steps.num_units, steps.epoch)
+    places = partition.places
+    begin = partition.extent.before(steps.epoch)
     return max(phase, bisect_right(places, begin + place) - 1)
 
 
-def _sampled_sub_epochs(partition: Partition, num_units: int, epoch: int) -> list[int]:
+def _sampled_sub_epochs(partition: Partition, epoch: int) -> list[int]:
     """Return sub-epochs worth looking at: all if few, else around each change and some between."""
     total = partition.sub_epochs
     if total <= FEW:
         return list(range(total))
-    places = _thinned(changes(partition, num_units, epoch), FEW)
+    places = _thinned(changes(partition, epoch), FEW)
     beside = {place + i for place in places for i in range(-2, 2)}
     between = {total * i // FEW for i in range(FEW)}
     return sorted(number for number in beside | between if 0 <= number < total)

@@ -47,7 +47,7 @@ def test_what_lies_between_changes_is_alike(plan: ip.Plan) -> None:
     """Sub-epochs between two changes have the same account, as long as nothing is carried."""
     plan = plan if plan.remainder != "carry" else plan.replace(remainder="pad")
     for epoch in range(EPOCHS):
-        cuts = changes(plan._layout.partition, plan.order.num_units(epoch), epoch)
+        cuts = changes(plan._layout.partition, epoch)
         assert [0, plan.sub_epochs] == [cuts[0], cuts[-1]]
         assert sorted(set(cuts)) == cuts
         for start, stop in pairwise(cuts):
