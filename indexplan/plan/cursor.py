@@ -162,14 +162,12 @@ class Cursor:
 
 def cursor_of(order: Order, place: Resume, sub_epochs: int) -> Cursor:
     """Return the cursor of a place of an order, of which only the epoch may be too large."""
-    if place.epoch >= EPOCH_STOP:  # a cursor says so
-        return Cursor(**place._asdict(), order=order.ip_form, sub_epochs=sub_epochs)
     try:
-        right = order.ip_is_json
+        right = place.epoch < EPOCH_STOP and order.ip_is_json
     except (TypeError, ValueError):
         right = False
     if not right:  # the cursor says so
-        return Cursor(**place._asdict(), order=order.ip_form, sub_epochs=sub_epochs)
+        return Cursor(**place._asdict(), order=order.to_dict(), sub_epochs=sub_epochs)
     cursor = object.__new__(Cursor)
     vars(cursor).update(place._asdict(), sub_epochs=sub_epochs, _of=order)
     return cursor

@@ -98,17 +98,8 @@ class Plan:
     _resumed: Resume | None = None  # set by resume
 
     def __post_init__(self) -> None:
-        self._fit()
-        self._layout  # noqa: B018 (refuses epochs without a step)
-
-    def _fit(self) -> None:
-        """Check the fields, and keep their normal form."""
-        vars(self).update(spec.normal(self._given()))
-        self._divided  # noqa: B018 (refuses fields that do not fit each other)
-
-    def _given(self) -> spec.Fields:
-        names = spec.Fields.__annotations__
-        return cast("spec.Fields", {name: getattr(self, name) for name in names})
+        vars(self).update(spec.normal(spec.given_of(self)))
+        self._layout  # noqa: B018 (refuses fields that do not fit, and epochs without a step)
 
     @once
     def _layout(self) -> Layout:
@@ -119,15 +110,7 @@ class Plan:
     @once
     def _divided(self) -> Layout:
         """The same, of a plan whose epochs may lack a step, as a resume may follow."""
-        return spec.layout_of(self._given())
-
-    @staticmethod
-    def _changed(given: spec.Fields) -> Plan:
-        """Return a plan with these fields, which looks at its epochs when it is first asked."""
-        plan = object.__new__(Plan)
-        vars(plan).update(given)
-        plan._fit()
-        return plan
+        return spec.layout_of(spec.given_of(self))
 
     def __repr__(self) -> str:
         return repr_of_fields(self)
@@ -570,9 +553,9 @@ class Plan:
         if not isinstance(cursor, Cursor):
             raise wrong("cursor", "a Cursor", cursor, "load it with Cursor.from_json or from_dict")
         order, place = cursor.on(self.order, self.sub_epochs)
-        plan = self._changed({**self._given(), "order": order, "_resumed": place})
+        plan = _changed({**spec.given_of(self), "order": order, "_resumed": place})
         if any(place):  # from the very first unit, it may be resumed once more before it's asked
-            plan._layout  # noqa: B018, SLF001 (refuses epochs without a step)
+            layout_of(plan)  # refuses epochs without a step
         return plan
 
     def replace(self, **changes: Unpack[spec.Changes]) -> Plan:
@@ -595,7 +578,7 @@ class Plan:
         """
         if not changes:
             return self
-        return self._changed(spec.changed(self._given(), changes))
+        return _changed(spec.changed(spec.given_of(self), changes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types.
@@ -606,7 +589,7 @@ class Plan:
         >>> ip.Plan(ip.Sequential(9), batch_size=2).to_dict()["order"]
         {'algorithm': 'sequential-v1', 'num_samples': 9}
         """
-        return spec.to_json_types(self._given())
+        return spec.to_json_types(spec.given_of(self))
 
     @classmethod
     def from_dict(
@@ -679,12 +662,25 @@ class Plan:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
 
+def _changed(given: spec.Fields, *, of_run: bool = False) -> Plan:
+    """Return a plan with these fields, which looks for epochs without a step when it is asked.
+
+    That of a run, which reads some steps of it and others of other plans, may have such epochs.
+    """
+    plan = object.__new__(Plan)
+    vars(plan).update(fitting := spec.normal(given))
+    layout = spec.layout_of(fitting)  # which refuses fields that do not fit each other
+    vars(plan).update({"_divided": layout, **({"_layout": layout} if of_run else {})})
+    return plan
+
+
 def plan_from_dict(data: Mapping[str, Any], columns: Columns, begun: int) -> Plan:
     """Return the plan of a run that `to_dict` described, as `plan_of_run` does.
 
     Without columns that only earlier epochs need.
     """
-    return _of_run({"balance": None, **spec.from_json_types(data, None, columns, begun)})  # type: ignore[typeddict-item]
+    given = {"balance": None, **spec.from_json_types(data, None, columns, begun)}
+    return _changed(cast("spec.Fields", given), of_run=True)
 
 
 def plan_of_run(plan: Plan, **changes: Unpack[spec.Changes]) -> Plan:
@@ -692,13 +688,7 @@ def plan_of_run(plan: Plan, **changes: Unpack[spec.Changes]) -> Plan:
 
     So it may have epochs without a step.
     """
-    return _of_run({**plan._given(), "_resumed": None, **changes})  # noqa: SLF001
-
-
-def _of_run(given: spec.Fields) -> Plan:
-    plan = Plan._changed(given)  # noqa: SLF001
-    vars(plan)["_layout"] = plan._divided  # noqa: SLF001
-    return plan
+    return _changed({**spec.given_of(plan), "_resumed": None, **changes}, of_run=True)
 
 
 def layout_of(plan: Plan) -> Layout:

@@ -46,6 +46,11 @@ class Fields(Changes):
     _resumed: Resume | None
 
 
+def given_of(plan: Any) -> Fields:
+    """Return the fields of a plan."""
+    return cast("Fields", {name: getattr(plan, name) for name in Fields.__annotations__})
+
+
 def normal(given: Fields) -> Fields:
     """Check the fields of a plan, and return their normal form, which is the same for equal plans.
 

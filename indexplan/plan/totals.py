@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from indexplan.errors import wrong
 from indexplan.orders.columns import INTEGERS, Column
 from indexplan.partition.steps import Int64, Steps
+from indexplan.plan.draw import deal_offsets, take
 from indexplan.plan.layout import Layout
 
 AT_ONCE = 2**16  # units that are drawn at a time
@@ -28,9 +29,9 @@ def step_total(layout: Layout, column: Any, epoch: int, sub_epoch: int | None, s
     total = 0
     for where in valid_positions(steps, layout.step(steps, step)):
         if numbers is not None:
-            total += _sum(numbers[layout.order.ip_take(*where)])
+            total += _sum(numbers[take(layout.order, [where])])
         else:
-            total += int(layout.order.ip_offsets(*where)[-1])
+            total += int(deal_offsets(layout.order, [where])[-1])
     if kept is not None:
         kept.check_file(gone=True)
     if not -(2**63) <= total < 2**63:
