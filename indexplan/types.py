@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from indexplan.checks import Check, OrderReport, Report
-    from indexplan.files.exporting import Exported
     from indexplan.files.read import Stored
     from indexplan.files.saving import Saved
     from indexplan.ledger.account import LedgerAccount
@@ -45,7 +44,6 @@ __all__ = [
     "Check",
     "Difference",
     "Draws",
-    "Exported",
     "LedgerAccount",
     "Location",
     "OrderReport",
@@ -70,7 +68,6 @@ _AT_FIRST_USE = {
     "Check": "indexplan.checks",
     "Difference": "indexplan.reports.difference",
     "Draws": "indexplan.reports.shares_drawn",
-    "Exported": "indexplan.files.exporting",
     "LedgerAccount": "indexplan.ledger.account",
     "Location": "indexplan.partition.locate",
     "OrderReport": "indexplan.checks",

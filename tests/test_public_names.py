@@ -24,7 +24,7 @@ WRITTEN = """
     shard_sizes stream testing traffic types verify worker_seed
 """
 RETURNED = """
-    Account At Batch Bench Check Difference Draws Exported LedgerAccount Location OrderReport Part
+    Account At Batch Bench Check Difference Draws LedgerAccount Location OrderReport Part
     Read Reading Reads Remainder Report Saved Stored Stream
     Traffic Warmth
 """

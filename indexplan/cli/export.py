@@ -36,7 +36,7 @@ def add(verbs: Any) -> None:
     add_force(export)
 
 
-def run(options: Any) -> ip.types.Exported:
+def run(options: Any) -> ip.types.Saved:
     """Export the plan."""
     plan, _, stored, _ = open_plan(options)
     epochs: Iterable[int] = range(1) if stored is None else stored.build.epochs

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from indexplan.answers import Answer
-from indexplan.errors import (
-    Cure,
-    PlanFileError,
-    check_callable,
-    counted,
-    difference_in_words,
-    wrong,
-)
+from indexplan.errors import Cure, PlanFileError, check_callable, difference_in_words, wrong
 from indexplan.files.chunk_files import Progress
 from indexplan.files.columns import content, num_bytes
 from indexplan.files.format import DERIVED, HEADER_BYTES, SLAB_UNITS, header
-from indexplan.files.rows import blocks_of, check_pyarrow, same_rows
-from indexplan.files.saving import was_there
+from indexplan.files.rows import blocks_of, check_pyarrow, other_rows
+from indexplan.files.saving import Saved
 from indexplan.keywords import named
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import below
 from indexplan.plan.plan import Plan, check_plan, columns_of, layout_of
 from indexplan.seeds import check_epochs
-from indexplan.stores.agree import claim, difference
+from indexplan.stores.agree import Differs, claim, put
 from indexplan.stores.open import store_of
 from indexplan.stores.store import Store
 
@@ -39,43 +30,16 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 STEPS = 2**12  # steps whose sizes are drawn together: with batches of 256, two slabs of indices
 
 
-@dataclass(frozen=True, kw_only=True)
-class Exported(Answer):
-    """What `export` did: files that it wrote, and right files that were there already.
-
-    `num_bytes` is the size of all of them, and `fingerprint` is the plan's.
-
-    Examples
-    --------
-    >>> import indexplan as ip
-    >>> plan = ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=16)
-    >>> ip.export(plan, "exported").num_written  # indices and steps of two ranks
-    4
-    """
-
-    path: str
-    num_bytes: int
-    num_written: int
-    num_kept: int
-    fingerprint: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path}: {counted(self.num_bytes, 'byte')}; "
-            f"{counted(self.num_written, 'file')} written, {was_there(self.num_kept)}"
-        )
-
-
 class _File(NamedTuple):
     """A file of an export: its name in the folder, its size in bytes, and how to generate it.
 
-    For tables, `size` is a guess, and `same` compares the rows of a file instead of its bytes.
+    For tables, `size` is a guess, and the rows of a file are compared instead of its bytes.
     """
 
     name: str
     size: int
     blocks: Callable[[], Iterator[memoryview]]
-    same: Callable[[Store, str], bool] | None = None
+    differs: Differs | None = None
 
 
 class _Share(NamedTuple):
@@ -177,7 +141,7 @@ def export(
     epochs: Iterable[int] = range(1),
     format: Format = "npy",  # noqa: A002 (the word that every writer of files has for it)
     progress: Progress | None = None,
-) -> Exported:
+) -> Saved:
     """Write the indices that each rank reads, in order of reading, as `.npy` files or as tables.
 
     Use it for loaders that take arrays of indices, and to look at a plan with other tools:
@@ -208,7 +172,7 @@ def export(
 
     Returns
     -------
-    Exported
+    Saved
         How many files were written, and how many were kept.
 
     Raises
@@ -263,13 +227,14 @@ def export(
             progress(told, total)
 
     for file in files:
-        num_written += _put(root, file, partial(_told, file.blocks, tell, done))
+        blocks, rule = partial(_told, file.blocks, tell, done), "must hold what the plan deals"
+        num_written += not put(root, file.name, blocks, rule, "export", file.differs)
         done += file.size
     root.tidy([EXPORT, *(file.name for file in files)])
     tell(total)  # the size of rows was a guess
     if format != "npy":
         total = sum(size or 0 for size in root.sizes([file.name for file in files]))
-    return Exported(
+    return Saved(
         path=root.path,
         num_bytes=total,
         num_written=num_written,
@@ -302,7 +267,7 @@ def _tables(plan: Plan, epochs: list[int]) -> Iterator[_File]:
             f"epoch-{epoch:05d}.parquet",
             size,
             partial(blocks_of, plan, epoch),
-            partial(same_rows, plan=plan, epoch=epoch),
+            partial(other_rows, plan, epoch),
         )
 
 
@@ -321,24 +286,6 @@ def _claim(root: Store, plan: Plan) -> None:
         said = difference_in_words(there, content, DERIVED) or "other fields"
         got = f"one with {said[:1000]}"
         raise PlanFileError(root.path, f"must be new, empty or {what}", got, "choose another path")
-
-
-def _put(root: Store, file: _File, blocks: Callable[[], Iterator[memoryview]]) -> bool:
-    """Write a file, or compare the one that is there; return whether it was written."""
-    if not root.has(file.name) and root.publish(file.name, blocks()):
-        return True
-    if file.same is None:
-        same, what = not difference(root, file.name, blocks()), "bytes"
-    else:
-        same, what = file.same(root, file.name), "rows"
-    if not same:
-        raise PlanFileError(
-            f"{root.path}/{file.name}",
-            "must hold what the plan deals",
-            f"other {what}",
-            "delete the file and run the same export again",
-        )
-    return False
 
 
 def _told(

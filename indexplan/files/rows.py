@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
@@ -171,8 +171,8 @@ def blocks_of(plan: Plan, epoch: int) -> Iterator[memoryview]:
     yield from sink.fetch()
 
 
-def same_rows(store: Store, name: str, plan: Plan, epoch: int) -> bool:
-    """Return whether a file holds the rows of an epoch, in the same groups.
+def other_rows(plan: Plan, epoch: int, store: Store, name: str, _: Iterable[memoryview]) -> str:
+    """Return "other rows" unless a file holds the rows of an epoch, in the same groups; else "".
 
     Its bytes may differ, as another version of pyarrow may have written them.
 
@@ -192,9 +192,10 @@ def same_rows(store: Store, name: str, plan: Plan, epoch: int) -> bool:
             there = map(found.read_row_group, range(found.num_row_groups))
             expected = (pa.Table.from_batches([rows]) for rows in rows_of(plan, epoch))
             same = all(a == b for a, b in zip_longest(there, expected))
-            return same and found.schema_arrow.equals(_schema(plan), check_metadata=True)
+            same = same and found.schema_arrow.equals(_schema(plan), check_metadata=True)
         except (pa.ArrowException, OSError):  # damaged
-            return False
+            same = False
+    return "" if same else "other rows"
 
 
 def check_pyarrow() -> None:

@@ -43,16 +43,12 @@ from indexplan.stores.store import Store
 NUM_PARTS_STOP = 10**9
 
 
-def was_there(number: int) -> str:
-    """Write how many files of a build or an export were kept."""
-    return f"{number:,} {'was' if number == 1 else 'were'} there already"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Saved(Answer):
-    """What `save` did: chunk files that it wrote, and right ones that were there already.
+    """What `save` or `export` did: files that it wrote, and right ones that were there already.
 
-    `num_bytes` is the size of these files, and `fingerprint` is the plan's.
+    `num_bytes` is the size of these files, and `fingerprint` is the plan's. Of a plan directory,
+    they are its chunk files.
 
     Examples
     --------
@@ -70,9 +66,10 @@ class Saved(Answer):
     fingerprint: str
 
     def __str__(self) -> str:
+        were = "was" if self.num_kept == 1 else "were"
         return (
             f"{self.path}: {counted(self.num_bytes, 'byte')}; "
-            f"{counted(self.num_written, 'chunk')} written, {was_there(self.num_kept)}"
+            f"{counted(self.num_written, 'file')} written, {self.num_kept:,} {were} there already"
         )
 
 

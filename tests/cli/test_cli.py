@@ -24,7 +24,7 @@ def path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     made = str(tmp_path / "a.plan")
     assert 0 == main(["build", made, *BUILD, "--epochs", "2"])
     said = capsys.readouterr()
-    assert f"{made}: 8,256 bytes; 2 chunks written, 0 were there already\n" == said.out
+    assert f"{made}: 8,256 bytes; 2 files written, 0 were there already\n" == said.out
     assert "" == said.err
     return made
 

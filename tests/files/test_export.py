@@ -55,7 +55,7 @@ def test_files(tmp_path: Path) -> None:
     } == said
     size = sum(len(data) for data in files.values())
     counts = {"num_bytes": size, "num_written": 24, "num_kept": 0}
-    assert ip.types.Exported(path=str(out), **counts, fingerprint=PLAN.fingerprint) == done
+    assert ip.types.Saved(path=str(out), **counts, fingerprint=PLAN.fingerprint) == done
     whole = ip.export(PLAN.replace(sub_epochs=1, world_size=1), tmp_path / "b")
     assert 2 == whole.num_written
     assert (tmp_path / "b/epoch-00000/rank-00000.npy").exists()
@@ -143,9 +143,11 @@ def test_columns(tmp_path: Path) -> None:
     assert (5, 5) == (again.num_written, again.num_kept)
     assert files.items() < tree(tmp_path / "a").items()
     assert not left.exists()
-    for wrong in (files[name][:-1], files[name] + b"x", files[name][:-1] + b"\x01"):
+    other = "other bytes in block 2"
+    cut = files[name][:-1]
+    for wrong, got in ((cut, other), (files[name] + b"x", "more bytes"), (cut + b"\x01", other)):
         (tmp_path / "a" / name).write_bytes(wrong)
-        rule = f"{tmp_path / 'a' / name} must hold what the plan deals; got other bytes"
+        rule = f"{tmp_path / 'a' / name} must hold what the plan deals; got {got}"
         cure = "delete the file and run the same export again"
         refused(f"{rule}; {cure}", plan, tmp_path / "a")
 
@@ -192,9 +194,10 @@ def test_other_bytes(tmp_path: Path, change: bytes | str) -> None:
     file = tmp_path / "a/epoch-00000/sub-epoch-00001/rank-00001.npy"
     data = file.read_bytes() + b"\0" if isinstance(change, str) else change
     file.write_bytes(data)
+    got = "more bytes" if isinstance(change, str) else "other bytes in block 0"
     refused(
-        f"{file} must hold what the plan deals; got other bytes; delete the file and run the "
-        f"same export again",
+        f"{file} must hold what the plan deals; got {got}; delete the file and run the same "
+        "export again",
         PLAN,
         tmp_path / "a",
     )

@@ -42,7 +42,6 @@ ANSWERS: list[Answer] = [
     ip.types.Check(HOSTILE, 3, (HOSTILE,) * 9),
     ip.types.Check("what", 0, skipped="why"),
     ip.types.Saved(**DONE),
-    ip.types.Exported(**DONE),
     ip.types.Warmth({"permute": "saved"}, 1.5, (HOSTILE,), "znver4"),
     ip.types.Bench(PLAN, 2, (Row("key", HOSTILE, 0.5, num_indices=3), Row("k", "n", None))),
     ip.Shards(
@@ -178,7 +177,7 @@ def test_text() -> None:
     (reading,) = ip.explain(PLAN, 0, [0])
     assert f"epoch 0, position 0: {reading.words}" == str(reading)
     assert "&lt;script&gt;a &amp;&amp; b&lt;/script&gt;\\x1b[2J\\udc80" in (
-        ip.types.Exported(**DONE)._repr_html_()
+        ip.types.Saved(**DONE)._repr_html_()
     )
 
 

@@ -195,7 +195,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = str(tmp_path / "a.plan")
     words = ["build", made, "--num-samples", "1000", "--batch-size", "16", "--epochs", "3"]
     assert 0 == main([*words, "--part", "2/2"])
-    said = f"{made}: 4,128 bytes; 1 chunk written, 0 were there already\n"
+    said = f"{made}: 4,128 bytes; 1 file written, 0 were there already\n"
     assert said == capsys.readouterr().out
     assert 0 == main([*words, "--part", "1/2", "--json"])
     assert {

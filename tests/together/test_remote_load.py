@@ -96,7 +96,7 @@ def test_verbs(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The verbs of the command line take URLs, and say them."""
     spec = ["--num-samples", "1000", "--batch-size", "16", "--world-size", "3"]
     assert 0 == main(["build", url, *spec])
-    assert capsys.readouterr().out.startswith(f"{url}: 4,128 bytes; 1 chunk written")
+    assert capsys.readouterr().out.startswith(f"{url}: 4,128 bytes; 1 file written")
     assert 0 == main(["show", url, "--epoch", "0", "--step", "1", "--rank", "2", "--json"])
     expected = ip.Plan(ip.Shuffle(1000), world_size=3, batch_size=16).batch(0, step=1, rank=2)
     assert str(expected.tolist()[:3])[1:-1] in re.sub(r"\s+", " ", capsys.readouterr().out)

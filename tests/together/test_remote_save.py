@@ -56,8 +56,9 @@ def test_export(anywhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     name = "epoch-00000/sub-epoch-00001/rank-00002.npy"
     fs.pipe_file(f"{root}/{name}", found[name][:-1] + b"x")
     cure = "delete the file and run the same export again"
-    assert f"{anywhere}/{name} must hold what the plan deals; got other bytes; {cure}" == (
-        refused(ip.export, PLAN, anywhere)
+    assert (
+        f"{anywhere}/{name} must hold what the plan deals; got other bytes in block 1; {cure}"
+        == (refused(ip.export, PLAN, anywhere))
     )
     fs.rm_file(f"{root}/{name}")
     assert (1, 11) == ((again := ip.export(PLAN, anywhere)).num_written, again.num_kept)
