@@ -91,7 +91,7 @@ def account(partition: Partition, epoch: int, sub_epochs: range) -> Account:
     units = finished = dropped = padded = steps = 0
     smallest, largest = [0], [0]
     intervals = []
-    inside = (place for place in changes(partition, epoch) if start < place < stop)
+    inside = (cut for cut in changes(partition, epoch) if start < cut < stop)
     # of sub-epochs that are laid out alike, only the first is computed
     for sub_epoch, until in pairwise([start, *inside, stop]):
         count = until - sub_epoch
@@ -111,8 +111,8 @@ def account(partition: Partition, epoch: int, sub_epochs: range) -> Account:
             smallest.append(span.length // span.num_steps)
             largest.append(-(-span.length // span.num_steps))
         if found.spans:
-            places = found.spans[0].start + found.origin, found.end + found.origin
-            intervals.append((*places, end - first, count))
+            edges = found.spans[0].start + found.origin, found.end + found.origin
+            intervals.append((*edges, end - first, count))
     world_size = partition.world_size
     least, most = units_per_rank(world_size, intervals) if world_size else (None, None)
     return Account(
@@ -160,11 +160,11 @@ def undivided(partition: Partition) -> Partition:
 
 
 def units_per_rank(world_size: int, intervals: list[tuple[int, int, int, int]]) -> tuple[int, int]:
-    """Return how many places of some intervals the rank with the fewest, and with the most, gets.
+    """Return how many positions of some intervals the rank with the fewest gets, and the most.
 
     (start, stop, apart, count) stands for `count` intervals of one length, which start `apart`
-    places after each other. The cost does not depend on the world size, as only those ranks are
-    looked at whose number of places differs from the previous rank's.
+    positions after each other. The cost does not depend on the world size, as only those ranks are
+    looked at whose number of positions differs from the previous rank's.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def units_per_rank(world_size: int, intervals: list[tuple[int, int, int, int]]) 
     """
     everyone = num_shares = 0
     ranks = [np.zeros(1, np.int64)]
-    changes = [np.zeros(1, np.int64)]  # how many more places a rank gets than the one before it
+    changes = [np.zeros(1, np.int64)]  # how many more positions a rank gets than the one before it
     for start, stop, apart, count in intervals:
         if stop - start == apart:  # they leave no gap, and so are one interval
             stop, count = start + count * apart, 1  # noqa: PLW2901

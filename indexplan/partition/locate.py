@@ -85,7 +85,7 @@ def find(partition: Partition, epoch: int, positions: Int64) -> Location[Int64]:
 
 
 def _held(extent: Extent, epoch: int, starts: Int64) -> tuple[Int64, Int64]:
-    """Return the epochs and positions of places that count from the start of an epoch."""
+    """Return the epochs, and the positions in these, of positions that count from another epoch."""
     epochs = np.full_like(starts, epoch)
     if (early := starts < 0).any():  # all of the one step that runs into the epoch
         place = extent.before(epoch) + int(starts[early][0])
@@ -93,10 +93,10 @@ def _held(extent: Extent, epoch: int, starts: Int64) -> tuple[Int64, Int64]:
     return epochs, starts
 
 
-def find_place(steps: Steps, world_size: int, place: int) -> tuple[int, int, int]:
-    """Return the step, rank and slot that read a place of a sub-epoch, padded ones included."""
+def find_one(steps: Steps, world_size: int, position: int) -> tuple[int, int, int]:
+    """Return the step, rank and slot that read a position of a sub-epoch, padded ones included."""
     result = Location(*np.full((5, 1), -1, np.int64))
-    _find_in(steps, world_size, 0, np.array([place]), np.array([0]), result)
+    _find_in(steps, world_size, 0, np.array([position]), np.array([0]), result)
     return int(result.step[0]), int(result.rank[0]), int(result.slot[0])
 
 
@@ -152,7 +152,7 @@ def _find_in(
         last = min(start + span.length, 2**63) - 1
         inside = (positions[members] >= max(start, 0)) & (positions[members] <= last)
         chosen = members[inside]
-        # uint64, as a step under "carry" may end past 2**63 - 1 places from the span's start
+        # uint64, as a step under "carry" may end past 2**63 - 1 positions from the span's start
         offsets = positions[chosen].astype(np.uint64) + np.uint64(-start % 2**64)
         local = part_of(span.length, span.num_steps, offsets)
         size, num_large = divmod(span.length, span.num_steps)
@@ -172,11 +172,11 @@ def _find_in(
 
 
 def _ranks(world_size: int, residues: Int64, sizes: Int64, offsets: Int64) -> tuple[Int64, Int64]:
-    """Return rank and slot of the units at `offsets` in steps of `sizes` places.
+    """Return rank and slot of the units at `offsets` in steps of `sizes` units.
 
-    A step's first place is `residues` modulo world_size. Every rank gets size // world_size units,
-    and the first size % world_size ranks from rank `residue` on, in a ring, get one more. So in
-    rank order the sizes change at most twice.
+    A step's first position is `residues` modulo world_size. Every rank gets size // world_size
+    units, and the first size % world_size ranks from rank `residue` on, in a ring, get one more. So
+    in rank order the sizes change at most twice.
     """
     each, more = sizes // world_size, sizes % world_size
     wraps = residues + more > world_size
@@ -201,9 +201,9 @@ def _ranks(world_size: int, residues: Int64, sizes: Int64, offsets: Int64) -> tu
 class Cells(NamedTuple):
     """The cells of a step that hold units: each is a rank's batch, or one of its inner batches.
 
-    int64 arrays of shape (num_cells,), in the order of the step's places: the place at which a cell
-    begins, its number of units, its rank, and which of the rank's inner batches it is. Padded slots
-    are not counted.
+    int64 arrays of shape (num_cells,), in the order of the step's slots over all ranks: the slot at
+    which a cell begins, its number of units, its rank, and which of the rank's inner batches it is.
+    Padded slots are not counted.
     """
 
     starts: Int64
@@ -223,7 +223,7 @@ def cells_of(steps: Steps, world_size: int, step: int, counts: tuple[int, ...]) 
 def _cells(
     world_size: int, residue: int, size: int, num_valid: int, counts: tuple[int, ...]
 ) -> Cells:
-    """Return the cells of a step of `size` places, the first at `residue` modulo world_size."""
+    """Return the cells of a step of `size` positions, the first at `residue` modulo world_size."""
     ranks, slots = _ranks(world_size, np.array([residue]), np.array([size]), np.arange(num_valid))
     each, more = divmod(size, world_size)
     left = each + ((ranks - residue) % world_size < more)  # units in the batch, then in its part

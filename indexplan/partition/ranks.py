@@ -1,8 +1,8 @@
 """What each rank reads in a step, or in arrays of steps: the last part of the partition.
 
-In a step, a rank gets as many units as there are places congruent to it modulo world_size, and the
-ranks' shares are in rank order. The rule depends on places only, so it does not matter where a run
-was stopped.
+In a step, a rank gets as many units as there are positions congruent to it modulo world_size (under
+"carry", places), and the ranks' shares are in rank order. The rule depends on positions only, so it
+does not matter where a run was stopped. Positions may be past an epoch's end, as in a `Steps`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ UInt64 = NDArray[np.uint64]
 Runs: TypeAlias = "list[tuple[int, Int64, Int64]]"
 
 
-def below(place: int, rank: int, world_size: int) -> int:
-    """Return how many places before `place` are less than `rank` modulo world_size."""
-    return place // world_size * rank + min(place % world_size, rank)
+def below(number: int, rank: int, world_size: int) -> int:
+    """Return how many of the numbers before `number` are less than `rank` modulo world_size."""
+    return number // world_size * rank + min(number % world_size, rank)
 
 
 def share(steps: Steps, world_size: int, rank: int, step: int) -> tuple[int, int]:
-    """Return the places [start, stop) that a rank reads in a step."""
+    """Return the positions [start, stop) that a rank reads in a step."""
     start, stop = steps.interval(step)
     low, high = start + steps.origin, stop + steps.origin
     before = start + below(high, rank, world_size) - below(low, rank, world_size)
@@ -46,7 +46,7 @@ def step_bounds(steps: Steps, start_step: int, stop_step: int) -> tuple[int, UIn
     Returns
     -------
     anchor : int
-        The place at which `start_step` starts.
+        The position at which `start_step` starts.
     bounds : numpy.ndarray
         uint64, shape (stop_step - start_step + 1,), distances from the anchor; bounds[0] == 0.
     """
@@ -75,15 +75,15 @@ def cuts(
     Returns
     -------
     anchor : int
-        The place at which `start_step` starts.
+        The position at which `start_step` starts.
     starts : list of numpy.ndarray
         For each rank uint64, shape (stop_step - start_step,), distances from the anchor; for
         world_size, where the steps stop.
     """
     anchor, bounds = step_bounds(steps, start_step, stop_step)
     world = np.uint64(world_size)
-    places = bounds + np.uint64((anchor + steps.origin) % world_size)
-    whole, part = places // world, places % world
+    numbers = bounds + np.uint64((anchor + steps.origin) % world_size)
+    whole, part = numbers // world, numbers % world
     before = (whole * r + np.minimum(part, r) for r in map(np.uint64, ranks))
     return anchor, [bounds[:-1] + np.diff(each) for each in before]
 
@@ -91,12 +91,12 @@ def cuts(
 def shares(
     steps: Steps, world_size: int, rank: int, start_step: int, stop_step: int
 ) -> tuple[int, UInt64, UInt64]:
-    """Return the places that a rank reads in the steps [start_step, stop_step).
+    """Return the positions that a rank reads in the steps [start_step, stop_step).
 
     Returns
     -------
     anchor : int
-        The place at which `start_step` starts.
+        The position at which `start_step` starts.
     starts, stops : numpy.ndarray
         uint64, shape (stop_step - start_step,), distances from the anchor.
     """

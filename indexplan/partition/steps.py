@@ -1,9 +1,10 @@
 """The partition: (epoch, sub_epoch, step, rank) -> [start, stop), by integer arithmetic alone.
 
-Nothing here knows of indices, shuffling or samples, only of how many units an epoch has. Places
-count from the start of the epoch; under "carry" a step may run past the epoch's end, into the
-places of the next. Scalars are Python integers, which cannot overflow; arrays hold int64 distances
-from an anchor, which are no larger than the steps that are asked for.
+Nothing here knows of indices, shuffling or samples, only of how many units an epoch has. Positions
+count from the start of the epoch, and continue past its end: under "carry" into the next epoch,
+under "pad" into the start of the sub-epoch. A place counts from the start of the run. Scalars are
+Python integers, which cannot overflow; arrays hold int64 distances from an anchor, which are no
+larger than the steps that are asked for.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ class Partition:
 
 
 class Span(NamedTuple):
-    """Steps of one phase inside one sub-epoch: `length` places from `start`, spread by `split`.
+    """Steps of one phase inside one sub-epoch: `length` positions from `start`, spread by `split`.
 
     If the steps are full, `length` is a multiple of the global batch, so the same formula serves
     full and spread steps. `step` is the number of the first step.
@@ -140,7 +141,7 @@ class Span(NamedTuple):
     phase: int
 
     def bound(self, step: int) -> int:
-        """Return the place at which `step` starts; past the last step, where that one stops."""
+        """Return the position at which `step` starts; past the last step, where that one stops."""
         return self.start + split(self.length, self.num_steps, step - self.step)
 
 
@@ -149,8 +150,8 @@ class Steps(NamedTuple):
 
     `[start, stop)` are its positions that are left to read, and `first` is its very first position
     (other than `start` after a resume). The steps [first_step, num_steps) are left. `origin` is
-    added to places to divide steps among ranks: under "carry" that makes them stream places; else
-    it is 0.
+    added to positions to divide steps among ranks: under "carry" that makes them places; else it
+    is 0.
     """
 
     epoch: int
@@ -173,29 +174,29 @@ class Steps(NamedTuple):
         return self.spans[bisect_right(self.spans, step, key=lambda span: span.step) - 1]
 
     def interval(self, step: int) -> tuple[int, int]:
-        """Return the places [start, stop) of a step."""
+        """Return the positions [start, stop) of a step, perhaps past the end."""
         span = self.span(step)
         return span.bound(step), span.bound(step + 1)
 
-    def after(self, place: int) -> int:
-        """Return the first step that does not start before a place; past the last, `num_steps`."""
+    def after(self, position: int) -> int:
+        """Return the first step that starts at or past a position; past the last, `num_steps`."""
         steps = range(self.first_step, self.num_steps)
-        number = bisect_left(steps, place, key=lambda step: self.interval(step)[0])
+        number = bisect_left(steps, position, key=lambda step: self.interval(step)[0])
         return self.first_step + number
 
     @property
     def end(self) -> int:
-        """The place at which the last step stops, or `start` where there are no steps."""
+        """The position at which the last step stops, or `start` where there are no steps."""
         return self.spans[-1].start + self.spans[-1].length if self.spans else self.start
 
     def valid(self, start: int, stop: int) -> int:
-        """Return how many of the places [start, stop) are units and not padding."""
+        """Return how many of the positions [start, stop) are units and not padding."""
         if not self.policy.repeats:
             return stop - start
         return max(0, min(stop, self.stop) - start)
 
     def positions(self, start: int, stop: int) -> list[tuple[int, int, int]]:
-        """Return places as intervals of positions: (epoch, start, stop), in order of reading."""
+        """Return positions as intervals inside epochs, (epoch, start, stop), as they are read."""
         if stop <= self.num_units and (not self.policy.repeats or stop <= self.stop):
             return [(self.epoch, start, stop)]
         # Past the end, "pad" continues at the sub-epoch's start, "carry" in the next epoch.
@@ -212,7 +213,7 @@ class Steps(NamedTuple):
         return intervals
 
     def _through_epochs(self, start: int, stop: int) -> list[tuple[int, int, int]]:
-        """Return places under "carry" as intervals of positions."""
+        """Return positions under "carry" as intervals inside epochs."""
         intervals: list[tuple[int, int, int]] = []
         if start == stop:
             return intervals

@@ -63,6 +63,8 @@ class Layout:
         for before, after in pairwise(ats):
             if isinstance(before, int) == isinstance(after, int):
                 ordered = before < after  # type: ignore[operator]  # both of one kind
+            elif not partition.by_place:  # the first one is at 0
+                ordered = after > (0, 0)  # type: ignore[operator]
             else:
                 ordered = partition.place(before) < partition.place(after)
             if not ordered:

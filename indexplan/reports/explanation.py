@@ -11,7 +11,7 @@ from indexplan.answers import Answer, html_of_text, table
 from indexplan.errors import IndexPlanError, counted, integer
 from indexplan.files.read import Stored
 from indexplan.keywords import named
-from indexplan.partition.locate import Location, find, find_place
+from indexplan.partition.locate import Location, find, find_one
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
@@ -209,7 +209,7 @@ def _repeats(plan: Plan, epoch: int, position: int) -> Iterator[Location[int]]:
     steps = _steps(plan, epoch, sub_epoch)
     period = steps.stop - steps.first
     for place in range(position + period, steps.end, period):
-        yield Location(epoch, sub_epoch, *find_place(steps, plan.world_size or 1, place))
+        yield Location(epoch, sub_epoch, *find_one(steps, plan.world_size or 1, place))
 
 
 def _why_not(plan: Plan, epoch: int, position: int) -> str:
