@@ -172,8 +172,7 @@ class LedgerFile:
 
     def columns(self) -> Columns:
         """Return where the columns of plans are: the folder `columns` next to the file."""
-        folder = self._at.parent
-        return finder(Folder(folder), folder)
+        return finder(Folder(self._at.parent), self._at.parent)
 
     def keep_columns(self, plan: Plan) -> None:
         """Write the columns that a plan needs next to the file, before a line names it.
