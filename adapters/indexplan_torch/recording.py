@@ -149,10 +149,11 @@ class Recorder:
                 return self._written(plan)
             raise IndexPlanError(
                 "ledger",
-                "must be kept by rank 0 alone, where no process group tells the others its end",
+                "must be kept by rank 0 alone, where rank= and world_size= are those of no "
+                "process group",
                 f"rank {rank}",
-                "initialize torch.distributed, or pass ledger=False on other ranks, and save the "
-                "state of rank 0",
+                "pass ledger=False on other ranks, and load the state of rank 0 on all; or leave "
+                "rank= out, under torch.distributed",
             )
         store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
         group, me = zlib.crc32(repr(together).encode()), torch.distributed.get_rank()
