@@ -13,14 +13,6 @@ def check_shards(shards: Any) -> None:
     """Refuse what is no Shards, or cannot be fetched."""
     if not isinstance(shards, Shards):
         raise wrong("shards", "Shards", shards, "pass what shard_sizes returned")
-    if shards.read_with:
-        raise IndexPlanError(
-            "shards",
-            "must be files, or row groups of Parquet",
-            f"{shards.kind}, whose shards are no single files",
-            "read them by the plan's own indices, without fetching: sample i is "
-            f"{shards.read_with}",
-        )
     if not (shards.whole_files or shards.kind == "parquet"):
         raise IndexPlanError(
             "shards",

@@ -1,4 +1,4 @@
-"""Formats with an index of their shards: MDS, WebDataset's wids, zarr, Lance."""
+"""Formats with an index of their shards: MDS, WebDataset's wids, Hugging Face's datasets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from indexplan.errors import IndexPlanError, PlanFileError, counted, install
+from indexplan.errors import PlanFileError, counted
 from indexplan.shards.by_file import File
 from indexplan.shards.place import Found, Local, Place
-
-MOST_CHUNKS = 2**20  # of a zarr array, most of which need not be there
 
 
 class Stored(NamedTuple):
@@ -185,70 +183,6 @@ def _in_tar(place: Local, name: str) -> int:
     return len({re.sub(r"\.[^/]*$", "", each) for each in files})
 
 
-def read_zarr(place: Place, name: str, count: bool) -> Listed:  # noqa: ARG001 (counted)
-    """Read an array's chunks along its first axis: how many samples and bytes each has."""
-    index = read_object(place, name)
-    first = ""
-    try:
-        if name == "zarr.json":
-            if index["node_type"] == "array" and index["chunk_grid"]["name"] == "regular":
-                chunks = index["chunk_grid"]["configuration"]["chunk_shape"]
-            first = "c/" if index["chunk_key_encoding"]["name"] == "default" else ""
-        else:
-            chunks = index["chunks"]
-        length, each = index["shape"][0], chunks[0]
-        if (number := -(-length // each)) > MOST_CHUNKS:
-            rule = f"have at most {MOST_CHUNKS:,} chunks along its first axis"
-            raise _index_error(place, name, rule, number, "store it in larger chunks")
-        held: list[list[tuple[str, int]]] = [[] for _ in range(number)]
-    except (LookupError, TypeError, UnboundLocalError, ZeroDivisionError):
-        rule = "be of an array with a first axis, and a regular grid of chunks"
-        cure = "pass the path of such an array, or write it again"
-        raise _index_error(place, name, rule, sorted(index), cure) from None
-    for file, (num_bytes, _) in sorted(place.find().items()):
-        # c/2/0, c.2.0, 2/0 or 2.0: the row of chunks is the first number
-        found = re.fullmatch(r"(?:c[/.])?(\d+)(?:[/.]\d+)*", file)
-        if found and int(found[1]) < len(held):
-            held[int(found[1])].append((file, num_bytes))
-    described = {key: index[key] for key in index if key != "attributes"}
-    entries = [
-        Entry(
-            f"{first}{number}",
-            sum(num_bytes for _, num_bytes in files),
-            min(each, length - number * each),
-            [described, files],
-        )
-        for number, files in enumerate(held)
-    ]
-    return Listed(entries)
-
-
-def read_lance(place: Place, name: str, count: bool) -> Listed:  # noqa: ARG001 (counted)
-    """Read the fragments of a Lance dataset's latest version; deleted rows do not count."""
-    try:
-        import lance
-    except ImportError:
-        cure = install("lance")
-        raise IndexPlanError("Lance datasets", "need pylance", None, cure) from None
-    try:
-        fragments = lance.dataset(place.path).get_fragments()
-        said = [(each.metadata.to_json(), each.count_rows()) for each in fragments]
-    except Exception as error:  # whatever lance raises at what it cannot read
-        raise PlanFileError(
-            place.path,
-            "must be a Lance dataset",
-            f"{str(error)!r}",
-            "write it again, or restore it",
-        ) from None
-    return Listed(
-        [Entry(f"fragment-{data['id']}", _bytes_of(data), size, data) for data, size in said]
-    )
-
-
-def _bytes_of(fragment: Mapping[str, Any]) -> int:
-    return sum(file.get("file_size_bytes") or 0 for file in fragment["files"])
-
-
 def read_hugging_face(place: Place, name: str, count: bool) -> list[File]:  # noqa: ARG001 (read)
     """Return the files of a dataset that `save_to_disk` wrote, in its order."""
     try:
@@ -272,19 +206,15 @@ class Index(NamedTuple):
     names: tuple[str, ...]
     """What a folder has that holds a dataset of it."""
     field: str
-    """What its index has, a JSON object; "" if the name alone tells the format."""
+    """What its index has, a JSON object."""
     read: Callable[[Place, str, bool], Listed | list[File]]
     """Read an index of this name; True compares its counts with the shards."""
-    read_with: str = ""
-    """What reads sample i if a shard is no single file, which could be fetched."""
 
 
 INDEXES = {
-    "zarr": Index("zarr", ("zarr.json", ".zarray"), "", read_zarr, "zarr.open(path)[i]"),
     "arrow": Index(
         "a saved Hugging Face dataset", ("state.json",), "_data_files", read_hugging_face
     ),
     "mds": Index("MDS", ("index.json",), "shards", read_mds),
     "wids": Index("WebDataset's wids", ("index.json",), "wids_version", read_wids),
-    "lance": Index("Lance", ("_versions",), "", read_lance, "lance.dataset(path).take([i])"),
 }

@@ -35,7 +35,8 @@ def shard_sizes(
 
     `ShardShuffle` takes the result, and `save` and `load` recognise the dataset by it. Only
     footers, headers and indexes are read. Parquet files need pyarrow, which `indexplan[shards]`
-    installs, Lance `indexplan[lance]`, and URLs `indexplan[remote]`.
+    installs, and URLs `indexplan[remote]`. Of other formats, such as zarr and Lance, pass
+    `ShardShuffle` a list of how many samples each shard holds.
 
     Parameters
     ----------
@@ -43,9 +44,8 @@ def shard_sizes(
         A glob, a folder, a file or an index, on this machine or at a URL: files of Parquet, Arrow
         IPC (`.arrow`, `.feather`) or `.npy`, by name; a Hugging Face dataset's folder, as
         `save_to_disk` wrote it; MosaicML Streaming's folder or `index.json`; the index of
-        WebDataset's wids; a zarr array, whose shards are its chunks along the first axis; a Lance
-        dataset; or a `.json` file with what `Shards.to_json` returned. Names that begin with . or _
-        are left out of folders.
+        WebDataset's wids; or a `.json` file with what `Shards.to_json` returned. Names that begin
+        with . or _ are left out of folders.
     kind : str, optional
         The format of files, such as "parquet", if their names don't say it.
     whole_files : bool, default False
@@ -116,7 +116,7 @@ def _look(path: str | os.PathLike[str], count: bool) -> Shards | list[File]:
     for name in (name for each in INDEXES.values() for name in each.names):
         if name in names:
             return _indexed(place, name, count)
-    if several := names & {".zgroup", "dataset_dict.json"}:
+    if several := names & {"dataset_dict.json"}:
         got = f"{place.path}, which holds several ({min(several)})"
         raise wrong("path", "that of one dataset", got, "pass one of its folders")
     shown = {
@@ -133,16 +133,13 @@ def _sorted(place: Place, files: Mapping[str, Found]) -> list[File]:
 
 def _indexed(place: Place, name: str, count: bool) -> Shards | list[File]:
     """Read an index, whose format is known by its name or by its fields."""
-    for kind, index in INDEXES.items():
-        if not index.field and name in index.names:
-            return _listed(kind, place, index.read(place, name, count))
     fields = read_json(place, name)
     if not isinstance(fields, dict):
         raise _no_index(place, name, fields)
     if fields.get("format") == FORMAT:
         return Shards.from_dict(fields, place.path)
     for kind, index in INDEXES.items():
-        if index.field and index.field in fields:
+        if index.field in fields:
             return _listed(kind, place, index.read(place, name, count))
     raise _no_index(place, name, fields)
 

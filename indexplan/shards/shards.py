@@ -22,7 +22,7 @@ from indexplan.orders.arguments import as_int64
 from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.shard_shuffle import sizes_of
 from indexplan.shards.by_file import DIGEST, FORMATS
-from indexplan.shards.by_index import INDEXES, Stored
+from indexplan.shards.by_index import Stored
 from indexplan.shards.dataset import Dataset
 from indexplan.shards.place import place_at, place_of
 
@@ -164,11 +164,6 @@ class Shards(Answer):
     def files_tell(self) -> bool:
         """Whether the files tell themselves how many samples they hold; else an index does."""
         return self.kind in FORMATS
-
-    @property
-    def read_with(self) -> str:
-        """What reads sample i if shards are no single files: `zarr.open(path)[i]` of zarr."""
-        return INDEXES[self.kind].read_with if self.kind in INDEXES else ""
 
     @once
     def names(self) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-import zarr
 
 import indexplan as ip
 
@@ -236,38 +235,6 @@ def test_wids_elsewhere(start: str) -> None:
     assert (("a.tar", "x/b.tar"), "") == (found.files, found.path)
     there = ip.Shards.from_json(found.to_json(), path="s3://mine/data")
     assert "s3://mine/data" == there.path
-
-
-@pytest.mark.parametrize("zarr_format", [2, 3])
-@pytest.mark.parametrize("separator", [".", "/"])
-def test_zarr(zarr_format: Any, separator: Any) -> None:
-    """Chunks along the first axis, of which one that was never written is a shard too."""
-    array = zarr.create_array(
-        "a.zarr",
-        shape=(10, 4),
-        chunks=(3, 2),
-        dtype="i4",
-        zarr_format=zarr_format,
-        chunk_key_encoding={
-            "name": "v2" if zarr_format == 2 else "default",
-            "separator": separator,
-        },
-    )
-    array[:6] = np.arange(24).reshape(6, 4)
-    found = ip.shard_sizes("a.zarr")
-    assert [3, 3, 3, 1] == sizes("a.zarr")
-    first, second, *others = found.num_bytes
-    assert min(first, second) > 0
-    assert [0, 0] == others
-    array[9] = 5
-    with pytest.raises(ip.PlanFileError, match=r"1 file changed: (c/)?3;"):
-        ip.shard_sizes("a.zarr").check_same(found)
-
-
-def test_zarr_shards() -> None:
-    """Files that hold several chunks are the shards."""
-    zarr.create_array("a.zarr", shape=(20, 4), chunks=(3, 2), shards=(6, 4), dtype="i4")[:] = 1
-    assert [6, 6, 6, 2] == sizes("a.zarr") == sizes("a.zarr/zarr.json")
 
 
 def write_parquet(start: int) -> None:

@@ -307,11 +307,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "Bucket.find",
         "self._explained('readable')",
     ): "fsspec lists what a local folder lets it see; takes a server that goes away",
-    (
-        "indexplan/shards/by_index.py",
-        "read_lance",
-        "raise PlanFileError(place.path, 'must be a Lance dataset', f",
-    ): "takes pylance: tests/shards/library_checks.py",
     **{
         ("adapters/indexplan_torch/megatron_ledgers.py", *where): _OF_MEGATRON
         for where in [

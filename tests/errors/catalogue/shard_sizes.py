@@ -142,13 +142,6 @@ CASES: list[Case] = [
         ),
     ),
     ("no pyarrow", lambda: (parquet(), without("pyarrow", lambda: ip.shard_sizes("a.parquet")))),
-    (
-        "no pylance",
-        lambda: (
-            written("d.lance/_versions/1.manifest"),
-            without("lance", lambda: ip.shard_sizes("d.lance")),
-        ),
-    ),
     ("an Arrow file cut off", lambda: cut(stream(file=True), 6)),
     ("an Arrow stream cut off at its end", lambda: cut(stream(), 8)),
     ("an Arrow stream cut off in a body", lambda: cut(stream(), 20)),
@@ -183,12 +176,6 @@ CASES: list[Case] = [
     ("a wids shard of other bytes", wids(filesize=8)),
     ("a wids shard of other samples", small_tar),
     ("a wids shard that is no tar", wids()),
-    ("a zarr group", lambda: index({"node_type": "group", "zarr_format": 3}, "zarr.json")),
-    (
-        "a zarr array of too many chunks",
-        lambda: index({"shape": [2**62], "chunks": [1]}, ".zarray"),
-    ),
-    ("a zarr array's metadata as a list", lambda: index([], ".zarray")),
     (
         "an array of another version",
         lambda: (written("a.npy", b"\x93NUMPY\x09\x00" + bytes(99)), ip.shard_sizes("a.npy")),

@@ -165,7 +165,6 @@ def to_be_pickled() -> Any:
 
 CASES: list[Case] = [
     ("no shards", lambda: dataset([3, 4])),
-    ("shards that are no files", lambda: dataset(shards(kind="zarr"))),
     ("shards that are parts of files", lambda: dataset(shards(kind="arrow", whole_files=False))),
     (
         "a frame",

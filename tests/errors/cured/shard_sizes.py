@@ -119,16 +119,6 @@ def wids_again() -> None:
     sizes("index.json", 5)
 
 
-def zarr_array() -> None:
-    """Pass the path of an array, stored in chunks that are not too many."""
-    meta = {"zarr_format": 2, "shape": [3], "chunks": [2]}
-    for name in ("array/.zarray", ".zarray"):
-        written(name, json.dumps(meta))
-    Path("zarr.json").unlink(missing_ok=True)
-    check(sizes("array"))
-    check(sizes("."))
-
-
 def in_its_place() -> None:
     """Put the index in the place of the folder."""
     Path("index.json").rmdir()
@@ -221,14 +211,6 @@ CURED: dict[str, Callable[[], Any]] = {
     ),
     "several datasets": met("several datasets", one_of_several),
     "no pyarrow": met("no pyarrow", PARQUET),  # which is installed here
-    **{
-        name: met(name, zarr_array)
-        for name in (
-            "a zarr group",
-            "a zarr array of too many chunks",
-            "a zarr array's metadata as a list",
-        )
-    },
     "an index that is huge": met("an index that is huge", mds_again),
     "a folder in the place of an index": met("a folder in the place of an index", in_its_place),
     "a saved dataset without a file": met("a saved dataset without a file", dataset_again),
