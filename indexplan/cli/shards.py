@@ -22,7 +22,7 @@ from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.by_file import FORMATS
 from indexplan.shards.by_index import INDEXES
 
-COUNTING = ("kind", "whole_files", "count", "output")
+COUNTING = ("kind", "whole_files", "output")
 OF_A_PLAN = ("columns", "ranks_per_node", "epochs", "world_size")
 
 
@@ -52,8 +52,6 @@ def add(verbs: Any) -> None:
     shards.add_argument("--kind", metavar="KIND", help=words)
     words = "take each file as one shard, not each of its row groups or record batches"
     shards.add_argument("--whole-files", action="store_true", help=words)
-    words = "also count the samples inside shards of MDS and wids, and compare them with the index"
-    shards.add_argument("--count", action="store_true", help=words)
     words = "save the answer to a .json file, which --shards takes in place of the shards"
     shards.add_argument("--output", metavar="FILE", help=words)
     words = "count the downloads of this plan: a plan directory or its URL, or a .json file"
@@ -85,7 +83,6 @@ def run(options: Any) -> ip.Shards | ip.types.Traffic:
             options.path,
             kind=options.kind,
             whole_files=options.whole_files,
-            count=options.count,
             progress=progress,
         )
     write_output(output, found.to_json())

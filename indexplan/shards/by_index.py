@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from indexplan.errors import PlanFileError, counted
 from indexplan.shards.by_file import File
-from indexplan.shards.place import Found, Local, Place
+from indexplan.shards.place import Found, Place
 
 
 class Stored(NamedTuple):
@@ -78,7 +78,7 @@ def _count(place: Place, name: str, what: str, value: Any) -> int:
     return value
 
 
-def read_mds(place: Place, name: str, count: bool) -> Listed:
+def read_mds(place: Place, name: str) -> Listed:
     """Read MosaicML Streaming's index.json, and compare it with the shards next to it."""
     listed = read_object(place, name).get("shards")
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
@@ -95,11 +95,6 @@ def read_mds(place: Place, name: str, count: bool) -> Listed:
         if found is None:
             raise _index_error(place, name, "name files that are there", names[0])
         _same_bytes(place, name, there, found["basename"], found.get("bytes"))
-        if count and found is said[0] and each.get("format") == "mds":
-            held = int.from_bytes(place.piece(found["basename"], 0, 4), "little")
-            if held != size:
-                rule = f"list {found['basename']} with its {counted(held, 'sample')}"
-                raise _index_error(place, name, rule, size)
         num_bytes = _count(place, name, f"the bytes of {names[0]}", kinds[0].get("bytes"))
         stored = Stored(_hash_in(said[0]))
         if found is not said[0]:
@@ -128,7 +123,7 @@ def _same_bytes(
         raise _index_error(place, index, rule, num_bytes)
 
 
-def read_wids(place: Place, name: str, count: bool) -> Listed:
+def read_wids(place: Place, name: str) -> Listed:
     """Read an index of WebDataset's wids, and compare it with the shards next to it."""
     index = read_object(place, name)
     listed = index.get("shardlist")
@@ -155,9 +150,6 @@ def read_wids(place: Place, name: str, count: bool) -> Listed:
             if num_bytes is not None:
                 _same_bytes(place, name, there, path, num_bytes)
             num_bytes, stamp = there[path]
-            if count and isinstance(place, Local) and (held := _in_tar(place, path)) != size:
-                rule = f"list {url} with its {counted(held, 'sample')}"
-                raise _index_error(place, name, rule, size)
         elif num_bytes is not None:
             _count(place, name, f"the bytes of {url}", num_bytes)
         md5 = each.get("md5sum")
@@ -171,19 +163,7 @@ def read_wids(place: Place, name: str, count: bool) -> Listed:
     return Listed([each._replace(name=each.name[start:]) for each in entries], known=False)
 
 
-def _in_tar(place: Local, name: str) -> int:
-    """Return how many samples a tar holds: one for all files alike up to their first dot."""
-    import tarfile
-
-    try:
-        with tarfile.open(place.root / name, "r:") as tar:
-            files = [each.name for each in tar if each.isfile()]
-    except tarfile.TarError as error:
-        raise _index_error(place, name, "be a tar of samples", str(error)) from None
-    return len({re.sub(r"\.[^/]*$", "", each) for each in files})
-
-
-def read_hugging_face(place: Place, name: str, count: bool) -> list[File]:  # noqa: ARG001 (read)
+def read_hugging_face(place: Place, name: str) -> list[File]:
     """Return the files of a dataset that `save_to_disk` wrote, in its order."""
     try:
         names = [each["filename"] for each in read_object(place, name)["_data_files"]]
@@ -207,8 +187,8 @@ class Index(NamedTuple):
     """What a folder has that holds a dataset of it."""
     field: str
     """What its index has, a JSON object."""
-    read: Callable[[Place, str, bool], Listed | list[File]]
-    """Read an index of this name; True compares its counts with the shards."""
+    read: Callable[[Place, str], Listed | list[File]]
+    """Read an index of this name."""
 
 
 INDEXES = {

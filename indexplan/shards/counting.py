@@ -27,7 +27,6 @@ def shard_sizes(
     *,
     kind: str | None = None,
     whole_files: bool = False,
-    count: bool = False,
     num_threads: int = NUM_THREADS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Shards:
@@ -50,9 +49,6 @@ def shard_sizes(
         The format of files, such as "parquet", if their names don't say it.
     whole_files : bool, default False
         Whether a Parquet or Arrow file is one shard; else each row group or record batch is.
-    count : bool, default False
-        Whether to compare the counts of an index with the shards: with the headers of raw MDS
-        shards, and with whole tars of wids that are on this machine.
     num_threads : int, default 16
         How many files are read at the same time.
     progress : callable, optional
@@ -88,7 +84,7 @@ def shard_sizes(
         raise wrong("kind", f"one of {', '.join(FORMATS)}", kind, cure)
     num_threads = integer("num_threads", num_threads, 1, 2**10, f"leave it out for {NUM_THREADS}")
     check_callable("progress", progress)
-    found = _look(path, count)
+    found = _look(path)
     if isinstance(found, Shards):
         return found
     if not found:
@@ -101,7 +97,7 @@ def shard_sizes(
     return _read(found, kind or _kind_of(found), whole_files, num_threads, progress)
 
 
-def _look(path: str | os.PathLike[str], count: bool) -> Shards | list[File]:
+def _look(path: str | os.PathLike[str]) -> Shards | list[File]:
     """Return the shards that an index at the path lists, or the files that are to be read."""
     place, pattern = place_of(path)
     if pattern is not None:
@@ -110,12 +106,12 @@ def _look(path: str | os.PathLike[str], count: bool) -> Shards | list[File]:
     if there == "a file":
         place, name = within(place)
         if name.endswith(".json") or any(name in each.names for each in INDEXES.values()):
-            return _indexed(place, name, count)
+            return _indexed(place, name)
         return _sorted(place, place.find(name))
     names = set(place.names()) if there == "a folder" else set()
     for name in (name for each in INDEXES.values() for name in each.names):
         if name in names:
-            return _indexed(place, name, count)
+            return _indexed(place, name)
     if several := names & {"dataset_dict.json"}:
         got = f"{place.path}, which holds several ({min(several)})"
         raise wrong("path", "that of one dataset", got, "pass one of its folders")
@@ -131,7 +127,7 @@ def _sorted(place: Place, files: Mapping[str, Found]) -> list[File]:
     return [File(place, name, *found) for name, found in sorted(files.items())]
 
 
-def _indexed(place: Place, name: str, count: bool) -> Shards | list[File]:
+def _indexed(place: Place, name: str) -> Shards | list[File]:
     """Read an index, whose format is known by its name or by its fields."""
     fields = read_json(place, name)
     if not isinstance(fields, dict):
@@ -140,7 +136,7 @@ def _indexed(place: Place, name: str, count: bool) -> Shards | list[File]:
         return Shards.from_dict(fields, place.path)
     for kind, index in INDEXES.items():
         if index.field in fields:
-            return _listed(kind, place, index.read(place, name, count))
+            return _listed(kind, place, index.read(place, name))
     raise _no_index(place, name, fields)
 
 

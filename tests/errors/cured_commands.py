@@ -201,7 +201,7 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
         lambda: (written("data/a.npy"), array("data/a.npy", [1, 2, 3])),
         "shards data",
     ),
-    "shards sizes.npy --plan plan.json --count": (
+    "shards sizes.npy --plan plan.json --whole-files": (
         lambda: array("sizes.npy", [6, 4]),
         "shards sizes.npy --plan plan.json",
     ),

@@ -91,7 +91,7 @@ def test_mds(compression: str | None) -> None:
     ) as writer:
         for number in range(50):
             writer.write({"id": number})
-    found = ip.shard_sizes("mds", count=True)
+    found = ip.shard_sizes("mds")
     listed = json.loads(Path("mds/index.json").read_text())["shards"]
     assert len(listed) > 1
     readers = [reader_from_json("mds", None, each) for each in listed]

@@ -195,7 +195,7 @@ def test_mds() -> None:
     Path("mds/a.mds.zstd").write_bytes(bytes(25))
     found = ip.shard_sizes("mds")
     assert (("b.mds", "a.mds"), (104, 390)) == (found.files, found.num_bytes)
-    assert [7, 18] == sizes("mds") == sizes("mds/index.json", count=True)
+    assert [7, 18] == sizes("mds") == sizes("mds/index.json")
 
 
 def tar(name: str, num: int) -> None:
@@ -219,7 +219,7 @@ def test_wids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", words)
     wids_index.main()
     listed = json.loads(Path("index.json").read_text())["shardlist"]
-    found = ip.shard_sizes("index.json", count=True)
+    found = ip.shard_sizes("index.json")
     assert [each["url"] for each in listed] == list(found.files)
     assert [each["nsamples"] for each in listed] == found.sizes.array.tolist() == [7, 5]
     assert [each["filesize"] for each in listed] == list(found.num_bytes)

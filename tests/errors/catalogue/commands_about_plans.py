@@ -74,7 +74,7 @@ COMMANDS: list[Command] = [
     ("shards sizes.npy --plan plan.json --epochs 0", spec_file),
     ("shards", nothing),
     ("shards data --epochs 9", nothing),
-    ("shards sizes.npy --plan plan.json --count", spec_file),
+    ("shards sizes.npy --plan plan.json --whole-files", spec_file),
     ("diff plan.json plan.json --epochs x", spec_file),
     ("diff plan.json plan.json --world-size 1,2,3", spec_file),
     ("diff plan.json b.json --exit-code", spec_file),
