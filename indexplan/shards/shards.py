@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.answers import Answer
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import Cure, PlanFileError, counted, integer, wrong
+from indexplan.errors import Cure, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.arguments import as_int64
 from indexplan.orders.columns import Column, Numbers
@@ -28,7 +28,6 @@ from indexplan.shards.place import place_at, place_of
 
 FORMAT, VERSION = "indexplan-shards", 1
 SHARDS = "shards"  # the last word of their identity's kind
-NAMED = 3  # files that an error names
 CURE = Cure(
     "pass what Shards.to_json returned, or read the sizes again with shard_sizes",
     "write it again with `indexplan shards`",
@@ -266,38 +265,6 @@ class Shards(Answer):
 
     def __hash__(self) -> int:
         return hash(self.identity)
-
-    def check_same(self, before: Shards) -> None:
-        """Raise `PlanFileError`, naming what changed, unless the shards are the same as before.
-
-        Parameters
-        ----------
-        before : Shards
-            Such as what `Shards.from_json` read of the file saved when the plan was made.
-        """
-        if not isinstance(before, Shards):
-            raise wrong("before", "Shards", before, "pass what shard_sizes or from_json returned")
-        if self == before:
-            return
-        now, then = self._by_file(), before._by_file()
-        changes = [
-            f"{counted(len(names), 'file')} {what}: {', '.join(names[:NAMED])}"
-            for what, names in (
-                ("gone", [name for name in then if name not in now]),
-                ("new", [name for name in now if name not in then]),
-                ("changed", [name for name in now if then.get(name, now[name]) != now[name]]),
-            )
-            if names
-        ]
-        got = "; ".join(changes) or "other files, or in another order"
-        cure = "restore them, or build a new plan for these"
-        raise PlanFileError("shards", "must be the same as before", got, cure)
-
-    def _by_file(self) -> dict[str, tuple[object, ...]]:
-        each = zip(self.num_bytes, self.digests, self.parts, self._first_parts, strict=False)
-        sizes = self.sizes.array
-        said = ((*of, sizes[at : at + of[-1]].tobytes()) for *of, at in each)
-        return {name: tuple(of) for name, of in zip(self.files, said, strict=True)}
 
     def stamp(self, file: int) -> str:
         """Return what the place of the shards says now of a file's content.

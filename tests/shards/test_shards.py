@@ -113,17 +113,6 @@ def test_a_plan_notices_changed_shards(changes: dict[str, object], tmp_path: Pat
         ip.load(tmp_path / "a.plan", dataset=shards([3, 0, 4], **changes))
 
 
-def test_which_files_changed() -> None:
-    """Those that are gone, new or changed are named."""
-    of = shards([3, 0, 4])
-    of.check_same(shards([3, 0, 4]))
-    other = shards([3, 1, 4], files=["0.npy", "1.npy", "9.npy"])
-    with pytest.raises(ip.PlanFileError) as error:
-        other.check_same(of)
-    said = "1 file gone: 2.npy; 1 file new: 9.npy; 1 file changed: 1.npy"
-    assert f"got {said}; " in str(error.value)
-
-
 def test_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
