@@ -204,35 +204,6 @@ class Shards(Answer):
         shards = np.searchsorted(self._firsts, array, "right") - 1
         return shards, array - self._firsts[shards]
 
-    def index(self, shards: ArrayLike, rows: ArrayLike) -> NDArray[np.int64]:
-        """Return which samples are at rows of shards: the inverse of `locate`.
-
-        Parameters
-        ----------
-        shards, rows : array_like of int
-            0 <= shard < len(shards); 0 <= row < the shard's size. Of one shape, or broadcast.
-
-        Returns
-        -------
-        numpy.ndarray
-            int64.
-
-        Raises
-        ------
-        IndexPlanError
-            If a shard or row is out of range.
-        """
-        which, row = np.broadcast_arrays(
-            _in_range("shard", shards, len(self)), as_int64("row", rows)
-        )
-        if (bad := (row < 0) | (row >= self.sizes.array[which])).any():
-            shard, at = int(which[bad].flat[0]), int(row[bad].flat[0])
-            held = int(self.sizes.array[shard])
-            rule = f"one of its {counted(held, 'row')}"
-            raise wrong(f"a row of shard {shard}", rule, at, "count its rows from 0")
-        indices: NDArray[np.int64] = self._firsts[which] + row
-        return indices
-
     def part(self, shard: int) -> tuple[str, int]:
         """Return the file that a shard is in, and which part of the file it is, from 0 on.
 

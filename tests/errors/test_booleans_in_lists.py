@@ -32,8 +32,6 @@ TAKERS: dict[str, Callable[[Any], Any]] = {
     "a plan's locate": lambda mixed: PLAN.locate(mixed, 0),
     "a plan's locate_all": lambda mixed: PLAN.locate_all(mixed, 0),
     "step_total": lambda mixed: PLAN.step_total([*mixed, *range(7)], 0, step=0),
-    "shards' first": lambda mixed: SHARDS.index(mixed, 0),
-    "shards' second": lambda mixed: SHARDS.index([0, 0, 0], mixed),
     "shards' indices": SHARDS.locate,
     "Column": ip.Column,
     "Column of floats": lambda mixed: ip.Column(mixed, "floats"),

@@ -218,5 +218,4 @@ CASES: list[Case] = [
     ("shards of another version", lambda: edited(version=2)),
     ("shards of nobody's", lambda: ip.Shards.from_dict(NO_NUMBER)),
     ("an index past the last sample", lambda: edited().locate([0, 3])),
-    ("a row past the last", lambda: edited().index(0, 3)),
 ]
