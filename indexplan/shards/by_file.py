@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from indexplan.errors import IndexPlanError, PlanFileError, install, shown
-from indexplan.shards.place import MOST_BYTES, Place, too_long
+from indexplan.shards.location import MOST_BYTES, Location, too_long
 
 DIGEST = 32  # hexadecimal digits of a file's digest
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
@@ -26,7 +26,7 @@ PARSED_AGAIN = 20  # times that a header is parsed again where threads met in th
 class File(NamedTuple):
     """A file in a folder or object store, read in pieces."""
 
-    place: Place
+    location: Location
     name: str
     num_bytes: int
     stamp: str = ""
@@ -34,9 +34,9 @@ class File(NamedTuple):
     def piece(self, start: int, stop: int) -> bytes:
         """Return the bytes [start, stop); raise if the file ends before."""
         if stop - start > MOST_BYTES:
-            raise too_long(f"{self.place.path}/{self.name}")
+            raise too_long(f"{self.location.path}/{self.name}")
         end = min(stop, self.num_bytes)
-        data = self.place.piece(self.name, start, end) if 0 <= start < end else b""
+        data = self.location.piece(self.name, start, end) if 0 <= start < end else b""
         if len(data) != stop - start:
             got = f"its end at byte {self.num_bytes}, but content up to byte {stop}"
             raise self.wrong("whole", got)
@@ -46,10 +46,10 @@ class File(NamedTuple):
         self, rule: str, got: str, cure: str = "write it again, or restore it"
     ) -> PlanFileError:
         """Return the error for a file that is damaged, or of another format."""
-        return PlanFileError(f"{self.place.path}/{self.name}", f"must be {rule}", got, cure)
+        return PlanFileError(f"{self.location.path}/{self.name}", f"must be {rule}", got, cure)
 
 
-class Read(NamedTuple):
+class Footer(NamedTuple):
     """What a file tells: the samples in each of its parts, and a digest of its footer or header."""
 
     sizes: list[int]
@@ -62,7 +62,7 @@ def digest_of(data: bytes | str) -> str:
     return hashlib.sha256(data).hexdigest()[:DIGEST]
 
 
-def read_parquet(file: File) -> Read:
+def read_parquet(file: File) -> Footer:
     """Read from the footer how many samples each row group holds."""
     try:
         import pyarrow as pa
@@ -81,14 +81,14 @@ def read_parquet(file: File) -> Read:
         sizes = [found.row_group(number).num_rows for number in range(found.num_row_groups)]
     except Exception:  # whatever pyarrow raises at what it cannot read
         raise file.wrong(rule, "a footer that pyarrow refuses") from None
-    return Read(sizes, digest_of(footer))
+    return Footer(sizes, digest_of(footer))
 
 
 SCHEMA, DICTIONARY, RECORDS = 1, 2, 3
 GOES_ON = b"\xff\xff\xff\xff"
 
 
-def read_arrow(file: File) -> Read:
+def read_arrow(file: File) -> Footer:
     """Read how many samples each record batch of an IPC file or stream holds.
 
     Only the headers of messages are read, which are FlatBuffers: pyarrow would read, and
@@ -108,7 +108,7 @@ def read_arrow(file: File) -> Read:
         or min(sizes, default=0) < 0
     ):
         raise file.wrong("an Arrow IPC file or stream", "a message of another kind")
-    return Read(sizes, digest_of(b"".join(headers)))
+    return Footer(sizes, digest_of(b"".join(headers)))
 
 
 def _headers_of_file(file: File) -> Iterator[bytes]:
@@ -132,7 +132,7 @@ def _headers_of_stream(file: File) -> Iterator[bytes]:
     """Yield the headers of all messages, up to the end of the stream, which has to be marked."""
     at = 0
     while True:
-        ahead = file.place.piece(file.name, at, min(at + HEAD, file.num_bytes))
+        ahead = file.location.piece(file.name, at, min(at + HEAD, file.num_bytes))
         skip = 8 if ahead[:4] == GOES_ON else 4
         # a size below 0 would lead back, so that reading never ends
         if len(ahead) < skip or (size := _at(ahead, skip - 4, "<i")) < 0:
@@ -179,7 +179,7 @@ def _at(data: bytes, at: int, kind: str) -> int:
     return int(struct.unpack_from(kind, data, at)[0])
 
 
-def read_npy(file: File) -> Read:
+def read_npy(file: File) -> Footer:
     """Read from the header how many rows an array has."""
     data = file.piece(0, min(TAIL, file.num_bytes))
     if not data.startswith(np.lib.format.MAGIC_PREFIX):
@@ -203,7 +203,7 @@ def read_npy(file: File) -> Read:
         raise file.wrong(f"whole, of {stop} bytes", f"{file.num_bytes}")
     if dtype.hasobject and shape[0] > file.num_bytes:
         raise file.wrong(f"whole, of {shape[0]} objects", f"{file.num_bytes} bytes")
-    return Read([shape[0]], digest_of(data[: stream.tell()]))
+    return Footer([shape[0]], digest_of(data[: stream.tell()]))
 
 
 def _header(stream: io.BytesIO, read: Callable[[io.BytesIO], Any]) -> Any:
@@ -228,7 +228,7 @@ class Format(NamedTuple):
     """Its name for people."""
     suffixes: tuple[str, ...]
     """How its files' names end."""
-    read: Callable[[File], Read]
+    read: Callable[[File], Footer]
     whole: bool = False
     """Whether a file is always one shard, and never has several."""
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from indexplan.errors import PlanFileError, counted
 from indexplan.shards.by_file import File
-from indexplan.shards.place import Found, Place
+from indexplan.shards.location import Found, Location
 
 
-class Stored(NamedTuple):
+class Content(NamedTuple):
     """What an index says of a file's bytes, and of a compressed file that is there instead."""
 
     hash: str = ""
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     size: int
     said: Any
     stamp: str = ""
-    stored: Stored = Stored()
+    stored: Content = Content()
 
 
 class Listed(NamedTuple):
@@ -46,60 +46,60 @@ class Listed(NamedTuple):
 
 
 def _index_error(
-    place: Place,
+    location: Location,
     name: str,
     rule: str,
     got: object,
     cure: str = "write the index again, or restore the shards",
 ) -> PlanFileError:
-    return PlanFileError(f"{place.path}/{name}", f"must {rule}", f"{got!r}", cure)
+    return PlanFileError(f"{location.path}/{name}", f"must {rule}", f"{got!r}", cure)
 
 
-def read_json(place: Place, name: str) -> Any:
+def read_json(location: Location, name: str) -> Any:
     """Return the JSON in a file that another library wrote."""
-    data = place.read(name)
+    data = location.read(name)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise _index_error(place, name, "be JSON", str(error)) from None
+        raise _index_error(location, name, "be JSON", str(error)) from None
 
 
-def read_object(place: Place, name: str) -> dict[str, Any]:
+def read_object(location: Location, name: str) -> dict[str, Any]:
     """Return the JSON object in a file that another library wrote."""
-    data = read_json(place, name)
+    data = read_json(location, name)
     if not isinstance(data, dict):
-        raise _index_error(place, name, "be a JSON object", data)
+        raise _index_error(location, name, "be a JSON object", data)
     return data
 
 
-def _count(place: Place, name: str, what: str, value: Any) -> int:
+def _count(location: Location, name: str, what: str, value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise _index_error(place, name, f"have an integer from 0 for {what}", value)
+        raise _index_error(location, name, f"have an integer from 0 for {what}", value)
     return value
 
 
-def read_mds(place: Place, name: str) -> Listed:
+def read_mds(location: Location, name: str) -> Listed:
     """Read MosaicML Streaming's index.json, and compare it with the shards next to it."""
-    listed = read_object(place, name).get("shards")
+    listed = read_object(location, name).get("shards")
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise _index_error(place, name, "list shards", listed)
-    there, entries = place.find(), []
+        raise _index_error(location, name, "list shards", listed)
+    there, entries = location.find(), []
     for each in listed:
         said = [each.get(part) for part in ("raw_data", "zip_data")]
         kinds = [part for part in said if isinstance(part, dict)]
         names = [part["basename"] for part in kinds if isinstance(part.get("basename"), str)]
         if not kinds or len(names) < len(kinds):
-            raise _index_error(place, name, "name the file of each shard", each)
-        size = _count(place, name, f"the samples of {names[0]}", each.get("samples"))
+            raise _index_error(location, name, "name the file of each shard", each)
+        size = _count(location, name, f"the samples of {names[0]}", each.get("samples"))
         found = next((part for part in kinds if part["basename"] in there), None)
         if found is None:
-            raise _index_error(place, name, "name files that are there", names[0])
-        _same_bytes(place, name, there, found["basename"], found.get("bytes"))
-        num_bytes = _count(place, name, f"the bytes of {names[0]}", kinds[0].get("bytes"))
-        stored = Stored(_hash_in(said[0]))
+            raise _index_error(location, name, "name files that are there", names[0])
+        _same_bytes(location, name, there, found["basename"], found.get("bytes"))
+        num_bytes = _count(location, name, f"the bytes of {names[0]}", kinds[0].get("bytes"))
+        stored = Content(_hash_in(said[0]))
         if found is not said[0]:
             zipped = there[found["basename"]].num_bytes
-            stored = Stored(stored.hash, found["basename"], zipped, _hash_in(found))
+            stored = Content(stored.hash, found["basename"], zipped, _hash_in(found))
         stamp = there[found["basename"]].stamp
         entries.append(Entry(names[0], num_bytes, size, each, stamp, stored))
     return Listed(entries)
@@ -116,62 +116,62 @@ def _hash_in(part: Any) -> str:
 
 
 def _same_bytes(
-    place: Place, index: str, there: Mapping[str, Found], name: str, num_bytes: Any
+    location: Location, index: str, there: Mapping[str, Found], name: str, num_bytes: Any
 ) -> None:
     if there[name].num_bytes != num_bytes:
         rule = f"list {name} with its {counted(there[name].num_bytes, 'byte')}"
-        raise _index_error(place, index, rule, num_bytes)
+        raise _index_error(location, index, rule, num_bytes)
 
 
-def read_wids(place: Place, name: str) -> Listed:
+def read_wids(location: Location, name: str) -> Listed:
     """Read an index of WebDataset's wids, and compare it with the shards next to it."""
-    index = read_object(place, name)
+    index = read_object(location, name)
     listed = index.get("shardlist")
     if index.get("wids_version") != 1 or index.get("datasets"):
         rule = "be of wids_version 1, with a shardlist and no other datasets"
-        raise _index_error(place, name, rule, index.get("wids_version"))
+        raise _index_error(location, name, rule, index.get("wids_version"))
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise _index_error(place, name, "have a shardlist", listed)
+        raise _index_error(location, name, "have a shardlist", listed)
     there, entries, elsewhere = None, [], False
     for each in listed:
         url = each.get("url")
         if not isinstance(url, str):
-            raise _index_error(place, name, "name the file of each shard", each)
-        size = _count(place, name, f"the samples of {url}", each.get("nsamples"))
+            raise _index_error(location, name, "name the file of each shard", each)
+        size = _count(location, name, f"the samples of {url}", each.get("nsamples"))
         num_bytes, stamp = each.get("filesize"), ""
         # for shards that are elsewhere, the index is trusted
         here = "base" not in index and not re.match(r"/|[a-z][a-z0-9+.-]*:", url)
         elsewhere = elsewhere or not here
         if here:
-            there = place.find() if there is None else there
+            there = location.find() if there is None else there
             path = str(Path(url).as_posix())
             if path not in there:
-                raise _index_error(place, name, "name files that are there", url)
+                raise _index_error(location, name, "name files that are there", url)
             if num_bytes is not None:
-                _same_bytes(place, name, there, path, num_bytes)
+                _same_bytes(location, name, there, path, num_bytes)
             num_bytes, stamp = there[path]
         elif num_bytes is not None:
-            _count(place, name, f"the bytes of {url}", num_bytes)
+            _count(location, name, f"the bytes of {url}", num_bytes)
         md5 = each.get("md5sum")
-        stored = Stored(f"md5:{md5.lower()}" if isinstance(md5, str) else "")
+        stored = Content(f"md5:{md5.lower()}" if isinstance(md5, str) else "")
         entries.append(Entry(url, num_bytes or 0, size, each, stamp, stored))
     if not elsewhere:
         return Listed(entries)
-    # named by URLs or paths: which place that is, the user has to say, not the index
+    # named by URLs or paths: which location that is, the user has to say, not the index
     names = [each.name for each in entries]
     start = os.path.commonprefix(names).rfind("/") + 1  # noqa: RUF071 (cut at a slash)
     return Listed([each._replace(name=each.name[start:]) for each in entries], known=False)
 
 
-def read_hugging_face(place: Place, name: str) -> list[File]:
+def read_hugging_face(location: Location, name: str) -> list[File]:
     """Return the files of a dataset that `save_to_disk` wrote, in its order."""
     try:
-        names = [each["filename"] for each in read_object(place, name)["_data_files"]]
-        there = place.find("*.arrow")
-        return [File(place, each, *there[each]) for each in names]
+        names = [each["filename"] for each in read_object(location, name)["_data_files"]]
+        there = location.find("*.arrow")
+        return [File(location, each, *there[each]) for each in names]
     except (KeyError, TypeError) as error:
         raise PlanFileError(
-            f"{place.path}/{name}",
+            f"{location.path}/{name}",
             "must list files that are there",
             error,
             "restore them, or save the dataset again",
@@ -187,7 +187,7 @@ class Index(NamedTuple):
     """What a folder has that holds a dataset of it."""
     field: str
     """What its index has, a JSON object."""
-    read: Callable[[Place, str], Listed | list[File]]
+    read: Callable[[Location, str], Listed | list[File]]
     """Read an index of this name."""
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, check_callable, did_you_mean, integer, wrong
 from indexplan.keywords import named
-from indexplan.shards.by_file import FORMATS, SUFFIXES, File, Read, digest_of
+from indexplan.shards.by_file import FORMATS, SUFFIXES, File, Footer, digest_of
 from indexplan.shards.by_index import INDEXES, Listed, read_json
-from indexplan.shards.place import Found, Local, Place, place_of, within
+from indexplan.shards.location import Found, Local, Location, location_of, within
 from indexplan.shards.shards import FORMAT, Shards
 
 COUNTS = "pass ShardShuffle a list of how many samples each shard holds"
@@ -99,52 +99,52 @@ def shard_sizes(
 
 def _look(path: str | os.PathLike[str]) -> Shards | list[File]:
     """Return the shards that an index at the path lists, or the files that are to be read."""
-    place, pattern = place_of(path)
+    location, pattern = location_of(path)
     if pattern is not None:
-        return _sorted(place, place.find(pattern))
-    there = place.kind()
+        return _sorted(location, location.find(pattern))
+    there = location.kind()
     if there == "a file":
-        place, name = within(place)
+        location, name = within(location)
         if name.endswith(".json") or any(name in each.names for each in INDEXES.values()):
-            return _indexed(place, name)
-        return _sorted(place, place.find(name))
-    names = set(place.names()) if there == "a folder" else set()
+            return _indexed(location, name)
+        return _sorted(location, location.find(name))
+    names = set(location.names()) if there == "a folder" else set()
     for name in (name for each in INDEXES.values() for name in each.names):
         if name in names:
-            return _indexed(place, name)
+            return _indexed(location, name)
     if several := names & {"dataset_dict.json"}:
-        got = f"{place.path}, which holds several ({min(several)})"
+        got = f"{location.path}, which holds several ({min(several)})"
         raise wrong("path", "that of one dataset", got, "pass one of its folders")
     shown = {
         name: found
-        for name, found in (place.find() if names else {}).items()
+        for name, found in (location.find() if names else {}).items()
         if PurePosixPath(name).suffix in SUFFIXES and not re.search(r"(^|/)[._]", name)
     }
-    return _sorted(place, shown)
+    return _sorted(location, shown)
 
 
-def _sorted(place: Place, files: Mapping[str, Found]) -> list[File]:
-    return [File(place, name, *found) for name, found in sorted(files.items())]
+def _sorted(location: Location, files: Mapping[str, Found]) -> list[File]:
+    return [File(location, name, *found) for name, found in sorted(files.items())]
 
 
-def _indexed(place: Place, name: str) -> Shards | list[File]:
+def _indexed(location: Location, name: str) -> Shards | list[File]:
     """Read an index, whose format is known by its name or by its fields."""
-    fields = read_json(place, name)
+    fields = read_json(location, name)
     if not isinstance(fields, dict):
-        raise _no_index(place, name, fields)
+        raise _no_index(location, name, fields)
     if fields.get("format") == FORMAT:
-        return Shards.from_dict(fields, place.path)
+        return Shards.from_dict(fields, location.path)
     for kind, index in INDEXES.items():
         if index.field in fields:
-            return _listed(kind, place, index.read(place, name))
-    raise _no_index(place, name, fields)
+            return _listed(kind, location, index.read(location, name))
+    raise _no_index(location, name, fields)
 
 
-def _no_index(place: Place, name: str, found: Any) -> IndexPlanError:
+def _no_index(location: Location, name: str, found: Any) -> IndexPlanError:
     """Return the error for JSON of another kind, such as counts by name or one shard's own."""
     known = ", ".join(index.words for index in INDEXES.values())
     rule = f"the index of shards ({known}), or what Shards.to_json returned"
-    numbers, read = found, f"json.loads(Path({f'{place.path}/{name}'!r}).read_text())"
+    numbers, read = found, f"json.loads(Path({f'{location.path}/{name}'!r}).read_text())"
     if isinstance(found, dict):
         numbers, read = list(found.values()), f"list({read}.values())"
     counts = (
@@ -154,11 +154,11 @@ def _no_index(place: Place, name: str, found: Any) -> IndexPlanError:
     )
     cure = f"if it counts the samples of each shard, pass ShardShuffle({read})"
     got = sorted(found) if isinstance(found, dict) else found
-    followed = counts and isinstance(place, Local)
-    return wrong(f"{place.path}/{name}", rule, got, cure if followed else COUNTS)
+    followed = counts and isinstance(location, Local)
+    return wrong(f"{location.path}/{name}", rule, got, cure if followed else COUNTS)
 
 
-def _listed(kind: str, place: Place, found: Listed | list[File]) -> Shards | list[File]:
+def _listed(kind: str, location: Location, found: Listed | list[File]) -> Shards | list[File]:
     """Return what an index lists, as shards unless it is files that tell their sizes themselves."""
     if not isinstance(found, Listed):
         return found
@@ -173,7 +173,7 @@ def _listed(kind: str, place: Place, found: Listed | list[File]) -> Shards | lis
         sizes=[each.size for each in entries],
         stamps=tuple(each.stamp for each in entries),
         stored=tuple(each.stored for each in entries),
-        path=place.path if found.known else "",
+        path=location.path if found.known else "",
     )
 
 
@@ -203,7 +203,7 @@ def _read(
     progress: Callable[[int, int], None] | None,
 ) -> Shards:
     """Read files in threads, which mostly wait."""
-    said: list[Read] = []
+    said: list[Footer] = []
     if progress is not None:
         progress(0, len(files))
     with ThreadPoolExecutor(num_threads) as pool:
@@ -226,5 +226,5 @@ def _read(
         parts=tuple(map(len, sizes)),
         sizes=[size for each in sizes for size in each],
         stamps=tuple(file.stamp for file in files),
-        path=files[0].place.path,
+        path=files[0].location.path,
     )

@@ -22,9 +22,9 @@ from indexplan.orders.arguments import as_int64
 from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.shard_shuffle import sizes_of
 from indexplan.shards.by_file import DIGEST, FORMATS
-from indexplan.shards.by_index import Stored
+from indexplan.shards.by_index import Content
 from indexplan.shards.dataset import Dataset
-from indexplan.shards.place import place_at, place_of
+from indexplan.shards.location import location_at, location_of
 
 FORMAT, VERSION = "indexplan-shards", 1
 SHARDS = "shards"  # the last word of their identity's kind
@@ -36,7 +36,7 @@ INSIDE = "read the sizes of the folder that holds all files, or restore the JSON
 
 _LISTS: dict[str, type] = {"files": str, "num_bytes": int, "digests": str, "parts": int}
 _FIELDS = ("format", "version", "kind", "whole_files", *_LISTS, "sizes")
-_STAMPED = ("stamps", "stamped_in")  # of a place; optional
+_STAMPED = ("stamps", "stamped_in")  # of a location; optional
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,7 +66,7 @@ class Shards(Answer):
     path : str, optional
         The folder or URL that the shards are in. It is not part of the identity, and not saved.
     stamps : sequence of str, optional
-        What that place says of each file's content: a store's ETag, or else the time at which the
+        What is said there of each file's content: a store's ETag, or else the time at which the
         file was written; "" where it says nothing. A file that has another stamp when it is fetched
         was replaced. Not part of the identity, because a copy may have others.
     stored : sequence of tuple, optional
@@ -101,7 +101,7 @@ class Shards(Answer):
     sizes: Column
     path: str = field(default="", repr=False)
     stamps: tuple[str, ...] = field(default=(), repr=False)
-    stored: tuple[Stored, ...] = field(default=(), repr=False)
+    stored: tuple[Content, ...] = field(default=(), repr=False)
 
     if TYPE_CHECKING:
 
@@ -127,7 +127,7 @@ class Shards(Answer):
             mapped.check_file()
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "stamps", tuple(self.stamps) or ("",) * len(self.files))
-        stored = tuple(Stored(*each) for each in self.stored) or (Stored(),) * len(self.files)
+        stored = tuple(Content(*each) for each in self.stored) or (Content(),) * len(self.files)
         object.__setattr__(self, "stored", stored)
         for name in (*_LISTS, "stamps", "stored"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
@@ -238,7 +238,7 @@ class Shards(Answer):
         return hash(self.identity)
 
     def stamp(self, file: int) -> str:
-        """Return what the place of the shards says now of a file's content.
+        """Return what the location of the shards says now of a file's content.
 
         Parameters
         ----------
@@ -261,7 +261,7 @@ class Shards(Answer):
         if not self.path:
             cure = "use Shards.from_json(text, path=their_folder)"
             raise wrong("shards", "in a place", "no path", cure)
-        return place_at(self.path).stamp(self.stored[number].zip_name or self.files[number])
+        return location_at(self.path).stamp(self.stored[number].zip_name or self.files[number])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the shards as JSON types."""
@@ -269,8 +269,8 @@ class Shards(Answer):
         lists = {name: list(of) if isinstance(of, tuple) else of for name, of in fields.items()}
         noted: dict[str, Any] = {}
         if any(self.stamps) and self.path:
-            noted = {"stamps": list(self.stamps), "stamped_in": _digest_of_place(self.path)}
-        if any(each != Stored() for each in self.stored):
+            noted = {"stamps": list(self.stamps), "stamped_in": _digest_of_location(self.path)}
+        if any(each != Content() for each in self.stored):
             noted["stored"] = [list(each) for each in self.stored]
         sizes = self.sizes.array.tolist()
         return {"format": FORMAT, "version": VERSION, **lists, "sizes": sizes, **noted}
@@ -299,11 +299,11 @@ class Shards(Answer):
             if not isinstance(values, list) or any(type(each) is not kind for each in values):
                 raise wrong(f"{name} of shards", f"a list of {kind.__name__}", values, CURE)
         fields = {name: data[name] for name in _FIELDS if name not in ("format", "version")}
-        place = place_of(path)[0].path if path else ""
+        location = location_of(path)[0].path if path else ""
         # a copy that lies elsewhere has other stamps
-        here = noted and place and data["stamped_in"] == _digest_of_place(place)
+        here = noted and location and data["stamped_in"] == _digest_of_location(location)
         stamps = data["stamps"] if here else ()
-        return cls(**fields, path=place, stamps=stamps, stored=stored)
+        return cls(**fields, path=location, stamps=stamps, stored=stored)
 
     def to_json(self) -> str:
         """Return the shards as JSON text, to save instead of reading the files again."""
@@ -359,9 +359,9 @@ def _is_inside(name: str) -> bool:
     return bool(name) and not outside and ".." not in re.split(r"[/\\]", name)
 
 
-def _digest_of_place(path: str) -> str:
-    place = path if "://" in path else str(Path(path).resolve())
-    return _sha256(place)[:DIGEST]
+def _digest_of_location(path: str) -> str:
+    location = path if "://" in path else str(Path(path).resolve())
+    return _sha256(location)[:DIGEST]
 
 
 def _sha256(text: str) -> str:

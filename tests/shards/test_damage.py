@@ -12,7 +12,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.shards.by_file import FORMATS, File
-from indexplan.shards.place import Local
+from indexplan.shards.location import Local
 
 ROWS = pa.table({"id": np.arange(9)})
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan.shards.place import MOST_BYTES
+from indexplan.shards.location import MOST_BYTES
 
 SHARD = {"raw_data": {"basename": "a.mds", "bytes": 9}, "samples": 5, "format": "mds"}
 

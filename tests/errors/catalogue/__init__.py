@@ -219,7 +219,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         ]
     },
     **{
-        ("indexplan/shards/place.py", where, text): (
+        ("indexplan/shards/location.py", where, text): (
             "takes a file that goes while it is fetched: reading it says the same"
         )
         for where, text in [
@@ -303,7 +303,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "self._explained('readable')",
     ): "fsspec lists what a local folder lets it see; takes a server that goes away",
     (
-        "indexplan/shards/place.py",
+        "indexplan/shards/location.py",
         "Bucket.find",
         "self._explained('readable')",
     ): "fsspec lists what a local folder lets it see; takes a server that goes away",

@@ -1,4 +1,4 @@
-"""Where shards are: a folder, whose links are followed, or a place in an object store."""
+"""Where shards are: a folder, whose links are followed, or a location in an object store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIMES = (
 
 
 class Found(NamedTuple):
-    """A file: its bytes, and what its place says of its content, or "" if it says nothing."""
+    """A file: its bytes, and what its location says of its content, or "" if it says nothing."""
 
     num_bytes: int
     stamp: str
@@ -107,7 +107,7 @@ class Local:
 
 
 class Bucket(Remote):
-    """A place in an object store."""
+    """A location in an object store."""
 
     def find(self, pattern: str | None = None) -> dict[str, Found]:
         """Return all files below, or those that match, by their names."""
@@ -131,7 +131,7 @@ class Bucket(Remote):
             return stamp_of(store.info(path))
 
 
-Place = Local | Bucket
+Location = Local | Bucket
 
 
 def too_long(path: str | Path) -> PlanFileError:
@@ -140,27 +140,27 @@ def too_long(path: str | Path) -> PlanFileError:
     return PlanFileError(path, rule, "a longer one", "restore it, or divide it into several")
 
 
-def place_of(path: str | os.PathLike[str]) -> tuple[Place, str | None]:
-    """Return the place that a path names, and its pattern, from the first part with a * on."""
+def location_of(path: str | os.PathLike[str]) -> tuple[Location, str | None]:
+    """Return the location that a path names, and its pattern, from the first part with a * on."""
     text = path_text("path", path, "pass where the shards are")
     scheme, mark, rest = text.rpartition("://")
     root, *pattern = rest.split("/")
     parts = [root, *pattern]
     wild = next((at for at, part in enumerate(parts) if WILD.search(part)), None)
     if wild is None:
-        return place_at(text), None
+        return location_at(text), None
     before = scheme + mark + ("/".join(parts[:wild]) or ("/" if rest.startswith("/") else "."))
-    return place_at(before), "/".join(parts[wild:])
+    return location_at(before), "/".join(parts[wild:])
 
 
-def within(place: Place) -> tuple[Place, str]:
-    """Return the place that a file is in, and its name there."""
-    folder, _, name = place.path.rstrip("/").rpartition("/")
-    return place_at(folder or ("/" if place.path.startswith("/") else ".")), name
+def within(location: Location) -> tuple[Location, str]:
+    """Return the location that a file is in, and its name there."""
+    folder, _, name = location.path.rstrip("/").rpartition("/")
+    return location_at(folder or ("/" if location.path.startswith("/") else ".")), name
 
 
-def place_at(path: str) -> Place:
-    """Return the place of a folder or URL."""
+def location_at(path: str) -> Location:
+    """Return the location of a folder or URL."""
     folder = folder_of(path)
     return Bucket(path) if folder is None else Local(folder)
 
