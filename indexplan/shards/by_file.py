@@ -179,6 +179,26 @@ def _at(data: bytes, at: int, kind: str) -> int:
     return int(struct.unpack_from(kind, data, at)[0])
 
 
+def npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return the shape of a .npy file, whether it is column-major, and its dtype.
+
+    NumPy parses it as Python, by a parser that counts its depth over all threads in Python 3.11 and
+    3.12, and raises SystemError where two meet in it (CPython issue 106905): it is asked again.
+    """
+    readers: Any = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    read = readers[np.lib.format.read_magic(stream)]
+    start = stream.tell()
+    for _ in range(PARSED_AGAIN):
+        try:
+            return read(stream)  # type: ignore[no-any-return]
+        except SystemError:
+            stream.seek(start)
+    return read(stream)  # type: ignore[no-any-return]
+
+
 def read_npy(file: File) -> Footer:
     """Read from the header how many rows an array has."""
     data = file.piece(0, min(TAIL, file.num_bytes))
@@ -186,12 +206,7 @@ def read_npy(file: File) -> Footer:
         raise file.wrong("a .npy file", "one without its header", RAW)
     stream = io.BytesIO(data)
     try:
-        version = np.lib.format.read_magic(stream)
-        read: Any = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
-        shape, _, dtype = _header(stream, read)
+        shape, _, dtype = npy_header(stream)
     except Exception as error:  # NumPy reads headers as Python, which raises anything
         raise file.wrong("a .npy file", shown(str(error).partition("\n")[0])) from None
     if not shape:
@@ -204,21 +219,6 @@ def read_npy(file: File) -> Footer:
     if dtype.hasobject and shape[0] > file.num_bytes:
         raise file.wrong(f"whole, of {shape[0]} objects", f"{file.num_bytes} bytes")
     return Footer([shape[0]], digest_of(data[: stream.tell()]))
-
-
-def _header(stream: io.BytesIO, read: Callable[[io.BytesIO], Any]) -> Any:
-    """Return what NumPy reads from a header, by Python's parser.
-
-    That of Python 3.11 and 3.12 counts its depth over all threads, and raises SystemError where two
-    meet in it (CPython issue 106905): it is asked again.
-    """
-    start = stream.tell()
-    for _ in range(PARSED_AGAIN):
-        try:
-            return read(stream)
-        except SystemError:
-            stream.seek(start)
-    return read(stream)
 
 
 class Format(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any
 from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, check_callable, did_you_mean, integer, wrong
 from indexplan.keywords import named
+from indexplan.orders.columns import Column
 from indexplan.shards.by_file import FORMATS, SUFFIXES, File, Footer, digest_of
 from indexplan.shards.by_index import INDEXES, Listed, read_json
 from indexplan.shards.location import Found, Local, Location, location_of, within
@@ -170,7 +171,7 @@ def _listed(kind: str, location: Location, found: Listed | list[File]) -> Shards
         num_bytes=tuple(each.num_bytes for each in entries),
         digests=tuple(digest_of(canonical_json(each.said)) for each in entries),
         parts=(1,) * len(entries),
-        sizes=[each.size for each in entries],
+        sizes=Column([each.size for each in entries]),
         stamps=tuple(each.stamp for each in entries),
         stored=tuple(each.stored for each in entries),
         path=location.path if found.known else "",
@@ -224,7 +225,7 @@ def _read(
         num_bytes=tuple(file.num_bytes for file in files),
         digests=tuple(read.digest for read in said),
         parts=tuple(map(len, sizes)),
-        sizes=[size for each in sizes for size in each],
+        sizes=Column([size for each in sizes for size in each]),
         stamps=tuple(file.stamp for file in files),
         path=files[0].location.path,
     )

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any, Protocol
 
-import numpy as np
-
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.errors import (
     IndexPlanError,
@@ -21,6 +19,7 @@ from indexplan.errors import (
     path_text,
     wrong,
 )
+from indexplan.shards.by_file import npy_header
 
 AS_RETURNED = "pass what to_dict returned, or restore the file that it comes from"
 
@@ -147,12 +146,7 @@ class Dataset:
     def _scan_npy(cls, file: Path) -> Dataset:
         with file.open("rb") as stream:
             try:
-                version = np.lib.format.read_magic(stream)
-                read = {
-                    (1, 0): np.lib.format.read_array_header_1_0,
-                    (2, 0): np.lib.format.read_array_header_2_0,
-                }[version]
-                shape, fortran, dtype = read(stream)
+                shape, fortran, dtype = npy_header(stream)
             except OSError:
                 raise
             except Exception as error:  # NumPy evaluates headers as Python, which raises anything

@@ -6,10 +6,10 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import Cure, counted, integer, wrong
 from indexplan.once import once
 from indexplan.orders.arguments import as_int64
-from indexplan.orders.columns import Column, Numbers
+from indexplan.orders.columns import Column
 from indexplan.orders.shard_shuffle import sizes_of
 from indexplan.shards.by_file import DIGEST, FORMATS
 from indexplan.shards.by_index import Content
@@ -102,23 +102,6 @@ class Shards(Answer):
     path: str = field(default="", repr=False)
     stamps: tuple[str, ...] = field(default=(), repr=False)
     stored: tuple[Content, ...] = field(default=(), repr=False)
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            *,
-            kind: str,
-            whole_files: bool,
-            files: Sequence[str],
-            num_bytes: Sequence[int],
-            digests: Sequence[str],
-            parts: Sequence[int],
-            sizes: Numbers,
-            path: str = "",
-            stamps: Sequence[str] = (),
-            stored: Sequence[tuple[Any, ...]] = (),
-        ) -> None: ...
 
     def __post_init__(self) -> None:
         sizes, _ = sizes_of(self.sizes)
@@ -303,7 +286,7 @@ class Shards(Answer):
         # a copy that lies elsewhere has other stamps
         here = noted and location and data["stamped_in"] == _digest_of_location(location)
         stamps = data["stamps"] if here else ()
-        return cls(**fields, path=location, stamps=stamps, stored=stored)
+        return cls(**fields, path=location, stamps=stamps, stored=tuple(stored))
 
     def to_json(self) -> str:
         """Return the shards as JSON text, to save instead of reading the files again."""
