@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,18 +14,16 @@ from indexplan.answers import Answer, as_json, table
 from indexplan.errors import Cure, counted, integer, wrong
 from indexplan.keywords import named
 from indexplan.orders.base import Int64
-from indexplan.partition.ranks import cuts
-from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import check_epochs
 from indexplan.shards.guide import Table, table_of
+from indexplan.shards.shard_reads import drawn
 
 if TYPE_CHECKING:
     from indexplan.shards.guide import Sized
 
 MOST = 2**30  # most units to draw: some ten seconds
 NOTED = 2**28  # most nodes times shards: 8 bytes each
-BLOCK = 2**20
 ROWS = 24  # epochs that the text lists
 
 
@@ -206,21 +204,22 @@ class _Epoch(NamedTuple):
 
 def _epoch(plan: Plan, table: Table, epoch: int, ranks: int) -> _Epoch:
     layout = layout_of(plan)
-    edges = [*range(ranks, layout.world_size, ranks), layout.world_size]
+    edges = [*range(0, layout.world_size, ranks), layout.world_size]
+    num_nodes = len(edges) - 1
     start = plan.start.sub_epoch if epoch == plan.start.epoch else 0
     parts = [layout.steps(epoch, part) for part in range(start, plan.sub_epochs)]
     num_steps = sum(steps.num_steps - steps.first_step for steps in parts)
-    noted = [np.zeros(len(edges) * table.num_shards, np.int32) for _ in range(2)]
+    noted = [np.zeros(num_nodes * table.num_shards, np.int32) for _ in range(2)]
     stamps, mixed = np.zeros(table.num_shards, np.int32), np.zeros(num_steps, np.int64)
     done = 0
     for steps in parts:
-        for step, indices, ends in _drawn(plan, steps, edges):
+        for step, indices, ends in drawn(plan, steps, edges, steps.first_step, steps.num_steps):
             number = done + step - steps.first_step
             kernels.shard_reads.note_nodes(
-                *table, indices, ends, number, len(edges), *noted, stamps, mixed
+                *table, indices, ends, number, num_nodes, *noted, stamps, mixed
             )
         done += steps.num_steps - steps.first_step
-    firsts, lasts = (each.reshape(len(edges), -1) for each in noted)
+    firsts, lasts = (each.reshape(num_nodes, -1) for each in noted)
     sizes = np.diff(table.firsts)
     found = [_node(*pair, sizes, num_steps) for pair in zip(firsts, lasts, strict=True)]
     num, live, live_samples = (list(each) for each in zip(*found, strict=True))
@@ -250,39 +249,3 @@ def _node(
         np.subtract.at(of_steps, last, numbers)
         np.cumsum(of_steps, out=of_steps)
     return int(each.sum()), int(live.max()), int(live_samples.max())
-
-
-def _drawn(plan: Plan, steps: Steps, edges: list[int]) -> Iterator[tuple[int, Int64, Int64]]:
-    """Yield (first step, samples, where those of each node of each step end) for a few steps.
-
-    A step with more samples than are drawn at a time comes in several pieces.
-    """
-    layout = layout_of(plan)
-    order, block = plan.order, BLOCK // 256 if plan.order.deals_bins else BLOCK
-    step = steps.first_step
-    while step < steps.num_steps:
-        span = steps.span(step)
-        each = span.length // span.num_steps + 1
-        until = min(span.step + span.num_steps, step + max(1, block // each))
-        anchor, starts = cuts(steps, layout.world_size, edges, step, until)
-        ends = np.stack(starts, axis=1).ravel().astype(np.int64)
-        done = 0
-        where = [
-            (epoch, begins, np.minimum(begins + block, high))
-            for epoch, low, high in steps.positions(anchor, anchor + int(ends[-1]))
-            for begins in [np.arange(low, high, block)]
-        ]
-        each = 1  # run at a time
-        if plan.balance is not None:  # runs of single units
-            where, each = layout.runs(steps, 0, step, until, layout.world_size), block
-        for epoch, begins, stops in where:
-            for first in range(0, len(begins), each):
-                part = begins[first : first + each], stops[first : first + each]
-                num = int((part[1] - part[0]).sum())
-                indices = order.take(epoch, *part)
-                inside = np.clip(ends - done, 0, num)
-                if order.deals_bins:
-                    inside = order.offsets(epoch, *part)[inside]
-                yield step, indices, inside
-                done += num
-        step = until

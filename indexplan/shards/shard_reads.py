@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -161,28 +161,54 @@ def _groups(plan: Plan, ranks: Iterable[int] | None) -> list[tuple[int, int]]:
     return [(each[low], each[high - 1] + 1) for low, high in edges]
 
 
+def drawn(
+    plan: Plan, steps: Steps, edges: Sequence[int], start: int, stop: int, ahead: int = LOOK
+) -> Iterator[tuple[int, Int64, Int64]]:
+    """Yield what nodes read in some steps, a few steps at a time.
+
+    Parameters
+    ----------
+    edges : sequence of int
+        The first rank of each of some nodes that follow each other, and the end of the last one.
+    start, stop : int
+        The steps [start, stop).
+    ahead : int
+        About how many units are drawn at first; twice as many each time, up to 2**18.
+
+    Yields
+    ------
+    tuple of int, numpy.ndarray, numpy.ndarray
+        The first of these few steps; their samples, step by step and node by node; and where among
+        them each node of each step ends.
+    """
+    layout = layout_of(plan)
+    most = LOOK // 64 if plan.order.deals_bins else LOOK  # of bins, which hold many samples
+    while start < stop:
+        span = steps.span(start)
+        num_ranks = edges[-1] - edges[0]
+        each = span.length // span.num_steps * num_ranks // layout.world_size + 1
+        until = min(stop, start + max(1, min(ahead, most) // each))
+        ahead = min(2 * ahead, most)
+        where = layout.runs(steps, edges[0], start, until, edges[-1])
+        _, cut = cuts(steps, layout.world_size, edges, start, until)
+        ends = np.cumsum(np.diff(np.stack(cut, axis=1), axis=1).ravel().astype(np.int64))
+        if plan.order.deals_bins:
+            units = deal_units(plan.order, where)
+            yield start, units.samples, units.offsets[ends]
+        else:
+            yield start, take(plan.order, where), ends
+        start = until
+
+
 def _drawn(
     plan: Plan, steps: Steps, groups: list[tuple[int, int]], start: int, stop: int
 ) -> Iterator[tuple[Int64, Int64]]:
     """Yield the samples of some steps, a few steps at a time, and where each step ends."""
-    layout = layout_of(plan)
-    world_size, ahead = layout.world_size, FIRST_LOOK
-    num_ranks = sum(high - low for low, high in groups)
-    while start < stop:
-        span = steps.span(start)
-        each = span.length // span.num_steps * num_ranks // world_size + 1
-        # with ranks that are not consecutive one step at a time, as its samples are to lie together
-        until = min(stop, start + (max(1, ahead // each) if len(groups) == 1 else 1))
-        ahead = min(2 * ahead, LOOK)
-        where, num_units = [], np.zeros(until - start, np.int64)
-        for low, high in groups:
-            where += layout.runs(steps, low, start, until, high)
-            _, (begins, ends) = cuts(steps, world_size, (low, high), start, until)
-            num_units += (ends - begins).astype(np.int64)
-        stops = np.cumsum(num_units)
-        if plan.order.deals_bins:
-            units = deal_units(plan.order, where)
-            yield units.samples, units.offsets[stops]
-        else:
-            yield take(plan.order, where), stops
-        start = until
+    if len(groups) == 1:
+        few = drawn(plan, steps, groups[0], start, stop, FIRST_LOOK)
+        yield from ((samples, ends) for _, samples, ends in few)
+        return
+    for step in range(start, stop):  # one at a time, as its samples are to be together
+        few = (each for group in groups for each in drawn(plan, steps, group, step, step + 1))
+        samples = np.concatenate([samples for _, samples, _ in few])
+        yield samples, np.array([len(samples)])

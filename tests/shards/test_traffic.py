@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.shards import downloads as module
+from indexplan.shards import shard_reads as module
 from tests.support.examples import examples
 from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
 from tests.support.strategies import balanced_plans, plans, start_of
@@ -41,7 +41,7 @@ def test_traffic_is_that_of_the_batches(plan: ip.Plan, each: int, data: st.DataO
     first = start_of(plan)[0]
     epochs = [first, first + 1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BLOCK", data.draw(st.sampled_from([256, 2560, 2**20])))
+        patch.setattr(module, "LOOK", data.draw(st.sampled_from([1, 256, 2**18])))
         found = ip.traffic(plan, sizes, ranks_per_node=each, epochs=epochs)
     for i, epoch in enumerate(epochs):
         steps = steps_in(plan, epoch)
