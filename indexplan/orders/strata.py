@@ -110,12 +110,24 @@ class Strata(Order):
         fields = {name: value for name, value in self.to_dict().items() if name != "seed"}
 
         def build() -> Template:
-            row = _sorted(self._keys(self._column.array.astype(np.int64)))
+            row = _sorted(*self._all_keys())
             self._column.check_file()
             return self._made(*row)
 
         num_bytes = 4 * self.num_samples
         return table_of({"table": "strata", **fields}, Template, build, num_bytes)
+
+    def _all_keys(self) -> tuple[NDArray[Any], int]:
+        """Return the keys of all samples, as uint32 where they fit, and the largest one."""
+        array = self._column.array
+        starts = range(0, len(array), BLOCK)
+        blocks = (array[start : start + BLOCK].astype(np.int64) for start in starts)
+        most = max(int(self._keys(block).max()) for block in blocks)
+        keys = np.empty(len(array), np.uint32 if most < 2**32 else np.int64)
+        for start in starts:
+            block = array[start : start + BLOCK].astype(np.int64)
+            keys[start : start + BLOCK] = self._keys(block)
+        return keys, most
 
     def num_units(self, epoch: int) -> int:
         """Return the number of bins."""
@@ -230,21 +242,12 @@ def each_by_itself(
     return Template(rows, keys, places, firsts, moves, bins, np.arange(1, len(bins)), many)
 
 
-def _sorted(keys: Int64) -> tuple[UInt32, Int64, Int64]:
+def _sorted(keys: NDArray[Any], most: int) -> tuple[UInt32, Int64, Int64]:
     """Return samples sorted by key, the different keys, and where each starts and the last ends."""
-    rows, room = np.arange(len(keys), dtype=np.uint32), np.empty(len(keys), np.uint32)
-    ends = np.empty(kernels.sorting.LAST + 1, np.int64)
-    bits = int(keys.max()).bit_length()
-    for shift in range(0, max(bits, 1), kernels.sorting.DIGIT):
-        kernels.sorting.sort_by_digit(keys, shift, rows, room, ends)
-        rows, room = room, rows
-    # keys of one digit need no second look at each sample
-    if bits <= kernels.sorting.DIGIT:
-        places = np.union1d(0, ends)
-    else:
-        places = np.empty(kernels.sorting.count_runs(keys, rows) + 1, np.int64)
-        kernels.sorting.cut_runs(keys, rows, places)
-    return rows, keys[rows[places[:-1]]], places
+    rising, rows = kernels.sorting.sort_rows(keys, max(most.bit_length(), 1))
+    starts = np.flatnonzero(rising[1:] != rising[:-1]) + 1
+    places = np.concatenate([[0], starts, [len(rising)]])
+    return rows.astype(np.uint32, copy=False), rising[places[:-1]].astype(np.int64), places
 
 
 def _edges(keys: Int64, places: Int64, num_buckets: int) -> list[int]:
