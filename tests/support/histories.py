@@ -57,6 +57,7 @@ class Histories(RuleBasedStateMachine):
     eager_with_workers = False
     moves = True  # whether its run can move to another plan
     eager = False  # whether a pass begins when its iterator is asked for, not its first batch
+    moved_in: int | None = None  # the pass of the open loop, whose run has moved since
 
     @classmethod
     def with_workers(cls, num_workers: int) -> type[Histories]:
@@ -120,7 +121,7 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def it_is_asked_for_batches(self) -> None:
         """`iter(loader)`, from which nothing may follow before the first batch is asked for."""
-        self.batches = self.expected = None
+        self.batches = self.expected = self.moved_in = None
         if not self.eager:
             self.batches = iter(self.loader)
         else:
@@ -161,7 +162,15 @@ class Histories(RuleBasedStateMachine):
             self.at_end()
 
     def begins(self, how: Any, got: list[Any] | None = None) -> bool:
-        """Begin the pass, with a first batch perhaps; return False if it was rightly refused."""
+        """Begin the pass, with a first batch perhaps; return False if it was rightly refused.
+
+        A loop whose run has moved ends if another pass was named than its own.
+        """
+        moved_in, self.moved_in = self.moved_in, None
+        if moved_in not in (None, self.model.set):
+            assert how() is None
+            self.batches = None
+            return False
         coming = self.model.next
         warns = self.model.warns(coming) and not self.model.loses(coming)
         self.expected = self.model.begin()
@@ -254,10 +263,12 @@ class Histories(RuleBasedStateMachine):
             self.states.clear()  # of the run as it would have gone on
         # between repeats of a step, which has to have as many units
         self.states = [each for each in self.states if not each[1].dealt]
+        begun = self.model.now
         self.model.move(plan, saved)
         self.plan = plan.replace(world_size=None)
         if self.expected:  # the loop is open, and has not received all of its pass
             self.expected = None
+            self.moved_in = None if begun is None else begun.number
 
     @precondition(lambda self: self.states)
     @rule(which=st.integers(0, 10**6), ranks=st.none() | RANKS)

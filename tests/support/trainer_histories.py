@@ -62,10 +62,12 @@ class TrainerHistories(Histories):
 
     def a_trainer_named(self, number: int) -> None:
         """Tell the model of a pass that a trainer named."""
-        inside = self.model.now is not None and not self.model.now.whole
+        now = self.model.now
+        inside = now is not None and not now.whole
         self.model.trainer_number(number)
         if inside and self.model.now is None and self.expected is not None:
             self.expected = None  # the loop that is open begins with the rest
+            self.moved_in = now.number if now is not None else None
 
     @rule(num_passes=st.integers(1, 2), num_steps=st.integers(1, 3))
     def its_passes_are_shorter_than_epochs(self, num_passes: int, num_steps: int) -> None:
@@ -145,8 +147,8 @@ class TrainerHistories(Histories):
     @rule(number=st.integers(0, 9), num_steps=st.none() | st.integers(0, 2))
     def an_evaluation_comes_between(self, number: int, num_steps: int | None) -> None:
         """Composer's evaluation: whatever number it is given, it reads the same epoch."""
-        self.evaluation.run.pinned = True
-        self.evaluation.set_epoch(number)
+        self.evaluation.set_epoch(0)
+        self.evaluation.sampler.set_epoch(number)
         assert self.evaluated[:num_steps] == list(islice(self.evaluation, num_steps))
 
 
