@@ -46,7 +46,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
             _non_blocking=accelerator.non_blocking,
         )
         self.base_dataloader = loader
-        loader.run.alone = True
+        loader.run.count(prepared=True)
         self._accelerator = accelerator
         self._begins = False  # and DataLoaderShard is about to name the pass that begins
         self.use_stateful_dataloader = True  # so accelerate saves the state with its own

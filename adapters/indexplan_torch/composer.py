@@ -91,7 +91,7 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
                 "use another PlanLoader(dataset, plan)",
             )
         check_whole(run, "Composer")
-        run.pinned = True
+        run.set_epoch(run.first)  # of a user, so that Composer's is ignored
 
     def _begin(self, state: Any) -> None:
         assert self._loader is not None  # noqa: S101 (fit_start comes first)

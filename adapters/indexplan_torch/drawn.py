@@ -17,6 +17,21 @@ from indexplan_torch.items import Form
 from indexplan_torch.run import Reading, Run, State
 
 
+class Handed(Reading):
+    """A pass that a sampler hands out by itself: `step` is the next that nobody has drawn."""
+
+    def check_counted(self) -> None:
+        """Raise, as nobody knows what the loop has received of it."""
+        raise IndexPlanError(
+            "a sampler",
+            "must not be asked for a cursor or step_size inside a pass, as it knows what was "
+            "drawn, not what the loop has received",
+            "a pass that another loader draws",
+            "loop over a PlanLoader, or use the state of torchdata's StatefulDataLoader; at "
+            "the end of a pass, name the next with set_epoch first" + UNDER_TRAINER,
+        )
+
+
 class Drawn(Iterator[Any]):
     """The batches of one pass; nothing happens before the first is asked for.
 
@@ -38,7 +53,7 @@ class Drawn(Iterator[Any]):
     def _draw(self) -> Iterator[Any]:
         run, reading, form = self.run, self.run.reading, self.run.given.form
         if self.begun is None:
-            if reading is not None and not reading.drawn and reading.unread:
+            if reading is not None and not isinstance(reading, Handed) and reading.unread:
                 yield from requests(run, reading.number, form)
                 return  # the loader that has begun it counts
             self.begun = begin(run)
@@ -49,6 +64,7 @@ class Drawn(Iterator[Any]):
                 yield from self._handed(self.begun, batch)
 
     def _handed(self, begun: Reading, batch: Any) -> Iterator[Any]:
+        self.run.goes_on(begun)
         begun.step += 1
         yield batch
 
@@ -144,8 +160,8 @@ def begin(run: Run) -> Reading:
             "read" + UNDER_TRAINER,
         )
     reading = run.reading
-    again = run.named and not run.pinned and run.number == run.coming - 1
-    if again and reading is not None and reading.drawn:
+    again = run.named and not run.given.pinned and run.number == run.coming - 1
+    if again and isinstance(reading, Handed):
         raise IndexPlanError(
             "set_epoch",
             "must name the next pass too, after one that was named when it, or a state of it, had "
@@ -154,9 +170,7 @@ def begin(run: Run) -> Reading:
             "call it before each loop; or, if a state is of a loop that had ended its pass, leave "
             "it out before the first",
         )
-    begun = run.begin()
-    begun.drawn = True
-    return begun
+    return run.begin(Handed)
 
 
 def check_named(named: int, number: int) -> None:

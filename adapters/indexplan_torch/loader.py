@@ -202,7 +202,7 @@ class PlanLoader(DataLoader[Any]):
             rule = "True, as a state counts batches, and cannot tell which of them a slow worker"
             raise wrong("in_order", f"{rule} still has", given["in_order"], "leave it out")
         _check_dataset(dataset, self.run)
-        self.run.alone |= _resumed(self.run)
+        self.run.count()
         if flag("evaluation", evaluation):
             self.run.evaluate()
         if ledger is not None and not self.run.recorder:
@@ -272,7 +272,7 @@ class PlanLoader(DataLoader[Any]):
     def _pass(self) -> Generator[Any, None, bool]:
         """Yield what is left of a pass; return whether the loop has moved to another plan in it."""
         check_length(self.dataset, self.run.plan.order, again=True)
-        begun, given = self.run.begin(), self.run.given
+        begun = self.run.begin()
         if begun.first == begun.stop:
             return False  # starts no workers, and draws no seed that an uninterrupted run would not
         recorder = self.run.recorder
@@ -297,15 +297,8 @@ class PlanLoader(DataLoader[Any]):
                 if dataset is not None:
                     dataset.heard()
                 yield batch
-                if self.run.is_elsewhere(begun, given):  # what workers have drawn ahead is dropped
-                    if self.run.reading is not None:
-                        raise IndexPlanError(
-                            "a loader",
-                            "must be read by one loop at a time",
-                            "one loop after another has read on",
-                            "leave the first with break before the next begins",
-                        )
-                    return begun.number == self.run.number and not begun.finished
+                if not self.run.goes_on(begun):  # what workers have drawn ahead is dropped
+                    return begun.number == self.run.number
         except GeneratorExit:  # the loop breaks; an error may be this rank's alone
             self.run.record(begun)
             raise
@@ -479,7 +472,6 @@ class PlanLoader(DataLoader[Any]):
         Inside a loop, the next step is the state's; a loop over another pass ends.
         """
         self.run.load_state_dict(state)
-        self.run.alone = True
 
 
 def handed_over(
@@ -493,15 +485,15 @@ def handed_over(
     """
     run, moved = loader.run, True
     while moved:
-        given, moved, batches = run.given, False, wrapped()
+        moved, batches = False, wrapped()
         try:
             for num_received, batch in enumerate(batches, 1):
                 begun = run.reading
                 if begun is not None:
                     begun.step = begun.first + num_received
                 yield batch
-                if begun is not None and run.is_elsewhere(begun, given):
-                    moved = begun.number == run.number and not begun.finished
+                if begun is not None and not run.goes_on(begun):
+                    moved = begun.number == run.number
                     break
         finally:
             run.record()

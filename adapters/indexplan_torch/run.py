@@ -28,7 +28,6 @@ from indexplan.errors import as_integer, empty_batches, shown, wrong
 from indexplan_torch.again import Dealt
 from indexplan_torch.arguments import count
 from indexplan_torch.counting import (
-    UNDER_TRAINER,
     refuse_counting,
     refuse_fetched_ahead,
 )
@@ -36,7 +35,7 @@ from indexplan_torch.cuts import check_left, warn_of_left
 
 if TYPE_CHECKING:
     from indexplan_torch.recording import Recorder
-    from indexplan_torch.running import Given, Running
+    from indexplan_torch.running import Given
 
 State = dict[str, Any]
 
@@ -65,17 +64,13 @@ class Reading:
     number, first, stop : int
         The pass's number in the run, and its steps; these don't change.
     step : int
-        The next step that the loop has not received; of a pass that is `drawn`, the next that
-        nobody has drawn.
-    drawn : bool
-        Whether a sampler hands it out by itself, so that nobody knows what the loop has received.
+        The next step that the loop has not received.
     """
 
     number: int
     first: int
     stop: int
     step: int = field(init=False)
-    drawn: bool = False
 
     def __post_init__(self) -> None:
         self.step = self.first
@@ -90,6 +85,9 @@ class Reading:
         """Whether the loop has received nothing of it, and there is something to receive."""
         return self.first == self.step < self.stop
 
+    def check_counted(self) -> None:
+        """Raise if nobody knows what the loop has received of it."""
+
 
 class Run:
     """Where a run started, which pass is set, and what the loop is reading.
@@ -102,12 +100,7 @@ class Run:
     Attributes
     ----------
     plan : Plan
-        The plan from where the run started, with its world_size as it was given.
-    over : range
-        The passes that were over when the run was saved, with nothing left to read: the earlier
-        passes of the epoch in which it was saved, and its own pass if the run was at its end, as a
-        loop may start again with the epoch that it was stopped in. Passes of earlier epochs can't
-        be read. It ends with the pass that the start is in, `first`.
+        The plan from where the run started, with the world_size that ran when it was last asked.
     saved_in : int or None
         The pass that the loop was in when the state was saved; None without a state.
     dealt : int
@@ -123,8 +116,6 @@ class Run:
     reading : Reading or None
         The pass that the loop is in, or has read. None before the first pass, and when `set_epoch`
         names a finished one again.
-    pinned : bool
-        Whether the same pass is read each time, whatever is named.
     limit : float or None
         After how many steps, or after which share of them, a trainer that counts the steps of
         every pass leaves each; None without one.
@@ -132,41 +123,54 @@ class Run:
         Which warnings of passes that were left were given, as one of each kind is enough.
     recorder : Recorder, False or None
         Writes the run's ledger. False continues without the ledger that a state names.
-    alone : bool
-        Whether no other loader may draw: a PlanLoader was resumed or prepared, or has a ledger.
     """
 
     def __init__(self, given: Given) -> None:
         self.given = given
         self.told: int | None = None
-        self.pinned = self.alone = False
         self.limit: float | None = None
         self.warned: set[str] = set()
         self.recorder: Recorder | Literal[False] | None = None
-        self._running: Running | None = None  # as it was last asked for
-        self._compared = False
+        # Where it stood when it moved, for ranks to compare when the next pass begins; () where it
+        # starts or has loaded a state, and None once they have compared.
+        self._came_from: tuple[int, ...] | None = ()
         self._start(given.plan)
         if given.rank is not None or given.world_size is not None:
             self.running()  # wrong arguments can be refused at once
 
     def _start(self, plan: Plan, saved_in: int | None = None, dealt: int = 0) -> None:
         """Start where a plan does, which may have been resumed from a state; read nothing."""
-        start, parts = plan.start, plan.sub_epochs
         self.plan, self.saved_in, self.dealt = plan, saved_in, dealt
-        self.number = start.epoch * parts + start.sub_epoch
-        self.unread = bool(start.step or dealt)
-        last = self.number if self.unread else self.number - 1
-        last = last if saved_in is None else min(last, saved_in)
-        self.over = range(last - last % parts, self.number)
+        self.number, self.unread = self.first, bool(plan.start.step or dealt)
         self.named: Literal["by a user", "by a trainer"] | None = None
         self.reading: Reading | None = None
-        # the epoch, position and times of its step at which the run has moved, for ranks to compare
-        self._left: tuple[int, int, int] | None = None
 
     @property
     def first(self) -> int:
         """The number of the pass that the start is in."""
         return self.over.stop
+
+    @property
+    def over(self) -> range:
+        """The passes that were over when the run was saved, with nothing left to read.
+
+        They are the earlier passes of the epoch in which it was saved, and its own pass if the run
+        was at its end, as a loop may start again with the epoch that it was stopped in. Passes of
+        earlier epochs can't be read.
+        """
+        start, parts = self.plan.start, self.plan.sub_epochs
+        first = start.epoch * parts + start.sub_epoch
+        last = first if start.step or self.dealt else first - 1
+        last = last if self.saved_in is None else min(last, self.saved_in)
+        return range(last - last % parts, first)
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other loader may draw: a PlanLoader is resumed, prepared or has a ledger."""
+        start, given = self.plan.start, self.given
+        resumed = self.saved_in is not None or (start.epoch, start.position) != (0, 0)
+        reads = given.prepared or given.evaluation or bool(self.recorder)
+        return given.counted and (resumed or reads)
 
     def running(self) -> tuple[Plan, int]:
         """Return the plan with its world_size filled in, and this process's rank.
@@ -176,8 +180,8 @@ class Run:
         IndexPlanError
             If the plan's world_size is not the running one.
         """
-        self._running = known = self.given.running(self.plan, self._running)
-        return known.plan, known.rank
+        self.plan, rank = self.given.running(self.plan)
+        return self.plan, rank
 
     # --- which pass is next
 
@@ -186,7 +190,7 @@ class Run:
         """The number of the pass that would begin now."""
         reading = self.reading
         read = reading is not None and reading.finished and reading.number == self.number
-        return self.number + (read and not self.pinned)
+        return self.number + (read and not self.given.pinned)
 
     @property
     def where(self) -> tuple[int, int]:
@@ -235,7 +239,7 @@ class Run:
 
     def _name(self, number: int, named: Literal["by a user", "by a trainer"]) -> None:
         self.named = named
-        if self.pinned:
+        if self.given.pinned:
             return
         self.number = number
         reading = self.reading
@@ -277,7 +281,7 @@ class Run:
         elif last < number:
             number = min(number, self.number + number - last)  # if it counts on after a load
             if number <= self.coming:
-                if not (self.named or self.pinned or reading is None or reading.finished):
+                if not (self.named or self.given.pinned or reading is None or reading.finished):
                     self.move(self.given.plan)
                 number = self.coming
         self._name(number, "by a trainer")
@@ -306,7 +310,6 @@ class Run:
         from indexplan_torch.recording import Recorder, write_at_exit
 
         self.recorder = ledger if isinstance(ledger, Recorder) else Recorder(ledger)
-        self.alone = True
         write_at_exit(self)
 
     def read_by(self, ranks: tuple[int, ...]) -> None:
@@ -325,14 +328,18 @@ class Run:
             cure = "leave out ledger=, or overfit_batches"
             raise wrong("ledger", "left out where a pass is read again and again", "one", cure)
         run = copy.copy(self)
-        run.pinned, run.reading = True, None
-        run.given = replace(self.given, partial=True)
+        run.given, run.reading = replace(self.given, partial=True, pinned=True), None
         return run
 
     # --- the pass that the loop is in
 
-    def begin(self) -> Reading:
+    def begin(self, kind: type[Reading] = Reading) -> Reading:
         """Start a pass over the sub-epoch that is set, or over the next if that one is finished.
+
+        Parameters
+        ----------
+        kind : type
+            Of the reading.
 
         Raises
         ------
@@ -351,21 +358,21 @@ class Run:
         if number > self.first:
             self.unread = False
         if number in self.over:
-            self.reading = Reading(number, 0, 0)
+            self.reading = kind(number, 0, 0)
             return self.reading
         plan, rank = self.running()
-        if not self._compared:
-            alike = {"pass": self.where, "ledger": bool(self.recorder), "moved at": self._left}
+        if self._came_from is not None:
+            alike = {"pass": self.where, "ledger": bool(self.recorder)}
+            alike |= {"moved at": self._came_from, "dealt": self.dealt}
             self.given.check_ranks(plan, rank, **alike)
-            self._compared = True  # unless they differ: then a later pass compares them again
-        self._left = None
+            self._came_from = None  # unless they differ: then a later pass compares them again
         account = plan.account(*self.where)
         if account.num_steps and not account.min_batch_size and not self.given.evaluation:
             raise empty_batches(plan.world_size, plan.remainder, *self.where, or_else=EVALUATE)
         steps = self.steps(number)
         if self.recorder and steps:
             self._begin_in_ledger(self.recorder, plan, rank)
-        self.reading = Reading(number, steps.start, steps.stop)
+        self.reading = kind(number, steps.start, steps.stop)
         return self.reading
 
     def _begin_in_ledger(self, recorder: Recorder, plan: Plan, rank: int) -> None:
@@ -422,7 +429,11 @@ class Run:
 
     def evaluate(self) -> None:
         """Give the loop no batch in a step of which this rank reads nothing."""
-        self.given, self.alone = replace(self.given, evaluation=True), True
+        self.given = replace(self.given, evaluation=True)
+
+    def count(self, *, prepared: bool = False) -> None:
+        """Let a PlanLoader count what the loop receives, or one in a wrapper that looks ahead."""
+        self.given = replace(self.given, counted=True, prepared=prepared or self.given.prepared)
 
     def forget(self) -> None:
         """Forget the current pass, because a trainer only looked at some of its batches."""
@@ -482,20 +493,14 @@ class Run:
 
     def _check_counted(self, reading: Reading) -> None:
         """Raise if nobody knows what the loop has received of a pass."""
-        if reading.drawn:
-            raise IndexPlanError(
-                "a sampler",
-                "must not be asked for a cursor or step_size inside a pass, as it knows what was "
-                "drawn, not what the loop has received",
-                "a pass that another loader draws",
-                "loop over a PlanLoader, or use the state of torchdata's StatefulDataLoader; at "
-                "the end of a pass, name the next with set_epoch first" + UNDER_TRAINER,
-            )
+        reading.check_counted()
         refuse_fetched_ahead(self)
 
     def _cursor(self, number: int, step: int | None) -> Cursor:
         plan, _ = self.running()
-        if number in self.over:
+        reading = self.reading
+        has_steps = reading is not None and reading.number == number and reading.stop  # not over
+        if not has_steps and number in self.over:
             return plan.start
         if step is None:
             step = self.steps(number).start // self.given.again
@@ -537,20 +542,35 @@ class Run:
         here, there = ((each.epoch, each.position) for each in (rest.start, plan.start))
         ahead = jump and there > here
         rest, dealt = (plan, 0) if ahead else (rest, dealt)
-        left = self._left or (*here, state.get("dealt", {}).get("times", 0))
         if jump:  # else an error may have been this rank's alone
             self.record()
         if ahead or plan != self.given.plan:
-            self._compared = False
+            self._came_from = self._came_from or (*here, state.get("dealt", {}).get("times", 0))
             if self.recorder:
                 self.recorder.change(plan.start if ahead else None)
         self.given = given
         self._start(rest, standing[0], dealt)
-        self._left = left
 
-    def is_elsewhere(self, begun: Reading, given: Given) -> bool:
-        """Return whether the run has moved, or loaded a state, since a loop began a pass."""
-        return self.given is not given or (self.reading is None and not begun.finished)
+    def goes_on(self, begun: Reading) -> bool:
+        """Return whether the loop that has begun a pass still reads it.
+
+        Else the run has moved, or has loaded a state.
+
+        Raises
+        ------
+        IndexPlanError
+            If another loop has begun since, and the pass is not read whole.
+        """
+        if begun.finished or self.reading is begun:
+            return True
+        if self.reading is not None:
+            raise IndexPlanError(
+                "a loader",
+                "must be read by one loop at a time",
+                "a loop that reads on after another has begun",
+                "leave the first with break, or make a loader for each, as zip needs",
+            )
+        return False
 
     # --- states
 
@@ -577,6 +597,8 @@ class Run:
         """Return the state of a run that stands before a step of a pass; None is its first."""
         cursor = self._cursor(number, step)
         state = {"version": STATE_VERSION, "cursor": cursor.to_dict(), "pass": number}
+        if self.given.again == 1:
+            return state
         if step is None or number in self.over:
             step = self.steps(number).start
         times = step % self.given.again
@@ -612,7 +634,7 @@ class Run:
             )
         cursor = Cursor.from_dict(state["cursor"])
         saved_in = count("a state's pass", state["pass"])
-        if self.pinned:
+        if self.given.pinned:
             return  # overfitting: the same batches in every epoch, wherever the run stood
         plan = self.given.plan.resume(cursor)
         dealt = self._dealt(self.given, plan, state) if "dealt" in state else 0
@@ -625,12 +647,12 @@ class Run:
             from indexplan_torch.recording import refuse_unkept
 
             refuse_unkept(state["ledger"])
-        self.told = None
+        self.told, self._came_from = None, ()
         self._start(plan, saved_in, dealt)
 
     def _dealt(self, given: Given, resumed: Plan, state: State) -> int:
         """Return how many times a resumed plan's first step was already read, by a state."""
-        plan, start = given.running(resumed).plan, resumed.start
+        plan, start = given.running(resumed)[0], resumed.start
         if "dealt" not in state:
             return 0
         where = start.epoch, start.sub_epoch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch.distributed
 from torch.utils.data import get_worker_info
@@ -38,6 +38,12 @@ class Given:
         Whether the loop leaves passes on purpose.
     evaluation : bool
         Whether the loop gets no batch in a step of which this rank reads nothing.
+    pinned : bool
+        Whether the same pass is read each time, whatever is named.
+    counted : bool
+        Whether a PlanLoader counts what the loop receives.
+    prepared : bool
+        Whether a wrapper reads that loader which looks ahead.
     """
 
     plan: Plan
@@ -49,6 +55,9 @@ class Given:
     again: int
     partial: bool
     evaluation: bool = False
+    pinned: bool = False
+    counted: bool = False
+    prepared: bool = False
 
     def __post_init__(self) -> None:
         if self.evaluation and self.plan.remainder != "spread":
@@ -87,36 +96,25 @@ class Given:
         check_again(self.again, plan)
         return replace(self, plan=plan)
 
-    def running(self, source: Plan, known: Running | None = None) -> Running:
-        """Return what is running: a plan with its world_size filled in, and this process's rank.
-
-        Parameters
-        ----------
-        source : Plan
-            The plan, from where the run started.
-        known : Running, optional
-            As it was last asked for.
+    def running(self, plan: Plan) -> tuple[Plan, int]:
+        """Return a plan, resumed or not, with the running world_size, and this process's rank.
 
         Raises
         ------
         IndexPlanError
-            If the plan's world_size is not the running one.
+            If the plan's world_size, as it was given, is not the running one.
         """
-        if known is not None and get_worker_info() is not None:
-            return known  # a spawned worker has no process group
         rank, world_size = discover(self.rank, self.world_size)
-        if known is not None and known.source is source and known.ranks == (rank, world_size):
-            return known
-        if source.world_size is None:
-            return Running(source.replace(world_size=world_size).resume(source.start), rank, source)
-        if source.world_size == world_size:
-            return Running(source, rank, source)
+        if plan.world_size == world_size:
+            return plan, rank
+        if self.plan.world_size is None:
+            return plan.replace(world_size=world_size).resume(plan.start), rank
         cure = f"use plan.replace(world_size={world_size})"
         if world_size == 1:
             cure = "initialize torch.distributed first"  # torchrun and trainers do
         raise IndexPlanError(
             "world_size",
-            f"must be {source.world_size}, the plan's",
+            f"must be {self.plan.world_size}, the plan's",
             f"{world_size} running",
             f"leave it out of the plan to take the running one, or {cure}",
         )
@@ -141,16 +139,3 @@ class Given:
         readers = self.readers or tuple(range(torch.distributed.get_world_size()))
         all_of_them = self.rank is None or self.world_size == len(readers)
         return readers if len(readers) > 1 and (self.readers or all_of_them) else ()
-
-
-class Running(NamedTuple):
-    """A plan with its world_size filled in, this process's rank, and what they were made from."""
-
-    plan: Plan
-    rank: int
-    source: Plan
-
-    @property
-    def ranks(self) -> tuple[int, int | None]:
-        """The rank of this process, and how many there are."""
-        return self.rank, self.plan.world_size

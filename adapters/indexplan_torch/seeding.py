@@ -12,6 +12,7 @@ import torch
 
 from indexplan import IndexPlanError, worker_seed
 from indexplan.errors import wrong
+from indexplan_torch.ranks import process_group_runs
 from indexplan_torch.run import Run
 
 
@@ -64,9 +65,9 @@ def recorded() -> Seeded | None:
     return _recorded
 
 
-def _seed(run: Run, worker: int) -> Seeded:
+def _seed(run: Run, rank: int, worker: int) -> Seeded:
     global _recorded  # noqa: PLW0603 (a process has one random state, and one record of it)
-    plan, rank = run.running()
+    plan = run.plan
     number = run.coming  # workers are seeded before their sampler begins the pass
     epoch, sub_epoch = divmod(number, plan.sub_epochs)
     seed = plan.order.stream_key
@@ -110,13 +111,14 @@ class SeedWorker:
 
     def __call__(self, worker: int) -> None:
         """Seed this process as a worker."""
-        _seed(self.run, worker)
+        sent = None if process_group_runs() else vars(self).get("rank")
+        _seed(self.run, self.run.running()[1] if sent is None else sent, worker)
 
     def __getstate__(self) -> dict[str, Any]:
         """Find the rank before being sent to a spawned worker, which has no process group."""
         with contextlib.suppress(IndexPlanError):  # the sampler raises it later, when it draws
-            self.run.running()
-        return vars(self).copy()
+            return {**vars(self), "rank": self.run.running()[1]}
+        return vars(self)
 
 
 def seed_rank(loader: Any) -> Seeded:
@@ -157,4 +159,4 @@ def seed_rank(loader: Any) -> Seeded:
             loader,
             "pass PlanLoader(dataset, plan)",
         )
-    return _seed(run, 0)
+    return _seed(run, run.running()[1], 0)

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from accelerate import Accelerator
 from torch.utils.data import DataLoader
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
+from indexplan_torch.accelerate import prepare
 from tests.adapters.small import ME, PLAN, Identity, loader_of, of_plan, read_and_saved
 
 
@@ -133,6 +135,43 @@ def counted(samples: Any, state_of: Any, steps: int) -> Iterator[ip.Cursor]:
     """Yield where a loop stands after each batch that it received."""
     for _ in islice(samples, steps):
         yield ip.Cursor.from_dict(state_of.state_dict()["cursor"])
+
+
+ONE_LOOP = "must be read by one loop at a time; got a loop that reads on after another has begun"
+
+
+def in_a_dataloader(plan: ip.Plan, **options: Any) -> Any:
+    """A DataLoader of one's own around a batch sampler."""
+    batches = PlanBatchSampler(plan, rank=0, world_size=1)
+    return DataLoader(Identity(), batch_sampler=batches, collate_fn=list, **options)
+
+
+def prepared(plan: ip.Plan, **options: Any) -> Any:
+    """A loader under Accelerate, which fetches a batch ahead."""
+    return prepare(Accelerator(cpu=True), loader_of(plan, rank=0, world_size=1, **options))
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # Accelerate's
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (make, options)
+        for make in (loader_of, prepared, in_a_dataloader)
+        for options in ({}, {"num_workers": 1, "persistent_workers": True})
+        if make is not in_a_dataloader or not options  # torch's own has one iterator then
+    ],
+)
+def test_a_loader_in_two_loops_at_once_is_refused(make: Any, options: dict[str, Any]) -> None:
+    """`zip(loader, loader)` would read each batch twice; a loader for each reads as it says."""
+    plan = ip.Plan(PLAN.order, batch_size=5)
+    if make is loader_of:
+        options = {**options, "rank": 0, "world_size": 1}
+    loader = make(plan, **options)
+    with pytest.raises(ip.IndexPlanError, match=ONE_LOOP):
+        list(zip(loader, loader, strict=True))
+    every = of_plan(plan.replace(world_size=1), 0, rank=0)
+    pairs = zip(make(plan, **options), make(plan, **options), strict=True)
+    assert [(batch, batch) for batch in every] == list(pairs)
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])

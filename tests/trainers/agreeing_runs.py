@@ -57,6 +57,9 @@ def everything(folder: str) -> dict[str, str]:
         "passes": lambda: in_pass(rank),
         "jumps": lambda: moved(PLAN, 1 + rank, PLAN.replace(world_size=2).cursor(0, step=5)),
         "moves": lambda: moved(GLOBAL, 1 + rank, again=3),
+        "states": lambda: back(1 + rank, PLAN),
+        "repeats": lambda: back(1 + rank, GLOBAL, again=3),
+        "one state": lambda: back(2, PLAN),
         "seeds, given ranks": lambda: PlanLoader(range(103), seeds, **given),
         "seeds, a mesh": lambda: PlanLoader(range(103), seeds, mesh=init_device_mesh("cpu", (2,))),
         "seeds, a sampler": lambda: PlanBatchSampler(seeds),
@@ -109,6 +112,14 @@ def moved(plan: ip.Plan, after: int, to: ip.Cursor | None = None, **options: Any
         if number == after:
             loader.move(plan.replace(remainder="drop") if to is None else plan.resume(to))
         yield batch
+
+
+def back(step: int, plan: ip.Plan, **options: Any) -> PlanLoader:
+    """Make a loader that has read a pass, and goes back to a state of one of its steps."""
+    loader = PlanLoader(range(103), plan, **options)
+    states = [loader.state_dict() for _ in loader]
+    loader.load_state_dict(states[step - 1])
+    return loader
 
 
 def read(make: Any) -> str:

@@ -32,7 +32,9 @@ DIFFER = {
     "times": ("again", "1", "2"),
     "passes": ("pass", "[0, 0]", "[1, 0]"),
     "jumps": ("moved at", "[0, 12, 0]", "[0, 24, 0]"),
-    "moves": ("moved at", "[0, 0, 1]", "[0, 0, 2]"),
+    "states": ("resumed.position", "12", "24", "resumed.step", "1", "2"),
+    "repeats": ("dealt", "1", "2"),
+    "moves": ("dealt", "1", "2", "moved at", "[0, 0, 1]", "[0, 0, 2]"),
     "seeds, given ranks": ("order.seed", "8", "9"),
     "seeds, a mesh": ("order.seed", "8", "9"),
     "seeds, once more": ("order.seed", "8", "9"),
@@ -50,10 +52,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 @pytest.mark.parametrize("name", DIFFER)
 def test_ranks_that_differ_all_say_how(told: list[Any], name: str) -> None:
-    """Another seed, size, `again`, pass, balance or step of a move is the same error on both."""
-    what, here, there = map(re.escape, DIFFER[name])
-    rank = f"({what} {here}, not {there} \\(rank 0, not rank 1\\)"
-    shown = f"{rank}|{what} {there}, not {here} \\(rank 1, not rank 0\\))"
+    """Another seed, size, `again`, pass, balance, state or step of a move: one error on both."""
+    each = [DIFFER[name][place : place + 3] for place in range(0, len(DIFFER[name]), 3)]
+    words = "; ".join(f"{what} {here}, not {there}" for what, here, there in each)
+    other = "; ".join(f"{what} {there}, not {here}" for what, here, there in each)
+    found = f"{words} (rank 0, not rank 1)", f"{other} (rank 1, not rank 0)"
+    shown = f"({'|'.join(map(re.escape, found))})"
     pattern = f"ranks must read the same plan; got {shown}; {re.escape(CURE)}"
     assert told[0][name] == told[1][name]
     assert re.fullmatch(pattern, told[0][name])
@@ -69,7 +73,7 @@ def test_ranks_that_would_read_the_same_part_are_refused(told: list[Any]) -> Non
     assert [expected, expected] == [each["one part"] for each in told]
 
 
-@pytest.mark.parametrize("name", ["equal", "equal, twice", "in workers"])
+@pytest.mark.parametrize("name", ["equal", "equal, twice", "one state", "in workers"])
 def test_ranks_that_agree_read(told: list[Any], name: str) -> None:
     """Equal plans are read as ever, each loader compared on its own."""
     assert ["read", "read"] == [each[name] for each in told]
