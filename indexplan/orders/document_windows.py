@@ -14,10 +14,10 @@ from indexplan import kernels
 from indexplan.errors import wrong
 from indexplan.once import Latest, once
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.columns import BLOCK, Column, Numbers
+from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
-from indexplan.orders.strata import LENGTHS
+from indexplan.orders.strata import LENGTHS, exact_sum
 from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, expand, joined
@@ -122,9 +122,7 @@ class DocumentWindows(Order):
     @once
     def _num_tokens(self) -> int:
         """The exact number of tokens of all documents."""
-        array = self.lengths.array
-        starts = range(0, len(array), BLOCK)
-        return sum(int(array[start : start + BLOCK].sum(dtype=np.int64)) for start in starts)
+        return exact_sum(self.lengths.array)
 
     @property
     def _size(self) -> int:

@@ -85,12 +85,8 @@ class Repeat(Layer):
         """Return the inner order's number of units, times the copies."""
         num_units = self.copies * self.order.num_units(epoch)
         if num_units >= 2**63:
-            raise IndexPlanError(
-                "an epoch of Repeat",
-                "must have fewer than 2**63 units",
-                num_units,
-                "use fewer copies",
-            )
+            what, rule = "an epoch of Repeat", "must have fewer than 2**63 units"
+            raise IndexPlanError(what, rule, num_units, "use fewer copies")
         return num_units
 
     @property

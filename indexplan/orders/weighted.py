@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isqrt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -161,12 +161,7 @@ class Weighted(Order):
         before = [entry for entry in self._entries if entry[0] < epoch]
         later = [entry for entry in self._entries if entry[0] > epoch]
         kept = keeps_planned(planned, f"epoch {later[0][0]}" if later else "")
-        return Weighted(
-            [*before, (epoch, weights), *(later if kept else ())],
-            epoch_size=self.epoch_size,
-            seed=self.seed,
-            max_repeats=self.max_repeats,
-        )
+        return replace(self, weights=(*before, (epoch, weights), *(later if kept else ())))
 
     def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         """Return which weights differ in epochs that have been started."""
@@ -204,12 +199,7 @@ class Weighted(Order):
             return None
         known = self.columns
         kept = [(at, known.get(each["sha256"]) or _over(at, each)) for at, each in past]
-        order = Weighted(
-            [*kept, *later],
-            epoch_size=self.epoch_size,
-            seed=self.seed,
-            max_repeats=self.max_repeats,
-        )
+        order = replace(self, weights=(*kept, *later))
         return order if order.continues(saved, epoch, position) else None
 
     @once
