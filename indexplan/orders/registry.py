@@ -24,7 +24,6 @@ from indexplan.seeds import EPOCH_STOP
 
 WRITTEN = "write specs with to_json"
 
-SKIPPED = "skipped-v1"  # left steps out, which now a resume at a later cursor does
 OURS = "indexplan.orders."  # where the orders of this library are
 
 WEIGHTED = "weighted-v1"
@@ -172,9 +171,6 @@ def _order(data: Any, columns: _Known, depth: int) -> Order:
     if data["algorithm"] not in _REGISTRY:
         _import_ours()
     kind = _REGISTRY.get(data["algorithm"])
-    if data["algorithm"] == SKIPPED:
-        cure = "read the plan with the order inside it, and skip steps by plan.resume(cursor)"
-        raise wrong("an order's algorithm", "one that is still read", SKIPPED, cure)
     if kind is None:
         known = ", ".join(sorted(_REGISTRY))
         cure = "upgrade indexplan, or import the module that registers it"

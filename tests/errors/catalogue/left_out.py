@@ -25,9 +25,6 @@ def carried(order: ip.Order, batch_size: int) -> ip.Plan:
     return ip.Plan(order, world_size=1, batch_size=batch_size, remainder="carry")
 
 
-SKIPS = {"algorithm": "skipped-v1", "order": SHUFFLE.to_dict(), "skips": [[0, 4, 8, "drop"]]}
-
-
 def no_longer_skipped() -> ip.Plan:
     """Change weights at a cursor, before which a whole sub-epoch was left out."""
     gone = ip.Without(ip.Mixture({"a": ip.Sequential(8)}, {"a": 1}), [2, 3])
@@ -93,5 +90,4 @@ CASES: list[Case] = [
         lambda: WITHOUT.with_phase(PLAN.replace(order=WITHOUT).cursor(1, step=3), {"a": 1}),
     ),
     ("a cursor in a sub-epoch that comes later now", no_longer_skipped),
-    ("an order that skips steps", lambda: ip.Plan.from_dict({**PLAN.to_dict(), "order": SKIPS})),
 ]

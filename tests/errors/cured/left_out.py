@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from tests.errors.catalogue.left_out import PLAN, SHUFFLE, SINCE, SKIPS, WITHOUT, carried
+from tests.errors.catalogue.left_out import PLAN, SHUFFLE, SINCE, WITHOUT, carried
 
 MASK = np.arange(20) == 3
 
@@ -100,7 +100,4 @@ CURED: dict[str, Callable[[], Any]] = {
     ),
     "other weights of an order that has none": weights_of_a_mixture,
     "a cursor in a sub-epoch that comes later now": changed_later,
-    "an order that skips steps": lambda: ip.Plan.from_dict(
-        {**PLAN.to_dict(), "order": SKIPS["order"]}
-    ).resume(PLAN.cursor(0, step=2)),
 }
