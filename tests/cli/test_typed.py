@@ -65,7 +65,7 @@ def test_near_misses(
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["build", "a.plan", "--num-samples=9", "--batch-size", "abc"], "a batch size must be"),
+        (["build", "a.plan", "--num-samples=9", "--batch-size", "abc"], "--batch-size: each part"),
         ([*BUILD, "--epochs", "1..x"], "argument --epochs: must be an integer"),
         ([*BUILD, "--sub-epochs", "two"], "argument --sub-epochs: must be an integer"),
         (["show", "a.plan", "--epoch", ""], "argument --epoch: must be an integer"),
