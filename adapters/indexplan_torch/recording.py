@@ -181,13 +181,6 @@ class Recorder:
                     leave(store, key, together)
         return tail
 
-    def _skips(self, plan: Plan) -> bool:
-        """Return whether the run was told to skip what lies before a plan's first step."""
-        return self._to is not None and Tail(place=self._to).stands(plan)
-
-    def _open(self) -> Ledger:
-        return Ledger(self.path, data=self._data) if self._given is None else self._given
-
     def _written(self, plan: Plan) -> Tail:
         keeper = other_keeper(self.path, self)
         if keeper is not None and not self._loaded:
@@ -195,10 +188,11 @@ class Recorder:
         if isinstance(keeper, Recorder):
             keeper.catch_up()  # its loop may be left open, and what it has read comes first
         refuse_a_second_rank(self.path)
-        ledger = self._open()
+        ledger = self._given or Ledger(self.path, data=self._data)
         if self._loaded is None:
             check_begins(plan, ledger.tail, self.path)
-        ledger.begin(plan, self._loaded or None, skip=self._skips(plan))
+        skip = self._to is not None and Tail(place=self._to).stands(plan)
+        ledger.begin(plan, self._loaded or None, skip=skip)
         keep(self.path, self)
         if isinstance(keeper, Recorder):
             keeper.followed = True
