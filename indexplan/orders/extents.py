@@ -56,7 +56,7 @@ class OrderExtent:
 
     def holding(self, place: int) -> tuple[int, int]:
         """Return the epoch and the position in it of a stream place."""
-        return divmod(place, self.units(0))
+        return divmod(place, self.units(0)) if place else (0, 0)  # which may have no unit
 
     def edge(self, epoch: int, parts: int, part: int) -> int:
         """Return the position at which one of so many sub-epochs starts, or the last one ends."""

@@ -141,7 +141,7 @@ def changes(partition: Partition, epoch: int) -> list[int]:
     for at in partition.ats:
         if not isinstance(at, int):
             found |= {at[1]} if at[0] == epoch else set()
-        elif (held := partition.extent.holding(at))[0] == epoch:
+        elif (held := partition.extent.holding(at))[0] == epoch and partition.extent.units(epoch):
             part = partition.sub_epoch_of(*held)
             found |= {part, part + 1}
     if partition.resume is not None and partition.resume.epoch == epoch:

@@ -13,6 +13,7 @@ from indexplan.partition import ranks as shares
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Partition, steps_in
 from indexplan.reports import laws as checks
+from indexplan.reports.show import show_plan
 from tests.support.examples import examples
 from tests.support.found import at
 from tests.support.planned import planned
@@ -23,6 +24,36 @@ def test_samples_that_are_read_very_often() -> None:
     """They are verified as far as their reads can be listed."""
     order = ip.Weighted([2**30, 1, 1], epoch_size=2**30)
     assert ip.verify(ip.Plan(order, world_size=2**12, batch_size=2**12), epochs=[0]).ok
+
+
+@dataclass(frozen=True, eq=False)
+class Pausing(ip.Sequential):
+    """An order of one's own, with an epoch that has no unit."""
+
+    empty: int = 0
+
+    algorithm = "test-pausing-v1"
+    traits = ip.Traits(reads="any")
+
+    def num_units(self, epoch: int) -> int:
+        """Return the number of units of an epoch."""
+        return 0 if epoch == self.empty else super().num_units(epoch)
+
+    def tally(self, epoch: int, indices: Any) -> Any:
+        """Return how often an epoch reads samples."""
+        return super().tally(epoch, indices) * (epoch != self.empty)
+
+
+@pytest.mark.parametrize("empty", [0, 1])
+@pytest.mark.parametrize("remainder", ["spread", "pad"])
+def test_an_epoch_without_units(remainder: Any, empty: int) -> None:
+    """It has no step, and every report says so of a plan that is not saved."""
+    plan = ip.Plan(Pausing(7, empty), world_size=2, batch_size=2, remainder=remainder)
+    report = ip.verify(plan, range(3))
+    assert report.ok, str(report)
+    assert (0, 0) == (plan.account(empty).num_units, plan.account(empty).num_steps)
+    assert (1 - empty, 0, 0) == ip.diff(plan, plan.replace(batch_size=1)).steps_from
+    assert show_plan(plan, None, empty, None).data["accounts"][0]["num_read"] == 0
 
 
 LABELS = np.arange(1000) % 10
