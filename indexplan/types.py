@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from indexplan.reports.difference import Difference
     from indexplan.reports.explanation import Reading
     from indexplan.reports.shares_drawn import Draws
-    from indexplan.reports.warmth import Warmth
     from indexplan.shards.downloads import Traffic
     from indexplan.shards.shard_reads import Reads
 
@@ -57,7 +56,6 @@ __all__ = [
     "Stored",
     "Stream",
     "Traffic",
-    "Warmth",
 ]
 
 _AT_FIRST_USE = {
@@ -81,7 +79,6 @@ _AT_FIRST_USE = {
     "Stored": "indexplan.files.read",
     "Stream": "indexplan.plan.pulling",
     "Traffic": "indexplan.shards.downloads",
-    "Warmth": "indexplan.reports.warmth",
 }
 
 

@@ -26,7 +26,7 @@ WRITTEN = """
 RETURNED = """
     Account At Batch Bench Check Difference Draws LedgerAccount Location OrderReport Part
     Read Reading Reads Remainder Report Saved Stored Stream
-    Traffic Warmth
+    Traffic
 """
 OF_A_PLAN = """
     account balance batch batch_size batch_sizes batches cursor cursor_at fingerprint from_dict

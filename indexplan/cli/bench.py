@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from indexplan.answers import Answer
@@ -42,9 +41,7 @@ def add(verbs: Any) -> None:
 def run(options: Any) -> Answer:
     """Measure, or warm up."""
     if options.warm_up:
-        warmth = warm_up()
-        sys.stderr.write(f"indexplan: {warmth.problem}\n" if warmth.problem else "")
-        return warmth
+        return warm_up()
     if options.batch_size is None and options.global_batch_size is None:
         options.batch_size = "256"
     if options.num_samples is None and options.order is None:

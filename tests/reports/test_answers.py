@@ -42,7 +42,6 @@ ANSWERS: list[Answer] = [
     ip.types.Check(HOSTILE, 3, (HOSTILE,) * 9),
     ip.types.Check("what", 0, skipped="why"),
     ip.types.Saved(**DONE),
-    ip.types.Warmth({"permute": "saved"}, 1.5, (HOSTILE,), "znver4"),
     ip.types.Bench(PLAN, 2, (Row("key", HOSTILE, 0.5, num_indices=3), Row("k", "n", None))),
     ip.Shards(
         kind=HOSTILE,

@@ -13,9 +13,8 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.kernels.compiling import KERNELS
-from indexplan.reports.warmth import Warmth
-from indexplan.reports.warmth import warm_up as warm_here
+from indexplan.kernels import compiling
+from indexplan.reports import warmth
 from tests.support.children import NOBODY
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +22,7 @@ SOONER = {"NUMBA_OPT": "0"}  # compiles in two thirds of the time; only the code
 SOURCE = "".join(path.read_text() for path in (ROOT / "indexplan" / "kernels").glob("*.py"))
 NAMES = set(re.findall(r"^@kernel\(.*?^def (\w+)\(", SOURCE, flags=re.DOTALL | re.MULTILINE))
 
+KERNELS_OF = r"kernels for (\S+) are in numba's cache: (\d+ loaded, \d+ saved); in (.+)"
 FEW = {"philox4x32": "philox", "mark": "seen", "plant": "tree"}
 
 ASK = """
@@ -83,13 +83,12 @@ def test_after_a_warm_up_nothing_is_compiled(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     said, err = warm_up(cache)
     assert "" == err
-    assert (True, None) == (said["ok"], said["problem"])
-    assert NAMES == {*said["kernels"]}
+    assert said["ok"]
+    (check,) = said["checks"]
+    assert (len(NAMES), []) == (check["num_checked"], check["problems"])
     assert len(NAMES) > 40
-    assert {"saved"} == {*said["kernels"].values()}
-    assert said["seconds"] > 0
-    assert {str(cache)} == {str(Path(folder).parent) for folder in said["folders"]}
-    assert said["cpu_name"]
+    cpu, saved, folder = re.fullmatch(KERNELS_OF, check["name"]).groups()  # type: ignore[union-attr]
+    assert (f"0 loaded, {len(NAMES)} saved", cache) == (saved, Path(folder).parent)
 
     batches, places, origins = json.loads(finish(start(cache, "-c", ASK))[0])
     assert ["loaded"] == origins
@@ -99,15 +98,15 @@ def test_after_a_warm_up_nothing_is_compiled(tmp_path: Path) -> None:
     assert [[5] * 16] * 2 == places
 
     again, _ = warm_up(cache)
-    assert {"loaded"} == {*again["kernels"].values()}
-    assert said["folders"] == again["folders"]
+    loaded = check["name"].replace(saved, f"{len(NAMES)} loaded, 0 saved")
+    assert loaded == again["checks"][0]["name"]
 
     located = plans[0].order.locate(0, range(16)).tolist()
     for origin in ("saved", "loaded"):  # other machine code, beside the first
         other = finish(start(cache, "-c", ASK_FOR_ONE, NUMBA_CPU_NAME="generic"))[0]
         assert ["generic", origin, located] == json.loads(other)
     own = json.loads(finish(start(cache, "-c", ASK_FOR_ONE))[0])
-    assert [said["cpu_name"], "loaded", located] == own
+    assert [cpu, "loaded", located] == own
 
 
 def test_many_processes_meet_a_cold_cache(tmp_path: Path) -> None:
@@ -156,11 +155,11 @@ def test_no_folder_can_be_written_to(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert 1 == child.returncode
-    assert f"0 loaded, 0 saved, {len(FEW)} unsaved" in child.stdout
+    assert f"numba's cache: 0 loaded, 0 saved; in none ({len(FEW)})" in child.stdout
     assert (
-        "indexplan: numba's cache must be a folder with room that this user can write to; "
+        "\n    numba's cache must be a folder with room that this user can write to; "
         "got 'none'; set NUMBA_CACHE_DIR to one\n"
-    ) == child.stderr
+    ) in child.stdout
 
 
 def copy_package(target: Path) -> None:
@@ -206,30 +205,45 @@ def test_a_cache_that_may_only_be_read_is_not_used() -> None:
     assert not Path(chosen).is_relative_to(cache)
 
 
-def test_checked_kernels_are_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With NUMBA_BOUNDSCHECK, which keeps kernels out of the cache, that is the reason given."""
-    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
-    warmth = Warmth({"a": "unsaved"}, 1.0, (), "some-cpu")
-    rule = "NUMBA_BOUNDSCHECK must be unset, as checked kernels are never saved"
-    assert f"{rule}; got '1'; unset it" == warmth.problem
+class Unsaved:
+    """A kernel that can be compiled, but not saved."""
+
+    origin, folder = "unsaved", "/cache"
+
+    def compile(self) -> None:
+        """Do nothing, as it is compiled."""
+
+
+@pytest.mark.parametrize(
+    ("environ", "problem"),
+    [
+        (
+            {"NUMBA_BOUNDSCHECK": "1"},
+            "NUMBA_BOUNDSCHECK must be unset, as checked kernels are never saved; got '1'; "
+            "unset it",
+        ),
+        (
+            {},
+            "numba's cache must be a folder with room that this user can write to; got '/cache'; "
+            "set NUMBA_CACHE_DIR to one",
+        ),
+    ],
+)
+def test_why_kernels_are_not_saved(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], problem: str
+) -> None:
+    """The setting that keeps them out is named, or else the folder, such as a full one."""
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(compiling, "KERNELS", [Unsaved()])
+    report = warmth.warm_up()
+    assert not report.ok
+    assert (problem,) == report.checks[0].problems
+    assert report.checks[0].name.endswith("numba's cache: 0 loaded, 0 saved; in /cache")
 
 
 def test_words(capsys: pytest.CaptureFixture[str]) -> None:
-    """People get a line for all kernels, and one for each folder of the cache."""
+    """People get a line for all kernels, with the folder of the cache."""
     assert 0 == main(["bench", "--warm-up"])
-    first, *folders = capsys.readouterr().out.splitlines()
-    warmth = warm_here()
-    assert first.startswith(f"{len(NAMES)} kernels for {warmth.cpu_name} in ")
-    assert [f"numba's cache: {folder}" for folder in warmth.folders] == folders
-    assert len(KERNELS) == len(warmth.kernels)
-
-
-def test_a_full_disk_is_named() -> None:
-    """Where a folder was chosen but nothing could be saved in it, the folder is named."""
-    warmth = Warmth({"a": "unsaved"}, 1.0, ("/cache",), "some-cpu")
-    assert not warmth.ok
-    assert (
-        "numba's cache must be a folder with room that this user can write to; got '/cache'; "
-        "set NUMBA_CACHE_DIR to one"
-    ) == warmth.problem
-    assert "1 kernel for some-cpu in 1.00 s: 0 loaded, 0 saved, 1 unsaved" in str(warmth)
+    assert f"{warmth.warm_up()}\n" == capsys.readouterr().out
+    assert len(NAMES) == len(compiling.KERNELS)
