@@ -75,8 +75,8 @@ def run(options: Any) -> Answer:
     elif step is not None:
         shown = show_step(plan, epoch, sub_epoch, step)
     else:
-        given = options.plan, options.columns, {name: getattr(options, name) for name in counting}
-        shown = show_plan(plan, stored, epoch, sub_epoch, *given)
+        given = {name: getattr(options, name) for name in counting}
+        shown = show_plan(plan, stored, epoch, sub_epoch, given)
     if stored is not None and epoch is not None and epoch not in stored.build.epochs:
         epochs = stored.build.epochs
         there = f"{counted(len(epochs), 'epoch')}, {between(min(epochs), max(epochs))}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -83,15 +83,12 @@ def show_plan(
     stored: Stored | None,
     epoch: int | None,
     sub_epoch: int | None,
-    path: str = "run.plan",
-    columns: Sequence[str] = (),
     where: Mapping[str, Any] | None = None,
 ) -> Shown:
-    """Return a plan's fields in words, counts of its epochs, its first batches, how to resume.
+    """Return a plan's fields in words, counts of its epochs, and its first batches.
 
-    Unless the plan is stored, its first epochs are shown; `columns` are the
-    paths of the files with its columns. `where` has the `start`, `stop` and `most_epochs` of
-    `draws`, if any.
+    Unless the plan is stored, its first epochs are shown. `where` has the `start`, `stop` and
+    `most_epochs` of `draws`, if any.
     """
     start = plan.start.epoch
     firsts = tuple(range(start, min(start + FIRST, EPOCH_STOP)))
@@ -99,61 +96,66 @@ def show_plan(
         firsts = stored.build.epochs
     epochs = firsts[:SHOWN] if epoch is None else (epoch,)
     num_more = 0 if epoch is not None or stored is None else len(firsts) - len(epochs)
+    facts = [f"{name:<12} {words}" for name, words in _facts(plan, stored)]
     parts = [
-        _fields(plan, stored),
+        Shown(_data(plan, stored), "\n".join(facts)),
         _accounts(plan, epochs, sub_epoch, num_more),
         _work(plan, epochs[0], sub_epoch),
         _draws(plan, epochs[0], dict(where or {})),
         _first_batches(plan, epochs[0], sub_epoch),
-        Shown({}, _how_to_resume(plan, path, columns, epochs[0], sub_epoch)),
     ]
     data = {name: value for part in parts for name, value in part.data.items()}
     return Shown(data, "\n\n".join(part.words for part in parts if part.words))
 
 
-def _fields(plan: Plan, stored: Stored | None) -> Shown:
-    """Return what the plan is, and what is stored of it."""
-    dataset, files = None, "none (the plan isn't stored)"
+def _facts(plan: Plan, stored: Stored | None) -> Iterator[tuple[str, str]]:
+    """Yield what the plan is and what is stored of it: the name of each fact, and its words."""
+    yield "order", _order_in_words(plan.order)
+    if isinstance(mixture := computed(plan.order), Mixture):
+        yield from _facts_of_mixture(plan, mixture)
+    yield from (("hint", hint) for hint in _hints_of(plan.order))
+    yield "unit", _unit_in_words(plan.order)
+    yield "partition", _partition_in_words(plan)
+    yield "remainder", f"{plan.remainder}: {REMAINDERS[plan.remainder].words}"
+    if plan.balance is not None:
+        yield "balance", _in_words(plan.balance.to_dict())
+    yield "dataset", _dataset_in_words(None if stored is None else stored.build.dataset)
+    yield "files", _files_in_words(stored)
+    yield "fingerprint", plan.fingerprint
+
+
+def _facts_of_mixture(plan: Plan, mixture: Mixture) -> Iterator[tuple[str, str]]:
+    """Yield how evenly sources are mixed, and what epochs and steps have of them."""
+    yield "shares", _within(mixture)
+    if mixture.epoch_size != (together := _together(mixture)):
+        words = (
+            f"{mixture.epoch_size:,} {mixture.shares_of}, and so it stays where sources join; all "
+            f"sources together have {together:,}, which Epochs(order, {together}) reads as an "
+            'epoch, in a run of "spread" or "carry" from plan.cursor_at(place) on'
+        )
+        yield "epoch size", words
+    if (composition := _composition(plan, mixture)) is not None:
+        yield "each step", _composition_in_words(composition, mixture)
+
+
+def _data(plan: Plan, stored: Stored | None) -> dict[str, Any]:
+    """Return the same facts for programs."""
     data: dict[str, Any] = {"plan": plan.to_dict(), "fingerprint": plan.fingerprint}
     data |= {"epochs": None, "num_bytes": None, "dataset": None}
     if stored is not None:
-        dataset, num_bytes = stored.build.dataset, sum(stored.sizes.values())
-        epochs = list(stored.build.epochs)
-        data |= {"epochs": epochs, "num_bytes": num_bytes, "dataset": dataset and dataset.to_dict()}
-        files = f"{counted(len(epochs), 'epoch')}, {counted(num_bytes, 'byte')}"
-    lines = [f"order        {_order_in_words(plan.order)}"]
+        dataset = stored.build.dataset
+        data["epochs"] = list(stored.build.epochs)
+        data["num_bytes"] = sum(stored.sizes.values())
+        data["dataset"] = dataset and dataset.to_dict()
     if isinstance(mixture := computed(plan.order), Mixture):
-        found = _mixed(plan, mixture)
-        data |= found.data
-        lines.append(found.words)
-    lines += [f"hint         {hint}" for hint in _hints_of(plan.order)]
-    lines.append(f"unit         {_unit_in_words(plan.order)}")
-    lines.append(f"partition    {_partition_in_words(plan)}")
-    lines.append(f"remainder    {plan.remainder}: {REMAINDERS[plan.remainder].words}")
-    if plan.balance is not None:
-        lines.append(f"balance      {_in_words(plan.balance.to_dict())}")
-    lines.append(f"dataset      {_dataset_in_words(dataset)}")
-    lines.append(f"files        {files}")
-    lines.append(f"fingerprint  {plan.fingerprint}")
-    return Shown(data, "\n".join(lines))
+        data |= {"within": mixture.within, "sizes_together": _together(mixture)}
+        if (composition := _composition(plan, mixture)) is not None:
+            data["composition"] = composition
+    return data
 
 
-def _mixed(plan: Plan, mixture: Mixture) -> Shown:
-    """Return how evenly sources are mixed, and what epochs and steps have of them."""
-    together = sum(source.num_units(0) for _, source in mixture.sources)
-    data: dict[str, Any] = {"within": mixture.within, "sizes_together": together}
-    lines = [f"shares       {_within(mixture)}"]
-    if mixture.epoch_size != together:
-        lines.append(
-            f"epoch size   {mixture.epoch_size:,} {mixture.shares_of}, and so it stays where "
-            f"sources join; all sources together have {together:,}, which Epochs(order, "
-            f'{together}) reads as an epoch, in a run of "spread" or "carry" from '
-            "plan.cursor_at(place) on"
-        )
-    if (composition := _composition(plan, mixture)) is not None:
-        data["composition"] = composition
-        lines.append(f"each step    {_composition_in_words(composition, mixture)}")
-    return Shown(data, "\n".join(lines))
+def _together(mixture: Mixture) -> int:
+    return sum(source.num_units(0) for _, source in mixture.sources)
 
 
 def _accounts(plan: Plan, epochs: tuple[int, ...], sub_epoch: int | None, num_more: int) -> Shown:
@@ -318,34 +320,6 @@ def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]
     return [int(index) for index in plan.order.take(epoch, low, high)[:FIRST_INDICES]]
 
 
-def _how_to_resume(
-    plan: Plan, path: str, columns: Sequence[str], epoch: int, sub_epoch: int | None
-) -> str:
-    """Return code that resumes a run after one step of a sub-epoch, to be copied and run."""
-    ranks = plan.world_size or 1
-    plan = plan.replace(world_size=ranks)
-    resume = layout_of(plan).partition.resume
-    if resume is not None:
-        epoch, sub_epoch = resume[:2]
-    steps = plan.steps(epoch, sub_epoch or 0)
-    if not steps:
-        return ""
-    module, opened = "indexplan as ip", f"ip.load({path!r})"
-    if path.endswith(".json"):
-        module += ", pathlib"
-        given = f", columns={list(columns)!r}" if columns else ""
-        opened = f"ip.Plan.from_json(pathlib.Path({path!r}).read_text(){given})"
-    place = f"epoch={epoch}, " + f"sub_epoch={sub_epoch or 0}, " * (plan.sub_epochs > 1)
-    on = f"on {counted(ranks, 'rank')} or any other number"
-    return (
-        f"to resume in Python after step {steps.start}, {on}:\n\n"
-        f"import {module}\n"
-        f"plan = {opened}.replace(world_size={ranks})\n"
-        f"place = plan.cursor({place}step={steps.start + 1})\n"
-        f"plan = plan.replace(world_size={ranks}).resume(place)"
-    )
-
-
 def _order_in_words(order: Order) -> str:
     fields = order.to_dict()
     num = counted(order.num_samples, "sample")
@@ -405,6 +379,13 @@ def _names_of(indices: list[int], dataset: Dataset | Shards) -> list[str]:
         places = zip(shards, rows, strict=True)
         return [f"{dataset.names[shard]} row {row}" for shard, row in places]
     return [dataset.names[index] for index in indices] if dataset.names else []
+
+
+def _files_in_words(stored: Stored | None) -> str:
+    if stored is None:
+        return "none (the plan isn't stored)"
+    num_epochs, num_bytes = len(stored.build.epochs), sum(stored.sizes.values())
+    return f"{counted(num_epochs, 'epoch')}, {counted(num_bytes, 'byte')}"
 
 
 def _dataset_in_words(dataset: Dataset | None) -> str:

@@ -128,13 +128,6 @@ def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         f"epoch 0, sub-epoch 0, step 0, rank 0: {begun(0)} ...\n"
         f"epoch 0, sub-epoch 0, step 0, rank 1: {begun(1)} ...\n"
         f"epoch 0, sub-epoch 0, step 0, rank 2: {begun(2)} ...\n"
-        "\n"
-        "to resume in Python after step 0, on 3 ranks or any other number:\n"
-        "\n"
-        "import indexplan as ip\n"
-        f"plan = ip.load({path!r}).replace(world_size=3)\n"
-        "place = plan.cursor(epoch=0, sub_epoch=0, step=1)\n"
-        "plan = plan.replace(world_size=3).resume(place)\n"
     ) == run(capsys, "show", path)
     data = json.loads(run(capsys, "show", path, "--json"))
     assert PLAN == ip.Plan.from_dict(data["plan"])

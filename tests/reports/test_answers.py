@@ -56,7 +56,7 @@ ANSWERS: list[Answer] = [
     LEDGER.at(2),
     ip.diff(LEDGER, LEDGER),
     ip.testing.check_order(ip.Sequential(5), fresh_process=False),
-    show_plan(PLAN, None, None, None, HOSTILE),
+    show_plan(PLAN, None, None, None),
     Shown({"name": HOSTILE, "where": PLAN.locate(3, 0)}, HOSTILE),
 ]
 
@@ -191,7 +191,7 @@ def test_commands_print_answers(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("verify", made): ip.verify(plan),
         ("diff", made, made): ip.diff(plan, plan),
         ("export", made, out): again,
-        ("show", made): show_plan(plan, plan.order, None, None, made),
+        ("show", made): show_plan(plan, plan.order, None, None),
     }
     for words, answer in expected.items():
         assert 0 == main(words)
