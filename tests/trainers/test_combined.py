@@ -1,4 +1,4 @@
-"""Loaders of two lengths under Lightning's CombinedLoader, on two ranks, resumed at checkpoints."""
+"""Loaders of two lengths under CombinedLoader, on one rank and two, resumed after every step."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import indexplan as ip
 from tests.trainers.ranks import run_ranks
 
 IMPORTED_BY_RANKS = ("lightning.pytorch",)
-SIZES = (52, 21)  # 6 and 3 steps of two ranks
-CHECKPOINTS = (2, 3, 6, 7, 10)  # inside, ends of passes and of epochs, and after one
+SIZES = (52, 21)  # 6 and 3 steps of two ranks, 11 and 5 of one
 
 
 def trained(folder: str, mode: str) -> dict[str, Any]:
-    """Train for three epochs, and resume at some checkpoints; validate in sequence."""
+    """Train for three epochs, and resume after each step; validate in sequence."""
     import lightning.pytorch as pl
     from lightning.pytorch.utilities import CombinedLoader
 
@@ -53,28 +52,29 @@ def trained(folder: str, mode: str) -> dict[str, Any]:
         model, both(mode, **partial)
     )
     read = {"0": model.trained}
-    for step in CHECKPOINTS:
-        if step < len(model.trained):
-            again = InPairs()
-            where = f"{folder}/step={step}.ckpt"
-            trainer(max_epochs=3).fit(again, both(mode, **partial), ckpt_path=where)
-            read[str(step)] = again.trained
+    for step in range(1, len(model.trained)):
+        again = InPairs()
+        where = f"{folder}/step={step}.ckpt"
+        trainer(max_epochs=3).fit(again, both(mode, **partial), ckpt_path=where)
+        read[str(step)] = again.trained
     return read
 
 
+@pytest.mark.parametrize("num_ranks", [1, 2])
 @pytest.mark.parametrize("mode", ["min_size", "max_size", "max_size_cycle", "sequential"])
-def test_two_ranks_read_and_resume(mode: str, tmp_path: Path) -> None:
+def test_ranks_read_and_resume(mode: str, num_ranks: int, tmp_path: Path) -> None:
     """A resumed run reads what the uninterrupted one does, and each sample as often as others."""
-    ranks = run_ranks("tests.trainers.test_combined:trained", 2, str(tmp_path), mode)
+    ranks = run_ranks("tests.trainers.test_combined:trained", num_ranks, str(tmp_path), mode)
     if mode == "sequential":
         read = sorted(sum([sum(rank["validated"], []) for rank in ranks], []))
         assert sorted([*range(SIZES[0]), *range(SIZES[1])]) == read
         return
-    steps = {"min_size": 3 * 3, "max_size": 3 * 6, "max_size_cycle": 3 * 6}[mode]
+    longer, shorter = (-(-size // (5 * num_ranks)) for size in SIZES)
+    steps = 3 * (shorter if mode == "min_size" else longer)
     for rank in ranks:
         whole = rank.pop("0")
         assert steps == len(whole)
-        assert {str(step) for step in CHECKPOINTS if step < steps} == set(rank)
+        assert {str(step) for step in range(1, steps)} == set(rank)
         for step, rest in rank.items():
             assert whole[int(step) :] == rest, step
         rank["0"] = whole
