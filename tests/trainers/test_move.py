@@ -29,12 +29,12 @@ PLAN = ip.Plan(ORDER, batch_size=5)  # 11 steps an epoch
 AT, EPOCHS = 15, 3
 
 
-def other(cursor: ip.Cursor) -> ip.Plan:
+def weighted(cursor: ip.Cursor) -> ip.Plan:
     """The plan with other weights from a cursor on, and as many steps."""
     return PLAN.replace(order=ORDER.with_phase(cursor, {"a": 1, "b": 4}))
 
 
-def by_lightning(loader: PlanLoader, folder: Path) -> list[list[int]]:
+def by_lightning(loader: PlanLoader, folder: Path, other: Any) -> list[list[int]]:
     """Move in a callback."""
 
     class Moves(pl.Callback):
@@ -50,7 +50,7 @@ def by_lightning(loader: PlanLoader, folder: Path) -> list[list[int]]:
     return module.read
 
 
-def by_hf_trainer(loader: PlanLoader, folder: Path) -> list[list[int]]:
+def by_hf_trainer(loader: PlanLoader, folder: Path, other: Any) -> list[list[int]]:
     """Move in a callback."""
 
     class Own(Trainer):
@@ -72,7 +72,7 @@ def by_hf_trainer(loader: PlanLoader, folder: Path) -> list[list[int]]:
     return model.read
 
 
-def by_accelerate(loader: PlanLoader, folder: Path) -> list[list[int]]:
+def by_accelerate(loader: PlanLoader, folder: Path, other: Any) -> list[list[int]]:
     """Move the prepared loader, which has fetched the next batch."""
     del folder
     accelerator, read = Accelerator(cpu=True), []
@@ -87,7 +87,7 @@ def by_accelerate(loader: PlanLoader, folder: Path) -> list[list[int]]:
     return read
 
 
-def by_a_loop(loader: PlanLoader, folder: Path) -> list[list[int]]:
+def by_a_loop(loader: PlanLoader, folder: Path, other: Any) -> list[list[int]]:
     """Move in a plain loop."""
     del folder
     read = []
@@ -106,10 +106,10 @@ def test_weights_change_at_a_step(train: Any, num_workers: int, tmp_path: Path) 
     loader = PlanLoader(Rows(), PLAN, ledger=path, num_workers=num_workers)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        read = train(loader, tmp_path)
+        read = train(loader, tmp_path, weighted)
     one = PLAN.replace(world_size=1)
     cursor = one.cursor(1, step=AT - 11)
-    plans = [one, other(cursor).replace(world_size=1).resume(cursor)]
+    plans = [one, weighted(cursor).replace(world_size=1).resume(cursor)]
     wanted = [
         plans[step >= AT].batch(step // 11, step=step % 11, rank=0).tolist()
         for step in range(11 * EPOCHS)
@@ -119,6 +119,52 @@ def test_weights_change_at_a_step(train: Any, num_workers: int, tmp_path: Path) 
     assert ledger.verify().ok
     assert read == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
     assert 2 == len({ledger.at(step).plan.fingerprint for step in (0, AT)})
+
+
+@pytest.mark.parametrize("num_steps", [1, 3, 7])  # inside the pass, and to its end
+@pytest.mark.parametrize("train", [by_lightning, by_hf_trainer, by_accelerate, by_a_loop])
+def test_a_trainer_jumps(train: Any, num_steps: int, tmp_path: Path) -> None:
+    """The steps between are skipped, in the ledger too, and the next pass is read whole."""
+    path, one = tmp_path / "run.ledger", PLAN.replace(world_size=1)
+
+    def later(cursor: ip.Cursor) -> ip.Plan:
+        return PLAN.resume(one.cursor(1, step=cursor.step + num_steps))
+
+    loader = PlanLoader(Rows(), PLAN, ledger=path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read = train(loader, tmp_path, later)
+    every = [batch.tolist() for epoch in range(EPOCHS) for batch in one.batches(epoch, rank=0)]
+    assert every[:AT] + every[AT + num_steps :] == read
+    ledger = ip.Ledger(path)
+    assert ledger.verify().ok
+    assert read == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
+
+
+THREE = ip.Plan(ip.Shuffle(53, seed=3), batch_size=2)
+
+
+def on_three_ranks(step: int) -> list[Any]:
+    """Jump past two steps, in the pass or to the next one; then read a pass."""
+    dist.init_process_group("gloo")
+    loader = PlanLoader(Rows(), THREE)
+    read: list[Any] = []
+    for number, batch in enumerate(loader, 1):
+        read.append(samples(batch))
+        if number == step:
+            loader.move(THREE.resume(THREE.replace(world_size=3).cursor(0, step=step + 2)))
+    read += [samples(batch) for batch in loader]
+    dist.destroy_process_group()
+    return read
+
+
+@pytest.mark.parametrize("step", [3, 7])
+def test_three_ranks_jump(step: int) -> None:
+    """All of them skip the same steps of each."""
+    every = THREE.replace(world_size=3)
+    for rank, read in enumerate(run_ranks("tests.trainers.test_move:on_three_ranks", 3, step)):
+        both = [[b.tolist() for b in every.batches(epoch, rank=rank)] for epoch in range(2)]
+        assert both[0][:step] + both[0][step + 2 :] + both[1] == read
 
 
 TWO = ip.Plan(ip.Shuffle(53, seed=3), world_size=2, batch_size=5)
