@@ -1,15 +1,17 @@
 """Turns plain functions into numba kernels, compiled at their first call, even without a cache.
 
 numba stamps its disk cache only with the file of the kernel, so that an edited helper in another
-file would go unnoticed. Here a kernel is stamped with all files of its folder, and may call
-everything in there.
+file would go unnoticed. Here a kernel is stamped with its file and all those of its folder that
+this one imports, and so on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -21,6 +23,7 @@ from numba import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrt import rtsys
 from numba.extending import register_jitable
 
 from indexplan import kernels
@@ -142,6 +145,10 @@ class Kernel:
             dispatcher.enable_caching()  # RuntimeError if there is no writable folder
             _stamp(dispatcher._cache._cache_file, self.py_func)  # noqa: SLF001  no public way
             self.folder = dispatcher.stats.cache_path
+            with contextlib.suppress(Exception):  # what is wrong is mended below
+                if _load_alone(dispatcher, self.arguments):
+                    self.origin = "loaded"
+                    return dispatcher
             try:
                 dispatcher.compile(self.arguments)
                 self.origin = "loaded" if dispatcher.stats.cache_hits else "saved"
@@ -164,23 +171,39 @@ def _python_number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _load_alone(dispatcher: Any, arguments: tuple[Any, ...]) -> bool:
+    """Load a kernel, if it is cached, without what numba imports to compile, such as SciPy."""
+    with global_compiler_lock:
+        rtsys.initialize(dispatcher.targetctx)  # the runtime, which has arrays
+        found = dispatcher._cache._load_overload(arguments, dispatcher.targetctx)  # noqa: SLF001
+        if found is not None:
+            dispatcher.add_overload(found)
+    return found is not None
+
+
 def _stamp(cache_file: Any, function: Callable[..., Any]) -> None:
-    """Make the cached code of a kernel valid only for the current files of the kernel's folder.
+    """Make the cached code of a kernel valid only for the current files that it imports.
 
     Raises AttributeError if this numba has no stamp; then nothing is loaded or saved.
     """
     theirs = cache_file._source_stamp  # noqa: SLF001
-    folder = Path(function.__code__.co_filename).parent
-    cache_file._source_stamp = (theirs, _sources(folder))  # noqa: SLF001
+    sources = _sources(Path(function.__code__.co_filename))
+    cache_file._source_stamp = (theirs, sources)  # noqa: SLF001
+
+
+IMPORTS = re.compile(r"^\s*(?:from|import)\b[^(\n]*(?:\([^)]*\))?", re.MULTILINE)
 
 
 @functools.cache
-def _sources(folder: Path) -> str:
-    """Hash the names and texts of a folder's Python files; of a zip numba stamps the whole file."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
+def _sources(file: Path) -> str:
+    """Hash a file and those of its folder that it imports; of a zip numba stamps the whole file."""
+    files, digest = [file] if file.is_file() else [], hashlib.sha256()
+    for path in files:  # which grows
         text = path.read_bytes()
         digest.update(f"{path.name} {len(text)}\n".encode() + text)
+        named = re.findall(r"\w+", " ".join(IMPORTS.findall(text.decode())))
+        near = (path.with_name(f"{name}.py") for name in dict.fromkeys(named))
+        files += [each for each in near if each not in files and each.is_file()]
     return digest.hexdigest()
 
 

@@ -51,7 +51,7 @@ def wrong(number):
 CALL = """
 import json, numpy, kernels
 answer = kernels.total(numpy.arange(4))
-hits = sum(kernels.total._compiled.stats.cache_hits.values())
+hits = int(kernels.total.origin == "loaded")
 print(json.dumps({"answer": answer, "hits": hits}))
 """
 
@@ -135,6 +135,30 @@ def test_an_edit_of_any_file_recompiles_every_user(folder: Folder, name: str) ->
     answer = {"kernels.py": ANSWER + 6, "helpers.py": ANSWER // 2 * 3}[name]
     assert {**COLD, "answer": answer} == folder.run()
     assert {**WARM, "answer": answer} == folder.run()
+
+
+def test_an_edit_of_a_file_that_is_not_imported_recompiles_nothing(folder: Folder) -> None:
+    """A kernel depends on the files that it imports, in whatever form, and on those alone."""
+    helpers, others = folder.modules / "helpers.py", folder.modules / "others.py"
+    folder.run()
+    others.write_text("NUMBER = 1")
+    assert WARM == folder.run()
+    helpers.write_text(f"from others import (\n    NUMBER,\n)\n{HELPERS}")
+    assert COLD == folder.run()
+    others.write_text("NUMBER = 2")
+    assert COLD == folder.run()
+
+
+LOADED_ALONE = """
+import json, sys, numpy, kernels
+answer = kernels.total(numpy.arange(4))
+print(json.dumps([kernels.total.origin, "numba.np.linalg" in sys.modules]))
+"""
+
+
+def test_what_is_loaded_needs_none_of_what_compiles(filled: Folder) -> None:
+    """A warm start does not import what numba needs to compile, such as SciPy's BLAS."""
+    assert ["loaded", False] == filled.run(LOADED_ALONE)
 
 
 def test_decoration_compiles_nothing(folder: Folder) -> None:
