@@ -12,6 +12,8 @@ import functools
 import hashlib
 import os
 import re
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -114,10 +116,18 @@ class Kernel:
                 if vars(numba.config).get("DISABLE_JIT"):
                     self._compiled = self._plain
                     return self._compiled
-                dispatcher = self._load() or self._build()
+                dispatcher = self._load() or self._build(self._dispatcher())
                 dispatcher.disable_compile()  # else it would compile for other types of arguments
                 self._compiled = dispatcher
             return self._compiled
+
+    def _tell(self) -> None:
+        """Say once, on a terminal, that and why something is compiled."""
+        if not _told and sys.stderr is not None and sys.stderr.isatty():
+            _told.append(self.name)
+            where = f"{self.folder}, which has none of this version for this CPU yet"
+            where = where if self.folder else "this process alone: set NUMBA_CACHE_DIR to a folder"
+            sys.stderr.write(f"indexplan: compiling kernels for {where}\n")
 
     def _plain(self, *values: Any) -> Any:
         """Run the function as plain Python, for debugging with NUMBA_DISABLE_JIT."""
@@ -131,9 +141,14 @@ class Kernel:
         jit: Any = numba.njit  # its annotations lack the option
         return jit(**OPTIONS)(self.py_func)
 
-    def _build(self) -> Any:
-        dispatcher = self._dispatcher()
-        dispatcher.compile(self.arguments)
+    def _build(self, dispatcher: Any) -> Any:
+        timer = threading.Timer(PATIENCE, self._tell)
+        timer.daemon = True
+        timer.start()
+        try:
+            dispatcher.compile(self.arguments)
+        finally:
+            timer.cancel()
         return dispatcher
 
     def _load(self) -> Any:
@@ -150,14 +165,14 @@ class Kernel:
                     self.origin = "loaded"
                     return dispatcher
             try:
-                dispatcher.compile(self.arguments)
+                self._build(dispatcher)
                 self.origin = "loaded" if dispatcher.stats.cache_hits else "saved"
             except NumbaError:
                 raise
             except Exception:  # unpickling a damaged file may raise anything
                 if not dispatcher.overloads:  # else it was compiled but not saved: a full disk
                     dispatcher._cache.flush()  # noqa: SLF001
-                    dispatcher.compile(self.arguments)
+                    self._build(dispatcher)
                     self.origin = "saved"
         except NumbaError:
             raise
@@ -207,6 +222,8 @@ def _sources(file: Path) -> str:
     return digest.hexdigest()
 
 
+PATIENCE = 1.0  # seconds after which the first kernel that is still being compiled is told
+_told: list[str] = []
 KERNELS: list[Kernel] = []  # those of all imported modules
 
 

@@ -161,6 +161,31 @@ def test_what_is_loaded_needs_none_of_what_compiles(filled: Folder) -> None:
     assert ["loaded", False] == filled.run(LOADED_ALONE)
 
 
+ON_A_TERMINAL = """
+import os, pty, sys
+ours, theirs = pty.openpty()
+sys.stderr = os.fdopen(theirs, "w")
+from indexplan.kernels import compiling
+compiling.PATIENCE = 0.0
+import json, numpy, kernels
+kernels.total(numpy.arange(4))
+kernels.read(numpy.arange(4), 1)
+print("end", file=sys.stderr, flush=True)
+said = ""
+while "end" not in said:
+    said += os.read(ours, 10_000).decode()
+print(json.dumps(said.splitlines()))
+"""
+
+
+def test_a_terminal_is_told_once_why_it_waits(folder: Folder) -> None:
+    """While kernels are compiled, people see one line that says where the code will be."""
+    told, end = folder.run(ON_A_TERMINAL)
+    assert told.startswith(f"indexplan: compiling kernels for {folder.cache}")
+    assert told.endswith(", which has none of this version for this CPU yet")
+    assert "end" == end
+
+
 def test_decoration_compiles_nothing(folder: Folder) -> None:
     """Importing a file of kernels neither compiles them nor looks for a cache."""
     script = "import json, kernels; print(json.dumps(kernels.total._compiled is None))"
