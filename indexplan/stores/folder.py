@@ -57,11 +57,6 @@ class Folder:
                 check_kind(folder, os.lstat(folder).st_mode, folder=True)
         return publish(self.root / name, blocks)
 
-    def names(self) -> list[str]:
-        """Return the names of what is in the folder itself."""
-        with explained("readable", self.root):
-            return [path.name for path in self.root.iterdir()]
-
     def has(self, name: str) -> bool:
         """Return whether a file, or anything else, is there."""
         with explained("readable", self.root / name):

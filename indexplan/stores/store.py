@@ -30,9 +30,6 @@ class Store(Protocol):
     def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
         """Write a file whole or not at all; return False, and change nothing, if it is there."""
 
-    def names(self) -> list[str]:
-        """Return the names of what is in the place itself."""
-
     def has(self, name: str) -> bool:
         """Return whether a file is there."""
 
