@@ -246,7 +246,8 @@ def _check_turns(turns: int) -> None:
 
 def steps_in(partition: Partition, epoch: int, sub_epoch: int) -> Steps:
     """Return the steps of a sub-epoch."""
-    return partition.latest.get_or_make((epoch, sub_epoch), lambda key: _steps_in(partition, *key))
+    key, latest = (epoch, sub_epoch), partition.latest
+    return latest.get(key) or latest.get_or_make(key, lambda _: _steps_in(partition, *key))
 
 
 def _steps_in(partition: Partition, epoch: int, sub_epoch: int) -> Steps:
