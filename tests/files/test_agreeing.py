@@ -76,7 +76,7 @@ def test_a_resumed_plan_is_another(path: str) -> None:
     """Where a plan goes on from is part of what is saved."""
     ip.save(PLAN, path)
     resumed = PLAN.resume(PLAN.cursor(0, 1, step=1))
-    said = "plan.resumed None, not {'epoch': 0, 'sub_epoch': 1, 'step': 1, 'position': 546}; "
+    said = "plan.resumed none, not {'epoch': 0, 'sub_epoch': 1, 'step': 1, 'position': 546}; "
     assert path + ANOTHER + said + CURE == refused(ip.save, resumed, path)
 
 
