@@ -71,9 +71,10 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
         super().begin()
         loader = self.base_dataloader
         loader.run.set_coming()
-        check_together(loader.run, "Accelerate")
         self._begins = True
-        self.remainder = _rows_of_last_step(loader)
+        if loader.run.number >= loader.run.over.start:  # else the run refuses to begin the pass
+            check_together(loader.run, "Accelerate")
+            self.remainder = _rows_of_last_step(loader)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the batches of the steps that are left, on the device."""

@@ -517,17 +517,12 @@ def _check_dataset(dataset: Any, run: Run) -> None:
             )
         dataset = dataset.dataset
     check_by_index(dataset)
-    check_length(dataset, order, again=_resumed(run))
+    start = run.plan.start
+    check_length(dataset, order, again=(start.epoch, start.position) != (0, 0))
     if hasattr(dataset, "__len__"):
         from indexplan_torch.layout import check_sources
 
         check_sources(dataset, order)
-
-
-def _resumed(run: Run) -> bool:
-    """Return whether the plan starts after its first sample."""
-    start = run.plan.start
-    return (start.epoch, start.position) != (0, 0)
 
 
 def _ours(batch_sampler: Any) -> PlanBatchSampler:

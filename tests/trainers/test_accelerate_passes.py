@@ -84,3 +84,15 @@ def test_a_seedable_sampler_deals_nothing_out(kind: str, num_workers: int, split
     prepared = prepare_data_loader(loader, use_seedable_sampler=True, **given)
     with pytest.raises(ip.IndexPlanError, match=r"^a plan's sampler must not be given to accelera"):
         next(iter(prepared))
+
+
+def test_a_name_that_was_refused_is_forgotten() -> None:
+    """The loop that is refused has begun, so a trainer names the next pass as ever."""
+    plan = ip.Plan(ip.Shuffle(12, seed=1), world_size=1, batch_size=3)
+    loader = PlanLoader(range(12), plan.resume(plan.cursor(2, step=0)), collate_fn=list)
+    prepared = prepare(Accelerator(cpu=True), loader)
+    prepared.set_epoch(0)
+    with pytest.raises(ip.IndexPlanError, match="epoch must be 2 or later"):
+        next(iter(prepared))
+    loader.sampler.set_epoch(3)
+    assert [batch.tolist() for batch in plan.batches(3, rank=0)] == list(prepared)
