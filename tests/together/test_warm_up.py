@@ -234,6 +234,7 @@ def test_why_kernels_are_not_saved(
     """The setting that keeps them out is named, or else the folder, such as a full one."""
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(warmth, "iter_modules", lambda _: [])  # which would add their kernels
     monkeypatch.setattr(compiling, "KERNELS", [Unsaved()])
     report = warmth.warm_up()
     assert not report.ok
