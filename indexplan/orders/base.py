@@ -102,6 +102,11 @@ class Order(HasFields, HasGroups, abc.ABC):
         return check_seed(getattr(self, "seed", 0))
 
     @property
+    def ip_table_bytes(self) -> int:
+        """The bytes of the table that this order derives, without orders inside it. A hook."""
+        return 0
+
+    @property
     def ip_draws(self) -> Draws:
         """What determines everything that the order and those inside it draw; () if nothing.
 

@@ -136,6 +136,10 @@ class ByClass(Order):
     """Samples in a unit."""
 
     @property
+    def ip_table_bytes(self) -> int:
+        return 4 * self.num_samples
+
+    @property
     def ip_draws(self) -> Draws:
         """What determines the draws: batches and balanced classes share their key words."""
         return (("classes", self.num_samples, self.seed),)

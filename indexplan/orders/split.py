@@ -113,6 +113,10 @@ class Part(Order):
         return sum(self.sizes[part] for part in self.parts)
 
     @property
+    def ip_table_bytes(self) -> int:
+        return 8 * self.num_samples if self.groups is not None else 0
+
+    @property
     def ip_draws(self) -> Draws:
         """What determines the draws. Parts of one split do not overlap, so they may be mixed."""
         which = (tuple(self.sizes), tuple(self.parts))
@@ -157,7 +161,7 @@ class Part(Order):
             return Members(np.flatnonzero(chosen[self._part_of]))
 
         key = {"table": "split", **self.to_dict()}
-        return table_of(key, Members, build, 8 * self.num_samples).samples
+        return table_of(key, Members, build, self.ip_table_bytes).samples
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         positions = expand(starts, stops)

@@ -87,6 +87,10 @@ class Strata(Order):
         vars(self)["num_samples"] = len(self._column)
 
     @property
+    def ip_table_bytes(self) -> int:
+        return 4 * self.num_samples
+
+    @property
     def ip_draws(self) -> Draws:
         """What determines the draws: all kinds of strata share their key words."""
         return (("strata", self.num_samples, self.seed),)
@@ -114,8 +118,8 @@ class Strata(Order):
             self._column.check_file()
             return self._made(*row)
 
-        num_bytes = 4 * self.num_samples
-        return table_of({"table": "strata", **fields}, Template, build, num_bytes)
+        key = {"table": "strata", **fields}
+        return table_of(key, Template, build, self.ip_table_bytes)
 
     def _all_keys(self) -> tuple[NDArray[Any], int]:
         """Return the keys of all samples, as uint32 where they fit, and the largest one."""

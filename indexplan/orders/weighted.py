@@ -122,6 +122,10 @@ class Weighted(Order):
             return Traits(reads="any")
         return Traits(reads="once" if self._size == self.num_samples else "at most once")
 
+    @property
+    def ip_table_bytes(self) -> int:
+        return 12 * self.num_samples
+
     def num_units(self, epoch: int) -> int:
         """Return the epoch size."""
         return self._size
@@ -237,7 +241,7 @@ class Weighted(Order):
 
         sizes = {"size": size, "max_repeats": most, "seed": self.seed}
         key = {"table": "weighted", "weights": weights.to_dict(), **sizes}
-        return table_of(key, kernels.weighted_tables.Table, build, 12 * len(weights))
+        return table_of(key, kernels.weighted_tables.Table, build, self.ip_table_bytes)
 
     @once
     def _row(self) -> tuple[NDArray[np.uint32], int, int, int]:

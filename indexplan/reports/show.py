@@ -11,6 +11,7 @@ from indexplan.errors import IndexPlanError, counted, printable
 from indexplan.files.read import Stored, computed
 from indexplan.orders import Order
 from indexplan.orders.columns import is_identity
+from indexplan.orders.fields import nested
 from indexplan.orders.mixture import Mixture
 from indexplan.orders.weighted import Weighted
 from indexplan.partition.account import between
@@ -23,6 +24,7 @@ from indexplan.reports.shares_drawn import draws
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
 from indexplan.shards.shards import SHARDS, Shards
+from indexplan.stores.tables import LEAST
 
 SHOWN = 12  # epochs, or ranks, of many
 LISTED = 8  # sources or shares of an order, of many
@@ -121,6 +123,8 @@ def _facts(plan: Plan, stored: Stored | None) -> Iterator[tuple[str, str]]:
         yield "balance", _in_words(plan.balance.to_dict())
     yield "dataset", _dataset_in_words(None if stored is None else stored.build.dataset)
     yield "files", _files_in_words(stored)
+    if stored is None and (words := _memory_in_words(plan.order)):
+        yield "memory", words
     yield "fingerprint", plan.fingerprint
 
 
@@ -152,6 +156,26 @@ def _data(plan: Plan, stored: Stored | None) -> dict[str, Any]:
         if (composition := _composition(plan, mixture)) is not None:
             data["composition"] = composition
     return data
+
+
+def _memory_in_words(order: Order) -> str:
+    """Return what the order's columns and tables take, if that is much; "" if not."""
+    columns = order.columns.values()
+    mapped = sum(column.array.nbytes for column in columns if column.path is not None)
+    own = sum(column.array.nbytes for column in columns if column.path is None)
+    tables = order.ip_table_bytes + sum(each.ip_table_bytes for each, _ in nested(order))
+    if mapped + own + tables < LEAST:
+        return ""
+    words = [f"{(mapped + own + tables) / order.num_samples:.3g} bytes a sample"]
+    if once := [f"columns {_mb(mapped)}"] * (mapped > 0) + [f"tables {_mb(tables)}"] * (tables > 0):
+        words.append(f"once on each node: {', '.join(once)}")
+    if own:
+        words.append(f"in each process: columns {_mb(own)}, unless you pass paths of .npy files")
+    return "; ".join(words)
+
+
+def _mb(num_bytes: int) -> str:
+    return f"{num_bytes / 1e6:,.0f} MB"
 
 
 def _together(mixture: Mixture) -> int:

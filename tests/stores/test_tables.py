@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.orders import columns
+from indexplan.reports.show import show_plan
 from indexplan.stores import tables
 from tests.kill_tables import kill
 from tests.support.children import NOBODY
@@ -244,6 +245,25 @@ def test_a_folder_that_was_shipped(
     monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "elsewhere" / "copy"))
     monkeypatch.setattr(tables, "_written", None)
     assert alone == read_alone(name, COLUMN)
+
+
+def test_show_says_what_a_plan_needs(tmp_path: Path) -> None:
+    """Bytes a sample, on a node and in a process; nothing where that is little."""
+    weights = np.ones(2_000_000)
+    np.save(tmp_path / "weights.npy", weights)
+
+    def shown(weights: Any) -> list[str]:
+        source = ip.Weighted(weights)
+        order = ip.Mixture({"a": source, "b": ip.Shuffle(10)}, {"a": 1, "b": 1})
+        plan = ip.Plan(order, world_size=2, batch_size=4)
+        lines = show_plan(plan, None, None, None).words.splitlines()
+        return [line for line in lines if line.startswith("memory")]
+
+    each, once = "memory       20 bytes a sample; ", "once on each node: "
+    assert [f"{each}{once}columns 16 MB, tables 24 MB"] == shown(tmp_path / "weights.npy")
+    own = "in each process: columns 16 MB, unless you pass paths of .npy files"
+    assert [f"{each}{once}tables 24 MB; {own}"] == shown(weights)
+    assert [] == shown(weights[:1000])
 
 
 def test_tables_before_a_job(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
