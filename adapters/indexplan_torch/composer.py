@@ -6,6 +6,7 @@ by the batches trained on so far.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from composer import Callback  # type: ignore[import-not-found,unused-ignore]
@@ -91,7 +92,7 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
                 "use another PlanLoader(dataset, plan)",
             )
         check_whole(run, "Composer")
-        run.set_epoch(run.first)  # of a user, so that Composer's is ignored
+        run.given = replace(run.given, pinned=True)
 
     def _begin(self, state: Any) -> None:
         assert self._loader is not None  # noqa: S101 (fit_start comes first)
