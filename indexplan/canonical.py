@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, NoReturn
 
-from indexplan.errors import IndexPlanError, shown, wrong
+from indexplan.errors import IndexPlanError, invalid, shown
 
 DEEPEST = 50
 # Most brackets, colons and quotes in a JSON text: the result takes at most some 80 bytes for each.
@@ -37,7 +37,7 @@ def parse_json_object(
         four times as many commas.
     """
     if not isinstance(text, str | bytes):
-        raise wrong(what, "JSON text", text, cure)
+        raise invalid(what, "JSON text", text, cure)
     if (count := _num_marks(text)) > most_marks:
         raise IndexPlanError(
             what, f"must hold at most {most_marks} brackets, colons and quotes", count, cure
@@ -53,7 +53,7 @@ def parse_json_object(
         return fields
 
     def refuse(constant: str) -> NoReturn:
-        raise wrong(what, "JSON without NaN and infinity", constant, cure)
+        raise invalid(what, "JSON without NaN and infinity", constant, cure)
 
     def finite(number: str) -> float:
         return value if isfinite(value := float(number)) else refuse(number)
@@ -66,7 +66,7 @@ def parse_json_object(
         got = f"{_short(text)!r} ({error})"
         raise IndexPlanError(what, "must be JSON", got, cure) from None
     if not isinstance(data, dict):
-        raise wrong(what, "a JSON object", data, cure)
+        raise invalid(what, "a JSON object", data, cure)
     level: list[Any] = [data]
     for _ in range(DEEPEST):
         values = (each.values() if isinstance(each, dict) else each for each in level)

@@ -108,7 +108,7 @@ class PlanFileError(IndexPlanError):
     """
 
 
-def wrong(what: str, rule: str, got: object, cure: str) -> IndexPlanError:
+def invalid(what: str, rule: str, got: object, cure: str) -> IndexPlanError:
     """Return the error `<what> must be <rule>; got <got>; <cure>` about a value, as `shown`."""
     return IndexPlanError(what, f"must be {rule}", shown(got), cure)
 
@@ -257,7 +257,7 @@ def path_text(what: str, path: Any, cure: str) -> str:
     except Exception:  # not a path, or one with a wrong __fspath__ or a lone surrogate
         right = False
     if not right:
-        raise wrong(what, "a str or path-like object", path, cure)
+        raise invalid(what, "a str or path-like object", path, cure)
     return str(text)
 
 
@@ -265,7 +265,7 @@ def check_callable(what: str, function: Any) -> None:
     """Raise `IndexPlanError` unless `function` is callable or None."""
     if function is not None and not callable(function):
         cure = "leave it out, or pass a function of two integers"
-        raise wrong(what, "a function", function, cure)
+        raise invalid(what, "a function", function, cure)
 
 
 def install(extra: str) -> str:
@@ -312,7 +312,7 @@ def integer(
         rule = f"the integer {start}" if kind == "an integer" else f"{start}, {kind}"
     number = as_integer(value)
     if number is None or not start <= number < stop:
-        raise wrong(what, rule, value if number is None else number, cure)
+        raise invalid(what, rule, value if number is None else number, cure)
     return number
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import integer, wrong
+from indexplan.errors import integer, invalid
 
 # Purposes: each is an independent random stream of a seed.
 SHUFFLE, BLOCKS, WINDOWS, WORKERS = range(4)
@@ -39,7 +39,7 @@ def check_epochs(epochs: Any) -> list[int]:
         some = islice(iter(epochs), MOST_EPOCHS + 1)
     except Exception:  # TypeError, or whatever a user's class raises
         cure = "pass range(3), or [3] for one"
-        raise wrong("epochs", "an iterable of integers", epochs, cure) from None
+        raise invalid("epochs", "an iterable of integers", epochs, cure) from None
     if isinstance(epochs, range):  # all lie between its ends
         first = epochs[: MOST_EPOCHS + 1]
         within = all(0 <= end < EPOCH_STOP for end in (*first[:1], *first[-1:]))
@@ -48,7 +48,7 @@ def check_epochs(epochs: Any) -> list[int]:
         numbers = [check_epoch(epoch) for epoch in some]
     if len(numbers) > MOST_EPOCHS:
         got = epochs if isinstance(epochs, range) else "more"
-        raise wrong("epochs", f"at most {MOST_EPOCHS} epochs", got, "pass fewer at a time")
+        raise invalid("epochs", f"at most {MOST_EPOCHS} epochs", got, "pass fewer at a time")
     return numbers
 
 

@@ -6,13 +6,13 @@ import os
 from typing import Any
 
 from indexplan import IndexPlanError, Shards
-from indexplan.errors import as_integer, wrong
+from indexplan.errors import as_integer, invalid
 
 
 def check_shards(shards: Any) -> None:
     """Refuse what is no Shards, or cannot be fetched."""
     if not isinstance(shards, Shards):
-        raise wrong("shards", "Shards", shards, "pass what shard_sizes returned")
+        raise invalid("shards", "Shards", shards, "pass what shard_sizes returned")
     if not (shards.whole_files or shards.kind == "parquet"):
         raise IndexPlanError(
             "shards",
@@ -38,7 +38,7 @@ def count(name: str, value: Any) -> int:
     """Return an integer from 1."""
     number = as_integer(value)
     if number is None or number < 1:
-        raise wrong(
+        raise invalid(
             name,
             "an integer from 1",
             value,
@@ -54,7 +54,7 @@ def seconds(name: str, value: Any) -> float:
     except OverflowError:  # an integer of 400 digits
         number = 0.0
     if isinstance(value, bool) or not 0 < number < float("inf"):
-        raise wrong(name, "a positive number of seconds", value, "pass such as 60")
+        raise invalid(name, "a positive number of seconds", value, "pass such as 60")
     return number
 
 
@@ -66,7 +66,7 @@ def path_of(cache_dir: Any) -> str:
     except Exception:  # not a path, or one with a wrong __fspath__ or a lone surrogate
         path = None
     if not isinstance(path, str) or "\0" in path or "://" in path:
-        raise wrong(
+        raise invalid(
             "cache_dir", "a folder on this machine", cache_dir, "pass a path on its fastest disk"
         )
     return path

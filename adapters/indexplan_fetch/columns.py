@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from indexplan import IndexPlanError, Shards
-from indexplan.errors import shown, wrong
+from indexplan.errors import invalid, shown
 from indexplan_fetch.opening import open_parquet
 
 Spans = list[tuple[int, int]]
@@ -27,7 +27,7 @@ def columns_of(open_shard: Any, shards: Shards) -> tuple[str, ...] | None:
         return None
     names = list(columns) if isinstance(columns, list | tuple) else []
     if not names or not all(isinstance(each, str) and each for each in names):
-        raise wrong(
+        raise invalid(
             "columns", "a list of names", columns, "pass such as ['text'], or leave it out for all"
         )
     if shards.kind != "parquet":

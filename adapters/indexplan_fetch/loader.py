@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from indexplan import Cursor, IndexPlanError, Plan, Shards
-from indexplan.errors import counted, empty_batches, wrong
+from indexplan.errors import counted, empty_batches, invalid
 from indexplan.keywords import named
 from indexplan_fetch.checks import count
 from indexplan_fetch.following import Loop
@@ -261,7 +261,9 @@ class ShardLoader(Iterator[list[Any]]):
 def _check_plan(plan: Any, shards: Shards) -> None:
     """Refuse what is no plan, or a plan of other samples."""
     if not isinstance(plan, Plan):
-        raise wrong("plan", "an indexplan.Plan", plan, "pass indexplan.Plan(order, batch_size=...)")
+        raise invalid(
+            "plan", "an indexplan.Plan", plan, "pass indexplan.Plan(order, batch_size=...)"
+        )
     held = counted(shards.num_samples, "sample")
     if plan.order.num_samples != shards.num_samples:
         raise IndexPlanError(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from indexplan import IndexPlanError, Plan, Shards
-from indexplan.errors import printable, shown, wrong
+from indexplan.errors import invalid, printable, shown
 from indexplan_fetch.checks import check_shards, count, path_of, seconds
 from indexplan_fetch.columns import columns_of
 from indexplan_fetch.fetch import Clock, Settings
@@ -67,7 +67,7 @@ class Samples:
     ) -> None:
         check_shards(shards)
         if not callable(open_shard):
-            raise wrong(
+            raise invalid(
                 "open_shard",
                 "a function of a ShardFile",
                 open_shard,
@@ -263,7 +263,7 @@ class Samples:
                     dropped = True
                     path.unlink(missing_ok=True)  # who fetches removes its digest
         if not hasattr(rows, "__len__"):
-            raise wrong(
+            raise invalid(
                 "open_shard",
                 "a function that returns rows, anything with len(rows) and rows[i]",
                 rows,

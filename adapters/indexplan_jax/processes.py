@@ -7,7 +7,7 @@ from typing import Any
 import grain
 
 from indexplan import Plan
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 
 
 def of_processes(
@@ -16,11 +16,11 @@ def of_processes(
     """Return the plan for as many processes as there are, and which one this is."""
     if not isinstance(plan, Plan):
         cure = 'pass indexplan.Plan(order, batch_size=..., remainder="carry")'
-        raise wrong("plan", "an indexplan.Plan", plan, cure)
+        raise invalid("plan", "an indexplan.Plan", plan, cure)
     shard = grain.sharding.NoSharding() if shard_options is None else shard_options
     if not isinstance(shard, grain.sharding.ShardOptions):
         cure = "pass grain.sharding.ShardByJaxProcess(), or ShardOptions(process, count)"
-        raise wrong("shard_options", "Grain's ShardOptions", shard, cure)
+        raise invalid("shard_options", "Grain's ShardOptions", shard, cure)
     if plan.world_size is None:
         start = plan.start
         plan = plan.replace(world_size=shard.shard_count)
@@ -29,5 +29,5 @@ def of_processes(
     if plan.world_size != shard.shard_count:
         rule = f"for {plan.world_size} processes, the plan's world_size"
         cure = "leave the plan's world_size out, or pass ShardOptions of as many"
-        raise wrong("shard_options", rule, shard, cure)
+        raise invalid("shard_options", rule, shard, cure)
     return plan, shard

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from indexplan import IndexPlanError, Plan
-from indexplan.errors import as_integer, wrong
+from indexplan.errors import as_integer, invalid
 from indexplan_jax.steps import units_of_each_batch
 
 STATE_VERSION = 1
@@ -36,7 +36,7 @@ class Saved:
         if not known:
             cure = "pass what get_state returned, or use plan.resume(cursor)"
             rule = "that of a DataLoader that reads a PlanSampler"
-            raise wrong("state", rule, state, cure)
+            raise invalid("state", rule, state, cure)
         check_version(version)
 
     def steps(self, plan: Plan) -> int:
@@ -66,4 +66,4 @@ def check_version(version: Any) -> None:
     """Refuse a state of another version."""
     if as_integer(version) != STATE_VERSION:
         cure = "load it with the version of indexplan that saved it"
-        raise wrong("state", f"of version {STATE_VERSION}", version, cure)
+        raise invalid("state", f"of version {STATE_VERSION}", version, cure)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from indexplan import IndexPlanError, Order, Plan, Sequential, Shuffle
-from indexplan.errors import integer, wrong
+from indexplan.errors import integer, invalid
 from indexplan_jax.steps import product_of
 
 KINDS: tuple[type[Order], ...] = (Shuffle, Sequential)
@@ -52,7 +52,7 @@ def integers(name: str, numbers: Any, as_array: Callable[[Any], Any]) -> Any:
     try:
         array = as_array(numbers)
     except (TypeError, ValueError, OverflowError):  # rows of several lengths, or more than 32 bits
-        raise wrong(name, "an array of integers", numbers, cure) from None
+        raise invalid(name, "an array of integers", numbers, cure) from None
     check_dtype(name, "integers", array.dtype, cure)
     return array
 
@@ -97,35 +97,35 @@ def steady_of(plan: Any) -> Steady:
     """Return the numbers of a plan, or raise `IndexPlanError` for one that is not steady."""
     if not isinstance(plan, Plan):
         cure = 'pass indexplan.Plan(order, world_size=..., batch_size=..., remainder="carry")'
-        raise wrong("plan", "an indexplan.Plan", plan, cure)
+        raise invalid("plan", "an indexplan.Plan", plan, cure)
     order = plan.order
     if type(order) not in KINDS:
         names = ", ".join(kind.__name__ for kind in KINDS)
-        raise wrong("plan.order", f"one of {names}", type(order).__name__, ON_THE_HOST)
+        raise invalid("plan.order", f"one of {names}", type(order).__name__, ON_THE_HOST)
     cure = "use plan.replace(sub_epochs=1), or plan.batch on the host"
     if plan.sub_epochs != 1:
-        raise wrong("plan.sub_epochs", "1", plan.sub_epochs, cure)
+        raise invalid("plan.sub_epochs", "1", plan.sub_epochs, cure)
     if plan.balance is not None:
         cure = "use plan.replace(balance=None), or plan.batch on the host"
-        raise wrong("plan.balance", "None", plan.balance, cure)
+        raise invalid("plan.balance", "None", plan.balance, cure)
     if (plan.start.epoch, plan.start.position) != (0, 0):
         cure = (
             "use plan.replace(order=plan.order), which is not, and whose steps have the same "
             "numbers if the global batch was the same"
         )
-        raise wrong("plan", "one that was not resumed", plan.start, cure)
+        raise invalid("plan", "one that was not resumed", plan.start, cure)
     plan.steps(0)  # which refuses an open world_size where steps depend on it
     ranks = 1 if plan.batch_size is None else plan.world_size or 1
     units = product_of(plan.global_batch_size if plan.batch_size is None else plan.batch_size)
     if units is None:
-        raise wrong("plan's batch size", "one number for the whole run", "phases", ON_THE_HOST)
+        raise invalid("plan's batch size", "one number for the whole run", "phases", ON_THE_HOST)
     batch = integer("a global batch", units * ranks, 1, STOP, "use a smaller batch size")
     n = size("plan.order.num_samples", order.num_samples)
     full = plan.remainder in FULL or (plan.remainder == "spread" and n % batch == 0)
     if not full:
         why = f", as {batch} does not divide {n}" if n % batch else ""
         rule = f'"drop", "pad" or "carry"{why}'
-        raise wrong("plan.remainder", rule, plan.remainder, 'use plan.replace(remainder="drop")')
+        raise invalid("plan.remainder", rule, plan.remainder, 'use plan.replace(remainder="drop")')
     return Steady(order, n, batch, plan.remainder)
 
 
@@ -156,5 +156,7 @@ def share_of(plan: Plan, steady: Steady) -> int:
     share, rest = divmod(steady.global_batch, ranks)
     if rest:
         rule = f"a multiple of the world_size, {ranks}"
-        raise wrong("a global batch", rule, steady.global_batch, "use step_indices, or batch_size=")
+        raise invalid(
+            "a global batch", rule, steady.global_batch, "use step_indices, or batch_size="
+        )
     return share

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from indexplan import IndexPlanError, Plan
-from indexplan.errors import counted, integer, shown, wrong
+from indexplan.errors import counted, integer, invalid, shown
 from indexplan_torch.arguments import count
 
 
@@ -15,7 +15,7 @@ def check_again(again: Any, plan: Plan) -> int:
     times: int = integer("again", again, 1, 2**31, "pass how often each step is dealt")
     if times > 1 and plan.global_batch_size is None:
         rule = "1 where a plan has batch_size, as its steps depend on the number of ranks"
-        raise wrong("again", rule, times, "make the plan with global_batch_size")
+        raise invalid("again", rule, times, "make the plan with global_batch_size")
     return times
 
 
@@ -35,11 +35,11 @@ class Dealt(NamedTuple):
         if not isinstance(state, dict) or {*state} != {*cls._fields}:
             cure = "pass what state_dict returned"
             rule = f"a dict of {shown(list(cls._fields))}"
-            raise wrong("a state's dealt", rule, state, cure)
+            raise invalid("a state's dealt", rule, state, cure)
         found = cls(**{name: count(f"a state's {name}", state[name]) for name in cls._fields})
         if not 0 < found.times < found.again:
             rule = f"from 1 to {found.again - 1}, as it is dealt {counted(found.again, 'time')}"
-            raise wrong("a state's times", rule, found.times, "pass what state_dict returned")
+            raise invalid("a state's times", rule, found.times, "pass what state_dict returned")
         return found
 
     def under(self, again: int, units: int) -> int:
@@ -53,7 +53,7 @@ class Dealt(NamedTuple):
         cure = "or a checkpoint that was saved when a step had been dealt for the last time"
         multiple = self.again // math.gcd(self.times, self.again)
         if again % multiple:
-            raise wrong(
+            raise invalid(
                 "again",
                 f"a multiple of {multiple} to resume a step that was dealt {self.times} of "
                 f"{counted(self.again, 'time')}",

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 from indexplan import IndexPlanError, Order
-from indexplan.errors import as_integer, counted, grown, shown, wrong
+from indexplan.errors import as_integer, counted, grown, invalid, shown
 
 
 def count(name: str, number: Any) -> int:
     """Return a number that a trainer or user counts with, as an int from 0."""
     found = as_integer(number)
     if found is None or found < 0:
-        raise wrong(name, "an integer from 0", number, "count from 0")
+        raise invalid(name, "an integer from 0", number, "count from 0")
     return found
 
 
 def flag(name: str, value: Any) -> bool:
     """Return True or False; refuse what merely counts as one of them, such as "False"."""
     if not isinstance(value, bool | np.bool_):
-        raise wrong(name, "True or False", value, "pass one of the two")
+        raise invalid(name, "True or False", value, "pass one of the two")
     return bool(value)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import Dataset
 
 from indexplan import IndexPlanError
-from indexplan.errors import shown, wrong
+from indexplan.errors import invalid, shown
 from indexplan.keywords import named
 from indexplan_torch.arguments import check_by_index
 from indexplan_torch.items import Piece, pieces
@@ -64,7 +64,7 @@ def join(samples: Sequence[Any]) -> dict[str, torch.Tensor]:
     """
     rows = [_fields(sample) for sample in samples] if isinstance(samples, list | tuple) else []
     if not rows or not rows[0]:
-        raise wrong("samples", "a list of at least one, with fields, to be joined", samples, OWN)
+        raise invalid("samples", "a list of at least one, with fields, to be joined", samples, OWN)
     names = list(rows[0])
     other = next((list(row) for row in rows if row.keys() != rows[0].keys()), None)
     if other is not None:
@@ -121,7 +121,7 @@ class Bins(Dataset[Any]):
     def __init__(self, dataset: Any, join: Callable[[list[Any]], Any] = join) -> None:
         check_by_index(dataset)
         if not callable(join):
-            raise wrong(
+            raise invalid(
                 "join",
                 "a function of a list of samples",
                 join,
@@ -137,7 +137,7 @@ class Bins(Dataset[Any]):
     def __getitem__(self, asked: Any) -> Any:
         """Return a bin's samples, joined; for an inner batch (a list of bins), a list of these."""
         if not isinstance(asked, list | np.ndarray):
-            raise wrong(
+            raise invalid(
                 "a bin",
                 "a list of what the dataset is asked for",
                 asked,
@@ -200,7 +200,7 @@ def _fields(sample: Any) -> dict[str, torch.Tensor]:
         return {name: _tensor(name, value) for name, value in sample.items()}
     row = _tensor(TOKENS, sample)
     if isinstance(sample, tuple) or (isinstance(sample, list) and row.dim() > 1):
-        raise wrong("a sample", "a dict of fields, or a row of tokens, to be joined", sample, OWN)
+        raise invalid("a sample", "a dict of fields, or a row of tokens, to be joined", sample, OWN)
     return {TOKENS: row}
 
 
@@ -237,8 +237,8 @@ def _seq_lens(row: dict[str, torch.Tensor]) -> torch.Tensor:
     else:
         right = {long[TOKENS] if TOKENS in long else next(iter(long.values()), 0)}
         sizes = torch.tensor([*right])
-    wrong = next((name for name, length in long.items() if length not in right), None)
-    if wrong is not None or not long:
+    stray = next((name for name, length in long.items() if length not in right), None)
+    if stray is not None or not long:
         raise IndexPlanError(
             "each field of a sample",
             "must be a number, or have as many entries as its tokens",

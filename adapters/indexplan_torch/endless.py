@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch.distributed
 
 from indexplan import IndexPlanError, Ledger, Order, Plan
-from indexplan.errors import as_integer, integer, shown, wrong
+from indexplan.errors import as_integer, integer, invalid, shown
 from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader, check_options
 from indexplan_torch.ranks import given, process_group_runs
@@ -187,7 +187,7 @@ class PlanIterator:
             raise IndexPlanError("state", "must be a PlanIterator's", got, cure)
         if as_integer(state["version"]) != STATE_VERSION:
             cure = "load it with the version of indexplan that saved it"
-            raise wrong("state", f"of version {STATE_VERSION}", state["version"], cure)
+            raise invalid("state", f"of version {STATE_VERSION}", state["version"], cure)
         consumed = count("a state's consumed_samples", state["consumed_samples"])
         cursor = replace(self.plan.cursor_at(consumed), order=state["order"])
         rest = self.plan.resume(cursor)
@@ -230,7 +230,7 @@ def _ranks_of(ranks: Any) -> tuple[int, ...]:
     numbers = sorted({each for each in found if each is not None and each >= 0})
     if not found or len(numbers) != len(found):
         cure = "pass what torch.distributed.get_process_group_ranks(group) returns"
-        raise wrong("ledger_ranks", "ranks of the process group, each once", ranks, cure)
+        raise invalid("ledger_ranks", "ranks of the process group, each once", ranks, cure)
     return tuple(numbers)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from indexplan import IndexPlanError, Phase, Plan
-from indexplan.errors import shown, wrong
+from indexplan.errors import invalid, shown
 from indexplan.types import Batch
 from indexplan_torch.arguments import flag
 
@@ -212,7 +212,7 @@ def _check_item(item: Any) -> None:
     if item is None:
         return
     if not callable(item):
-        raise wrong(
+        raise invalid(
             "item",
             "a function of (index, about)",
             item,

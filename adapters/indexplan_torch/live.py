@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import torch
 
 from indexplan import Cursor, IndexPlanError, Ledger, Plan
-from indexplan.errors import integer, path_text, wrong
+from indexplan.errors import integer, invalid, path_text
 from indexplan.ledger import check_begins
 from indexplan.live import Standing
 from indexplan_torch.arguments import flag
@@ -84,7 +84,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
     check_options(LiveLoader, {name: options[name] for name in options if name not in a_loader_s})
     for name in options.keys() - ALLOWED:
         rule = "left out of a LiveLoader, whose ranks are the manager's and whose steps the plan's"
-        raise wrong(name, rule, options[name], f"use only {', '.join(sorted(ALLOWED))}")
+        raise invalid(name, rule, options[name], f"use only {', '.join(sorted(ALLOWED))}")
 
 
 class LiveLoader:
@@ -199,7 +199,7 @@ class LiveLoader:
         if expected is not None and step not in expected.steps:
             steps = " or ".join(map(str, expected.steps))
             what, rule = "manager.current_step()", f"{steps}, {expected.why}"
-            raise wrong(what, rule, step, expected.cure)
+            raise invalid(what, rule, step, expected.cure)
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the run stands, for a checkpoint; write the ledger up to there.
@@ -244,12 +244,14 @@ class LiveLoader:
             and begins elsewhere.
         """
         if not isinstance(state, dict) or not {"cursor", "ledger"} <= set(state) <= FIELDS:
-            raise wrong("a live run's state", "a dict of a cursor and a ledger's hash", state, LOAD)
+            raise invalid(
+                "a live run's state", "a dict of a cursor and a ledger's hash", state, LOAD
+            )
         other_plan = flag("other_plan", other_plan)
         saved, step = state.get("plan", self._fingerprint), state.get("step")
         if saved != self._fingerprint and not other_plan:
             cure = "make the same plan, or pass other_plan=True to change it from here on"
-            raise wrong("a live run's state", f"of the plan {self._fingerprint}", saved, cure)
+            raise invalid("a live run's state", f"of the plan {self._fingerprint}", saved, cure)
         if step is not None:
             step = integer("a live run's step", step, 0, 2**63, LOAD)
         cursor, plan, digest = Cursor.from_dict(state["cursor"]), self._plan, state["ledger"]

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import shown, wrong
+from indexplan.errors import invalid, shown
 from indexplan.keywords import PLACES, unknown
 from indexplan_torch.arguments import check_by_index, check_length, flag, is_bins, loaded
 from indexplan_torch.counting import UNDER_TRAINER
@@ -66,7 +66,7 @@ def check_options(
 def refuse_the_plans_own(given: Mapping[str, Any]) -> None:
     """Refuse what DataLoader takes and a plan says, and say how."""
     for name in _THE_PLANS_OWN.keys() & given.keys():
-        raise wrong(name, "left out, as it belongs to the plan", given[name], PLACES[name])
+        raise invalid(name, "left out, as it belongs to the plan", given[name], PLACES[name])
 
 
 class PlanLoader(DataLoader[Any]):
@@ -200,7 +200,7 @@ class PlanLoader(DataLoader[Any]):
             )
         if given.get("in_order", True) is not True:
             rule = "True, as a state counts batches, and cannot tell which of them a slow worker"
-            raise wrong("in_order", f"{rule} still has", given["in_order"], "leave it out")
+            raise invalid("in_order", f"{rule} still has", given["in_order"], "leave it out")
         _check_dataset(dataset, self.run)
         self.run.count()
         if flag("evaluation", evaluation):
@@ -379,7 +379,7 @@ class PlanLoader(DataLoader[Any]):
         given: Any = plan
         if not isinstance(given, Plan):
             cure = "pass one of the same order, such as plan.replace(batch_size=...)"
-            raise wrong("plan", "an indexplan.Plan", plan, cure)
+            raise invalid("plan", "an indexplan.Plan", plan, cure)
         check_length(self.dataset, plan.order, again=True)
         self.run.move(plan, jump=True)
         self.plan = plan
@@ -531,7 +531,7 @@ def _ours(batch_sampler: Any) -> PlanBatchSampler:
     while inner is not None and not isinstance(inner, PlanBatchSampler):
         inner = getattr(inner, "_batch_sampler", None) or getattr(inner, "batch_sampler", None)
     if inner is None:
-        raise wrong(
+        raise invalid(
             "batch_sampler",
             "left out, as the plan makes it",
             batch_sampler,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from indexplan import IndexPlanError, Ledger, Order
-from indexplan.errors import shown, wrong
+from indexplan.errors import invalid, shown
 from indexplan_torch.endless import PlanIterator
 from indexplan_torch.loader import Options
 from indexplan_torch.megatron_ledgers import keeping, load_saved
@@ -106,7 +106,7 @@ def datasets_provider(
 def _check_pair(name: str, pair: Any) -> None:
     """Refuse what is no dataset with its order."""
     if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Order)):
-        raise wrong(name, "a pair of a dataset and an order", pair, "pass (dataset, order)")
+        raise invalid(name, "a pair of a dataset and an order", pair, "pass (dataset, order)")
 
 
 def _args() -> Any:
@@ -129,15 +129,15 @@ def _check_args(args: Any, valid: Any) -> None:
     kind = getattr(args, "dataloader_type", "external")
     if kind != "external":
         cure = "start Megatron with --dataloader-type external"
-        raise wrong("dataloader_type", "external, as a plan deals the batches", kind, cure)
+        raise invalid("dataloader_type", "external, as a plan deals the batches", kind, cure)
     if phases := getattr(args, "phase_transition_iterations", None):
         rule = "left out, as its phases are jobs that each count their samples from 0"
         cure = "leave it out, and change a Mixture's weights with with_phase"
-        raise wrong("--phase-transition-iterations", rule, phases, cure)
+        raise invalid("--phase-transition-iterations", rule, phases, cure)
     if getattr(args, "full_validation", False) and valid is not None:
         rule = "None under --full-validation, which asks for loaders that have a length"
         cure = "leave it out, and return a loader that docs/migrate/megatron.md writes"
-        raise wrong("valid", rule, "a pair", cure)
+        raise invalid("valid", rule, "a pair", cure)
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from indexplan import IndexPlanError
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan_torch.endless import PlanIterator
 from indexplan_torch.ranks import process_group_runs
 from indexplan_torch.recording import refuse_unkept
@@ -32,10 +32,10 @@ def keeping(ledger: Any, args: Any, vp_stage: int | None) -> dict[str, Any]:
     if not getattr(args, "dataloader_save", None):
         cure = "add --dataloader-save, with the folder of --save"
         rule = "given with --dataloader-save, for which checkpoints ask the iterator for its state"
-        raise wrong("ledger", rule, ledger, cure)
+        raise invalid("ledger", rule, ledger, cure)
     if vp_stage is not None:
         rule = "left out with virtual pipeline stages, whose iterators Megatron asks for no state"
-        raise wrong("ledger", rule, ledger, "leave it out, or train without them")
+        raise invalid("ledger", rule, ledger, "leave it out, or train without them")
     if not process_group_runs():
         return {"ledger": ledger}
     from megatron.core import parallel_state
@@ -76,7 +76,7 @@ def load_saved(iterator: PlanIterator, ledger: Any, args: Any) -> None:
         if iterator.consumed_samples != consumed:
             rule = f"{iterator.consumed_samples}, as the state of iteration {args.iteration} says"
             cure = "load the checkpoint that was saved with it"
-            raise wrong("consumed_train_samples", rule, consumed, cure)
+            raise invalid("consumed_train_samples", rule, consumed, cure)
 
 
 def _saved(args: Any) -> dict[str, Any]:

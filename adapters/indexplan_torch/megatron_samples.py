@@ -10,7 +10,7 @@ from megatron.core.datasets.indexed_dataset import IndexedDataset
 from megatron.core.datasets.utils import Split
 
 from indexplan import IndexPlanError
-from indexplan.errors import counted, shown, wrong
+from indexplan.errors import counted, invalid, shown
 from indexplan_torch.items import Piece
 
 
@@ -46,10 +46,10 @@ class Samples(GPTDataset):
             if not isinstance(each, IndexedDataset) or each.multimodal:
                 rule = "an IndexedDataset of text, or a list of them"
                 cure = "pass megatron.core.datasets.indexed_dataset.IndexedDataset(prefix)"
-                raise wrong("indexed", rule, each, cure)
+                raise invalid("indexed", rule, each, cure)
         if not isinstance(config, GPTDatasetConfig):
             cure = "pass Megatron's config of its datasets"
-            raise wrong("config", "a GPTDatasetConfig", config, cure)
+            raise invalid("config", "a GPTDatasetConfig", config, cure)
         self.ends = np.cumsum([len(each) for each in self.sources])
         first = self.sources[0]
         documents = np.arange(len(first), dtype=np.int32)
@@ -76,7 +76,7 @@ class Samples(GPTDataset):
         """Return the tokens of a window and its documents, for `GPTDataset.__getitem__`."""
         if not isinstance(idx, list) or not idx or not isinstance(idx[0], Piece):
             cure = "read it through a plan of indexplan.DocumentWindows"
-            raise wrong("a window", "a list of Piece(sample, start, stop)", idx, cure)
+            raise invalid("a window", "a list of Piece(sample, start, stop)", idx, cure)
         source = self._source(idx[0].sample)
         before = int(self.ends[source]) - len(self.sources[source])
         parts = [

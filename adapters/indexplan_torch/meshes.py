@@ -12,7 +12,7 @@ from typing import Any
 import torch.distributed
 
 from indexplan import IndexPlanError
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan_torch.versions import private
 
 # words that dimensions' names consist of: dp_replicate, data_parallel, tensor_parallel
@@ -41,7 +41,7 @@ def ranks_in(mesh: Any) -> tuple[int, int]:
     from torch.distributed.device_mesh import DeviceMesh  # which some builds of torch lack
 
     if not isinstance(mesh, DeviceMesh):
-        raise wrong(
+        raise invalid(
             "mesh",
             "a torch DeviceMesh, or a dimension of one",
             mesh,

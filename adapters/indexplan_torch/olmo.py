@@ -10,7 +10,7 @@ from olmo_core.data.collator import DataCollator
 from olmo_core.data.data_loader import TextDataLoaderBase
 
 from indexplan import IndexPlanError, Ledger, Order, Plan
-from indexplan.errors import as_integer, integer, shown, wrong
+from indexplan.errors import as_integer, integer, invalid, shown
 from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader
 from indexplan_torch.ranks import discover, process_group_runs
@@ -104,7 +104,7 @@ class PlanDataLoader(TextDataLoaderBase):
         rank, ranks = discover(dp_rank, dp_world_size)
         if remainder not in FULL:
             rule = f"one of {', '.join(FULL)}, as each rank's batches must be equally large"
-            raise wrong("remainder", rule, remainder, "leave it out")
+            raise invalid("remainder", rule, remainder, "leave it out")
         cure = "pass the tokens of each sample, as the collator returns them"
         self.sequence_length = integer("sequence_length", sequence_length, 1, 2**62, cure)
         self._step_tokens = self.sequence_length * ranks  # in a step with one unit for each rank
@@ -129,7 +129,7 @@ class PlanDataLoader(TextDataLoaderBase):
         tokens = integer("global_batch_size", tokens, 1, 2**62, cure)
         if tokens % self._step_tokens:
             rule = f"a multiple of {self._step_tokens} tokens, sequence_length * dp_world_size"
-            raise wrong("global_batch_size", rule, tokens, "change one of the three")
+            raise invalid("global_batch_size", rule, tokens, "change one of the three")
         return tokens // self.sequence_length
 
     def _reading(self, plan: Plan, **options: Any) -> PlanLoader:
@@ -202,7 +202,7 @@ class PlanDataLoader(TextDataLoaderBase):
         if number < first:
             rule = f"{first + 1} or later, where the run was resumed, as earlier ones are finished"
             cure = "call reshuffle() without it, as OLMo-core's Trainer does"
-            raise wrong("epoch", rule, number + 1, cure)
+            raise invalid("epoch", rule, number + 1, cure)
         return self._plan.steps(number)
 
     def reshuffle(self, epoch: int | None = None, **kwargs: Any) -> None:
@@ -225,7 +225,7 @@ class PlanDataLoader(TextDataLoaderBase):
         if number != self._number:
             if self.tokens_processed and self._steps_left:
                 rule = f"{self._number + 1}, which is not read to its end"
-                raise wrong("epoch", rule, epoch, "read it, or call reset() to leave it")
+                raise invalid("epoch", rule, epoch, "read it, or call reset() to leave it")
             self.reset()
             self._steps(number)  # refuses one that is finished
             self._number = number
@@ -321,11 +321,11 @@ class PlanDataLoader(TextDataLoaderBase):
             raise IndexPlanError("state", "must be a PlanDataLoader's", got, cure)
         if as_integer(state_dict["version"]) != STATE_VERSION:
             cure = "load it with the version of indexplan that saved it"
-            raise wrong("state", f"of version {STATE_VERSION}", state_dict["version"], cure)
+            raise invalid("state", f"of version {STATE_VERSION}", state_dict["version"], cure)
         saved = state_dict["dataset_fingerprint"]
         if type(saved) is not type(self._fingerprint) or saved != self._fingerprint:
             cure = "pass the dataset that the run began with, or start another run"
-            raise wrong("dataset", f"the saved one, {shown(saved)}", self._fingerprint, cure)
+            raise invalid("dataset", f"the saved one, {shown(saved)}", self._fingerprint, cure)
         tokens = count("a state's tokens_processed", state_dict["tokens_processed"])
         epoch = self._counted(state_dict["epoch"])
         kept: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import Any
 import torch.distributed
 
 from indexplan import IndexPlanError
-from indexplan.errors import as_integer, shown, wrong
+from indexplan.errors import as_integer, invalid, shown
 
 
 def discover(
@@ -123,12 +123,12 @@ def given(rank: Any, world_size: Any) -> tuple[int, int]:
     """Check a rank and a world size that were passed, and return them."""
     ranks = as_integer(world_size)
     if ranks is None or ranks < 1:
-        raise wrong(
+        raise invalid(
             "world_size", "an integer from 1", world_size, "pass the number of ranks that train"
         )
     number = as_integer(rank)
     if number is None or not 0 <= number < ranks:
-        raise wrong(
+        raise invalid(
             "rank",
             f"an integer from 0 to {ranks - 1}, with world_size={ranks}",
             rank,
@@ -140,4 +140,4 @@ def given(rank: Any, world_size: Any) -> tuple[int, int]:
 def refuse_num_replicas(number: Any) -> None:
     """Refuse DistributedSampler's name for the world size, and name ours."""
     if number is not None:
-        raise wrong("num_replicas", "left out", number, "pass world_size= instead")
+        raise invalid("num_replicas", "left out", number, "pass world_size= instead")

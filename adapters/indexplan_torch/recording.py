@@ -21,7 +21,7 @@ import torch.distributed
 from torch.utils.data import get_worker_info
 
 from indexplan import IndexPlanError, Ledger, PlanFileError
-from indexplan.errors import path_text, wrong
+from indexplan.errors import invalid, path_text
 from indexplan.ledger import Tail, check_begins, place_of
 from indexplan_torch.agreeing import leave
 from indexplan_torch.ranks import process_group_runs
@@ -91,7 +91,7 @@ class Recorder:
         """
         if saved is not None and not (isinstance(saved, str) and len(saved) == 64):
             cure = "pass what state_dict returned"
-            raise wrong("a state's ledger", "the hash of a line", saved, cure)
+            raise invalid("a state's ledger", "the hash of a line", saved, cure)
         self._loaded, self._tail = saved, None
         self._to = None if to is None else place_of(to)
 

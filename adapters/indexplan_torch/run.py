@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import as_integer, empty_batches, shown, wrong
+from indexplan.errors import as_integer, empty_batches, invalid, shown
 from indexplan_torch.again import Dealt
 from indexplan_torch.arguments import count
 from indexplan_torch.counting import (
@@ -306,7 +306,7 @@ class Run:
         for name in ("partial", "evaluation"):
             if getattr(self.given, name):
                 cure = "leave one of them out, as a ledger has every step of a pass"
-                raise wrong(name, "False with a ledger", True, cure)
+                raise invalid(name, "False with a ledger", True, cure)
         from indexplan_torch.recording import Recorder, write_at_exit
 
         self.recorder = ledger if isinstance(ledger, Recorder) else Recorder(ledger)
@@ -326,7 +326,7 @@ class Run:
         """
         if self.recorder:
             cure = "leave out ledger=, or overfit_batches"
-            raise wrong("ledger", "left out where a pass is read again and again", "one", cure)
+            raise invalid("ledger", "left out where a pass is read again and again", "one", cure)
         run = copy.copy(self)
         run.given, run.reading = replace(self.given, partial=True, pinned=True), None
         return run
@@ -626,7 +626,7 @@ class Run:
             cure = "save state_dict() in the checkpoint, and load that"
             raise IndexPlanError("state", "must be what state_dict returned", got, cure)
         if as_integer(state["version"]) != STATE_VERSION:
-            raise wrong(
+            raise invalid(
                 "state",
                 f"of version {STATE_VERSION}",
                 state["version"],

@@ -9,7 +9,7 @@ import torch.distributed
 from torch.utils.data import get_worker_info
 
 from indexplan import IndexPlanError, Plan
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan_torch.again import check_again
 from indexplan_torch.arguments import flag
 from indexplan_torch.items import Form
@@ -62,9 +62,9 @@ class Given:
     def __post_init__(self) -> None:
         if self.evaluation and self.plan.remainder != "spread":
             rule = "'spread' where evaluation=True, to read each sample once"
-            raise wrong("remainder", rule, self.plan.remainder, "leave remainder out of the plan")
+            raise invalid("remainder", rule, self.plan.remainder, "leave remainder out of the plan")
         if self.evaluation and self.again > 1:
-            raise wrong("again", "1 where evaluation=True", self.again, "leave again out")
+            raise invalid("again", "1 where evaluation=True", self.again, "leave again out")
 
     @classmethod
     def of(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import counted, shown, wrong
+from indexplan.errors import counted, invalid, shown
 from indexplan.keywords import named
 from indexplan_torch.counting import refuse_composers_counting, refuse_dealing_out
 from indexplan_torch.drawn import Drawn, DrawnUnits, requests
@@ -338,7 +338,7 @@ class PlanSampler(PlanView):
     ) -> None:
         refuse_num_replicas(num_replicas)
         if not isinstance(plan, Plan):
-            raise wrong(
+            raise invalid(
                 "plan",
                 "an indexplan.Plan",
                 plan,

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from indexplan import IndexPlanError, worker_seed
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan_torch.ranks import process_group_runs
 from indexplan_torch.run import Run
 
@@ -106,7 +106,7 @@ class SeedWorker:
 
     def __init__(self, run: Run) -> None:
         if not isinstance(run, Run):
-            raise wrong("run", "a sampler's", run, "pass sampler.run of a PlanBatchSampler")
+            raise invalid("run", "a sampler's", run, "pass sampler.run of a PlanBatchSampler")
         self.run = run
 
     def __call__(self, worker: int) -> None:
@@ -153,7 +153,7 @@ def seed_rank(loader: Any) -> Seeded:
     """
     run = getattr(loader, "run", None)
     if not isinstance(run, Run):
-        raise wrong(
+        raise invalid(
             "loader",
             "a PlanLoader, or one of the samplers",
             loader,

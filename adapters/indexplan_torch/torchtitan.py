@@ -18,7 +18,7 @@ from torch.utils.data import ConcatDataset, default_collate
 from tyro.conf import Suppress, arg
 
 from indexplan import IndexPlanError, Ledger, Mixture, Order, TokenWindows
-from indexplan.errors import integer, shown, wrong
+from indexplan.errors import integer, invalid, shown
 from indexplan_torch.causal import UNTRAINED
 from indexplan_torch.endless import PlanIterator
 from indexplan_torch.ranks import process_group_runs
@@ -226,7 +226,7 @@ def _check_length(dataset: Any, order: Order, name: str, length: Any) -> None:
         return
     rule = f"{dataset.length}, the length of TokenRows"
     if length not in {None, dataset.length}:
-        raise wrong(name, rule, length, f"make TokenRows with length={length}")
+        raise invalid(name, rule, length, f"make TokenRows with length={length}")
     if isinstance(order, TokenWindows) and order.length != dataset.length:  # an index tells none
         cure = f"pass TokenWindows(num_tokens, length={dataset.length})"
         raise IndexPlanError("TokenWindows", f"must have length={rule}", str(order.length), cure)
@@ -235,7 +235,7 @@ def _check_length(dataset: Any, order: Order, name: str, length: Any) -> None:
 def _rows(num_tokens_per_batch: int, max_context_length: int | None) -> int:
     """Return how many rows a batch of so many tokens has."""
     if not max_context_length or num_tokens_per_batch % max_context_length:
-        raise wrong(
+        raise invalid(
             "num_tokens_per_batch",
             f"a multiple of max_context_length, {max_context_length}",
             num_tokens_per_batch,
@@ -254,7 +254,7 @@ def _left_out(labels: Any, num_rows: int, num_valid: int) -> Any:
     """Return labels whose first rows alone are trained on."""
     is_rows = isinstance(labels, torch.Tensor) and labels.numel() % num_rows == 0
     if not is_rows or labels.is_floating_point() or labels.is_complex():
-        raise wrong(
+        raise invalid(
             "labels of a finite loader",
             "integers, as many for each row",
             labels,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from indexplan import IndexPlanError, Order, Plan, Repeat
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan_torch.counting_transformers import KEPT
 from indexplan_torch.transformers import KeepState, keep
 from indexplan_torch.versions import private
@@ -59,7 +59,7 @@ class ReadPrompts(KeepState):
     def __init__(self, trainer: Any, order: Order | Any, *, ledger: Any = None) -> None:
         if not isinstance(order, Order):
             cure = "pass such as indexplan.Shuffle(len(dataset))"
-            raise wrong("order", "an order of prompts", order, cure)
+            raise invalid("order", "an order of prompts", order, cure)
         if not hasattr(trainer, "num_generations"):
             raise IndexPlanError(
                 "trainer",

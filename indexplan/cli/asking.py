@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 
 LIMIT = 10**11  # bytes that are written without --force
 
@@ -22,4 +22,4 @@ def check_size(options: Any, path: str, num_bytes: int) -> None:
         return
     size = f"{num_bytes / 1e12:,.1f} TB" if num_bytes >= 1e12 else f"{num_bytes / 1e9:,.0f} GB"
     cure = "add --force, or keep the plan as JSON, which Plan.to_json writes"
-    raise wrong("--force", "given to write more than 100 GB", f"{size} for {path}", cure)
+    raise invalid("--force", "given to write more than 100 GB", f"{size} for {path}", cure)

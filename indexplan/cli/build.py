@@ -8,7 +8,7 @@ import indexplan as ip
 from indexplan.cli.asking import add_force, check_size
 from indexplan.cli.common import add_dataset, add_numbers, add_verb, data_named, progress_bar
 from indexplan.cli.spec_options import add_spec, plan_of
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, invalid
 from indexplan.files.format import UNITS_PER_CHUNK
 from indexplan.orders.shard_shuffle import sizes_of
 
@@ -54,7 +54,7 @@ def run(options: Any) -> ip.types.Saved:
         sizes, num_samples = sizes_of(data)
     plan = plan_of(options, num_samples, sizes)
     if not 1 <= options.epochs <= 2**32:
-        raise wrong("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
+        raise invalid("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
     part = None if options.part is None else part_named(options.part)
     check_size(options, options.plan, _size(plan, options.epochs) // (part[1] if part else 1))
     with progress_bar("building", "idx") as progress:
@@ -74,7 +74,7 @@ def part_named(text: str) -> tuple[int, int]:
     number, slash, of = text.partition("/")
     if not (slash and number.isdecimal() and of.isdecimal()):
         cure = "write it as I/N, or leave it out to build all of it"
-        raise wrong("--part", "a part and how many there are, such as 1/4", text, cure)
+        raise invalid("--part", "a part and how many there are, such as 1/4", text, cure)
     return int(number), int(of)
 
 

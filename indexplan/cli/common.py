@@ -22,7 +22,7 @@ from indexplan.errors import (
     in_file,
     install,
     integer,
-    wrong,
+    invalid,
 )
 from indexplan.seeds import EPOCH_STOP
 
@@ -154,7 +154,7 @@ def emit(options: Any, answer: Answer) -> None:
 def checked_output(path: str | None) -> str | None:
     """Return the .json file that --output names, before anything is computed for it."""
     if path is not None and not path.endswith(".json"):
-        raise wrong("--output", "a file that ends in .json", path, "end it with .json")
+        raise invalid("--output", "a file that ends in .json", path, "end it with .json")
     return path
 
 
@@ -166,7 +166,7 @@ def write_output(path: str | None, text: str) -> None:
         Path(path).write_text(text)
     except OSError as error:
         got, cure = f"{path} ({error.strerror})", cure_of(error, "choose another path")
-        raise wrong("--output", "a file that can be written", got, cure) from error
+        raise invalid("--output", "a file that can be written", got, cure) from error
 
 
 def shards_at(path: str | None) -> ip.Shards | ip.Column | None:
@@ -203,7 +203,7 @@ def scan_dataset(
     if isinstance(data, ip.Column):
         rule = "shards, or the .json file that `indexplan shards --output` writes"
         cure = "name the shards that the plan was built for"
-        raise wrong("--shards", rule, f"{options.shards}, which holds sizes alone", cure)
+        raise invalid("--shards", rule, f"{options.shards}, which holds sizes alone", cure)
     return data
 
 

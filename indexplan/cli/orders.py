@@ -7,7 +7,7 @@ from typing import Any
 
 from indexplan.answers import Shown
 from indexplan.cli.common import add_verb
-from indexplan.errors import did_you_mean, wrong
+from indexplan.errors import did_you_mean, invalid
 from indexplan.orders.base import Order
 from indexplan.orders.registry import registered
 
@@ -41,7 +41,7 @@ def run(options: Any) -> Shown:
         return Shown({"orders": listed}, "\n".join(lines))
     if options.kind not in known:
         cure = did_you_mean(options.kind, known) + "`indexplan orders` lists them"
-        raise wrong("KIND", "the name of an order", options.kind, cure)
+        raise invalid("KIND", "the name of an order", options.kind, cure)
     found = _described(known[options.kind])
     return Shown(found, f"{found['call']}\n\n{found['words']}".rstrip())
 

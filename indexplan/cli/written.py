@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
 
-from indexplan.errors import IndexPlanError, did_you_mean, inside, shown, wrong
+from indexplan.errors import IndexPlanError, did_you_mean, inside, invalid, shown
 from indexplan.keywords import check
 from indexplan.orders.base import Order
 from indexplan.orders.registry import registered
@@ -48,7 +48,7 @@ def order_as_written(
     made = made_by(text, registered(), "Epochs(Shuffle(1000000), 50000)", where, known)
     if not isinstance(made, Order):
         cure = "write a call that makes one; `indexplan orders` lists them"
-        raise wrong(where, "an order", made, cure)
+        raise invalid(where, "an order", made, cure)
     return made
 
 
@@ -91,7 +91,7 @@ class _Reader:
             case ast.Dict():
                 keys = [*map(self.value, node.keys)]
                 if len({*keys}) < len(keys):  # Python would drop the first of two
-                    raise self.wrong(node, "a dict that gives each key once")
+                    raise self.invalid(node, "a dict that gives each key once")
                 return dict(zip(keys, map(self.value, node.values), strict=True))
             case ast.BinOp(ast.Constant(int(base)), ast.Pow(), ast.Constant(int(power))):
                 if power * base.bit_length() <= MOST_BITS:
@@ -99,7 +99,7 @@ class _Reader:
         try:
             return ast.literal_eval(node)  # type: ignore[arg-type]  # None, of **, is refused too
         except ValueError:
-            raise self.wrong(node, RULE) from None
+            raise self.invalid(node, RULE) from None
 
     def called(self, node: ast.Call, known: Mapping[str, Any]) -> Any:
         """Return what a call makes, with what is known where it leaves that out."""
@@ -107,7 +107,7 @@ class _Reader:
         name, parameters = make.__name__, signature(make).parameters
         named = {str(each.arg): each.value for each in node.keywords}
         if len(named) < len(node.keywords):
-            raise self.wrong(node, "a call that gives each argument once")
+            raise self.invalid(node, "a call that gives each argument once")
         check(name, {each: ast.unparse(value) for each, value in named.items()}, parameters)
         given = signature(make).bind_partial(*node.args, **named).arguments
         through = known if "order" in parameters and "num_samples" not in parameters else {}
@@ -132,7 +132,7 @@ class _Reader:
         if not found:
             names = sorted(each.__name__ for each in self.makers)
             cure = did_you_mean(name, names) + "give --import for orders of your own"
-            raise wrong("the name", f"one of {', '.join(names)}", name, cure)
+            raise invalid("the name", f"one of {', '.join(names)}", name, cure)
         if len(found) > 1:
             shared = " and ".join(f"{each.__module__}.{each.__qualname__}" for each in found)
             raise IndexPlanError(
@@ -140,7 +140,7 @@ class _Reader:
             )
         return found[0]
 
-    def wrong(self, node: ast.expr | None, rule: str) -> IndexPlanError:
+    def invalid(self, node: ast.expr | None, rule: str) -> IndexPlanError:
         """Return the error about a part of the text."""
         got = "**" if node is None else ast.unparse(node)
         cure = did_you_mean(got, [each.__name__ for each in self.makers]) + self.cure

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from indexplan.errors import Cure, PlanFileError, check_callable, difference_in_words, wrong
+from indexplan.errors import Cure, PlanFileError, check_callable, difference_in_words, invalid
 from indexplan.files.chunk_files import Progress
 from indexplan.files.columns import content, num_bytes
 from indexplan.files.format import DERIVED, HEADER_BYTES, SLAB_UNITS, header
@@ -194,19 +194,19 @@ def export(
     check_plan("plan", plan)
     check_callable("progress", progress)
     if not isinstance(format, str) or format not in FORMATS:
-        raise wrong("format", f"one of {', '.join(FORMATS)}", format, "leave it out for npy")
+        raise invalid("format", f"one of {', '.join(FORMATS)}", format, "leave it out for npy")
     if plan.order.deals_bins and format == "npy":
         cure = Cure(
             "read it with plan.units, or export it as 'parquet'",
             "see its batches with `indexplan show`, or give --format parquet",
         )
-        raise wrong("an exported order", "one of single samples", plan.order.algorithm, cure)
+        raise invalid("an exported order", "one of single samples", plan.order.algorithm, cure)
     if plan.world_size is None:
         cure = Cure("use plan.replace(world_size=...)", "give --world-size")
-        raise wrong("world_size", "set for an export, which has files for each rank", None, cure)
+        raise invalid("world_size", "set for an export, which has files for each rank", None, cure)
     numbers = sorted(set(check_epochs(epochs)))
     if not numbers:
-        raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
+        raise invalid("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     if format == "npy":
         files = [*_columns(plan), *(f for share in _shares(plan, numbers) for f in share.files())]
     else:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.errors import IndexPlanError, counted, integer, wrong
+from indexplan.errors import IndexPlanError, counted, integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.registry import over
@@ -126,7 +126,7 @@ class Build:
         if known is not None and known.num_samples != order.num_samples:
             rule = f"{known.num_samples}, the dataset's number of samples"
             cure = f"use an order of {counted(known.num_samples, 'sample')}"
-            raise wrong("the order's num_samples", rule, order.num_samples, cure)
+            raise invalid("the order's num_samples", rule, order.num_samples, cure)
         build = cls(
             plan=plan,
             num_samples=order.num_samples,
@@ -188,7 +188,7 @@ class Build:
         """Raise `IndexPlanError` if there are more chunk files than a plan directory can have."""
         if self.num_chunks > NUM_CHUNKS_MAX:
             cure = "build fewer epochs, or leave units_per_chunk out"
-            raise wrong("the number of chunk files", "at most 2**20", self.num_chunks, cure)
+            raise invalid("the number of chunk files", "at most 2**20", self.num_chunks, cure)
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the chunk files: by epoch, then chunk, indices before offsets before spans."""
@@ -291,28 +291,28 @@ class Build:
     def from_dict(cls, data: dict[str, Any]) -> Build:
         """Return the build that `to_dict` described, or raise `IndexPlanError`."""
         if data.get("format") != FORMAT:
-            raise wrong("format", repr(FORMAT), data.get("format"), CURE)
+            raise invalid("format", repr(FORMAT), data.get("format"), CURE)
         version = data.get("format_version")
         if type(version) is not int or version != FORMAT_VERSION:  # nor true, which equals 1
             cure = "read it with the indexplan that wrote it, or with a newer one"
-            raise wrong("format_version", f"{FORMAT_VERSION}", version, cure)
+            raise invalid("format_version", f"{FORMAT_VERSION}", version, cure)
         check_fields(PLAN, data, FIELDS, CURE)
         for name in ("epochs", "num_units"):
             if not isinstance(data[name], list):
-                raise wrong(name, "a list of integers", data[name], CURE)
+                raise invalid(name, "a list of integers", data[name], CURE)
         epochs = tuple(integer("an epoch", epoch, 0, EPOCH_STOP, CURE) for epoch in data["epochs"])
         num_units = tuple(
             integer("num_units", units, 1, 2**63, CURE) for units in data["num_units"]
         )
         if not epochs or list(epochs) != sorted(set(epochs)) or len(epochs) != len(num_units):
-            raise wrong("epochs", "rising, with one num_units each", list(epochs)[:8], CURE)
+            raise invalid("epochs", "rising, with one num_units each", list(epochs)[:8], CURE)
         if not isinstance(data["plan"], dict):
-            raise wrong("a plan", "an object", data["plan"], CURE)
+            raise invalid("a plan", "an object", data["plan"], CURE)
         order = data["plan"].get("order")
         if not isinstance(order, dict):
-            raise wrong("a plan's order", "an object", order, CURE)
+            raise invalid("a plan's order", "an object", order, CURE)
         if not isinstance(order.get("algorithm"), str):
-            raise wrong("an order's algorithm", "a string", order.get("algorithm"), CURE)
+            raise invalid("an order's algorithm", "a string", order.get("algorithm"), CURE)
         build = cls(
             plan=data["plan"],
             num_samples=integer("num_samples", data["num_samples"], 1, 2**63, CURE),
@@ -375,7 +375,7 @@ def _tag(digest: str, chunk: Chunk) -> bytes:
 def _traits(data: Any) -> Traits:
     """Return what a build says that its order promises, or raise `IndexPlanError`."""
     if not isinstance(data, dict):
-        raise wrong("a plan's traits", "an object", data, CURE)
+        raise invalid("a plan's traits", "an object", data, CURE)
     check_fields("a plan's traits", data, [field.name for field in fields(Traits)], CURE)
     try:
         return Traits(**data)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, inside, wrong
+from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, inside, invalid
 from indexplan.files.columns import finder, identities
 from indexplan.files.directory import PlanDirectory, replaced
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS, Build
@@ -80,7 +80,7 @@ class Stored(Layer):
 
     def __init__(self, path: str | os.PathLike[str], *, check: str = "touched") -> None:
         if not isinstance(check, str) or check not in CHECKS:
-            raise wrong("check", f"one of {', '.join(CHECKS)}", check, "leave it out for touched")
+            raise invalid("check", f"one of {', '.join(CHECKS)}", check, "leave it out for touched")
         self.path = store_of(path).absolute()
         self.check = check
         status = plan_status(self.path)  # before it is read, so that later changes are noticed
@@ -469,7 +469,7 @@ def load(
                 "build it with dataset=..., or load it without",
                 "build it with --dataset or --shards, or leave --dataset and --shards out",
             )
-            raise wrong(f"{path}", rule, "one that remembers none", cure)
+            raise invalid(f"{path}", rule, "one that remembers none", cure)
         known.check_same(built_for)
     try:
         return Plan.from_dict(order.build.plan, order=order, columns=order.find_column)

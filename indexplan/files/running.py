@@ -12,7 +12,7 @@ from itertools import chain, islice
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, invalid
 from indexplan.files.machine import num_cores
 
 Item = TypeVar("Item")
@@ -31,7 +31,7 @@ def check_executor(executor: Any) -> None:
         return
     if not isinstance(executor, Executor):
         cure = "for Dask, pass client.get_executor()"
-        raise wrong("executor", "a concurrent.futures.Executor", executor, cure)
+        raise invalid("executor", "a concurrent.futures.Executor", executor, cure)
     try:
         executor.submit(int)  # executors have no common way to tell whether they were shut down
     except RuntimeError as error:

@@ -24,7 +24,7 @@ from indexplan.errors import (
     difference_in_words,
     in_file,
     integer,
-    wrong,
+    invalid,
 )
 from indexplan.files import columns
 from indexplan.files.chunk_files import Progress, write_chunks
@@ -147,7 +147,7 @@ def save(
     check_callable("progress", progress)
     numbers = sorted(set(check_epochs(epochs)))
     if not numbers:
-        raise wrong("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
+        raise invalid("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     order = plan.order.source if isinstance(plan.order, Stored) else plan.order
     build = Build.of(plan.to_dict(), order, numbers, units_per_chunk, dataset)
     for digest, column in order.ip_lacks.items():
@@ -200,11 +200,11 @@ def _chunks_of(part: Any, num_chunks: int) -> range:
         number, of = part
     except Exception:  # TypeError, ValueError, or whatever a user's class raises
         rule = "a pair (number, of how many), such as (1, 4)"
-        raise wrong("part", rule, part, "leave it out to build all") from None
+        raise invalid("part", rule, part, "leave it out to build all") from None
     cure = "pass (number, of how many), such as (1, 4)"
     of = integer("part's second number", of, 1, NUM_PARTS_STOP, cure)
     number = integer("part's first number", number, 0, NUM_PARTS_STOP, cure)
     if not 1 <= number <= of:
         cure = f"count from 1, in a job array with --array=1-{of}"
-        raise wrong("part", f"from 1/{of} to {of}/{of}", f"{number}/{of}", cure)
+        raise invalid("part", f"from 1/{of} to {of}/{of}", f"{number}/{of}", cure)
     return range(split(num_chunks, of, number - 1), split(num_chunks, of, number))

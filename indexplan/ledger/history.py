@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import IndexPlanError, PlanFileError, in_file, inside, integer, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, in_file, inside, integer, invalid
 from indexplan.ledger.lines import CURE, Line, PlanLine, RunLine
 from indexplan.ledger.tail import Tail, check_jump
 from indexplan.ledger.walking import Part, Walk, walk
@@ -166,18 +166,18 @@ class History:
             self._run(line, number)
         else:
             if not line.step < self.step:
-                raise wrong("step", f"below {self.step}, the steps that count", line.step, CURE)
+                raise invalid("step", f"below {self.step}, the steps that count", line.step, CURE)
             self._discard(line.step)
 
     def _run(self, line: RunLine, number: int) -> None:
         if line.plan not in self.plans:
-            raise wrong("plan", "the number of an earlier line of a plan", line.plan, CURE)
+            raise invalid("plan", "the number of an earlier line of a plan", line.plan, CURE)
         if line.step != self.step:
-            raise wrong("step", f"{self.step}, after the line before", line.step, CURE)
+            raise invalid("step", f"{self.step}, after the line before", line.step, CURE)
         at = self.place
         if at is not None and line.start != at and line.start.unit <= at.unit:
             rule = f"{list(at)}, where the line before stops, or past it"
-            raise wrong("from", rule, list(line.start), CURE)
+            raise invalid("from", rule, list(line.start), CURE)
         if at is not None:
             check_jump(at, line.start)
         sub_epochs = self.plans[line.plan].line.plan["sub_epochs"]
@@ -237,7 +237,7 @@ class History:
                 found = walk(self.plans[line.plan].layout, line.start, line.stop)
                 if (found.num_steps, found.stop) != (line.steps, line.stop):
                     rule = f"{found.num_steps}, up to {list(found.stop)}"
-                    raise wrong("steps", rule, f"{line.steps}, up to {list(line.stop)}", CURE)
+                    raise invalid("steps", rule, f"{line.steps}, up to {list(line.stop)}", CURE)
             except PlanFileError:
                 raise
             except IndexPlanError as error:

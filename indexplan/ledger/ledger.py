@@ -19,8 +19,8 @@ from indexplan.errors import (
     counted,
     in_file,
     integer,
+    invalid,
     path_text,
-    wrong,
 )
 from indexplan.keywords import named
 from indexplan.ledger.account import LedgerAccount, account_of
@@ -357,7 +357,7 @@ class Ledger(Answer):
         if not isinstance(hash, str) or hash not in hashes:
             rule = "the hash of one of its lines, as the run that is loaded has written it"
             cure = "pass the ledger of the run whose checkpoint is loaded, or a copy of it"
-            raise wrong(f"the checkpoint's ledger, for {self.path},", rule, hash, cure)
+            raise invalid(f"the checkpoint's ledger, for {self.path},", rule, hash, cure)
         return self._history_until(hashes.index(hash)).live
 
     def _data_of(
@@ -379,7 +379,7 @@ class Ledger(Answer):
             if written is None:
                 rule = f"given, as lines of {self.path} name their dataset"
                 cure = "open it with indexplan.Ledger(path, data=...), and pass this as ledger"
-                raise wrong("data", rule, None, cure)
+                raise invalid("data", rule, None, cure)
             return None, False
         if not may_name(history, named.to_dict(), self.data):
             self._refuse_data(history, self.data, JOIN)
@@ -389,7 +389,7 @@ class Ledger(Answer):
     def _check(self, plan: Plan, cursor: Cursor) -> None:
         check_plan("plan", plan)
         if not isinstance(cursor, Cursor):
-            raise wrong("cursor", "a Cursor", cursor, "pass plan.cursor(...) or loader.cursor")
+            raise invalid("cursor", "a Cursor", cursor, "pass plan.cursor(...) or loader.cursor")
 
     def _append(self, lines: list[Line], ahead: Resume | None = None) -> None:
         if lines:
@@ -420,7 +420,7 @@ class Ledger(Answer):
                 "load the checkpoint's state; or record what was read up to there; or, to skip "
                 "it, use loader.move(plan) where the run stands, or ledger.begin(plan, skip=True)"
             )
-        return wrong("plan", rule, f"a start at {tuple(place)}", cure)
+        return invalid("plan", rule, f"a start at {tuple(place)}", cure)
 
     # --- what a run has read
 
@@ -460,7 +460,7 @@ class Ledger(Answer):
 
     def _no_step(self, step: Any) -> int:
         cure = "pass the path of a ledger that a run has written"
-        raise wrong("step", "one that counts, and there is none", step, cure)
+        raise invalid("step", "one that counts, and there is none", step, cure)
 
     def batch(self, step: int, rank: int) -> Int64:
         """Return the samples that a rank read in a step of the run.

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import integer, wrong
+from indexplan.errors import integer, invalid
 from indexplan.ledger.walking import LINE_PARTS
 from indexplan.partition.steps import Resume
 from indexplan.plan.spec import WORLD_STOP, names_in
@@ -91,32 +91,32 @@ def line_of(text: bytes, previous: str) -> Line:
     """
     if text[_CHECKED:] and text[:_CHECKED] != _checksum(text):
         got = text[:_CHECKED].decode(errors="replace")
-        raise wrong("its checksum", _checksum(text).decode()[10:18], got, CURE)
+        raise invalid("its checksum", _checksum(text).decode()[10:18], got, CURE)
     data = parse_json_object("a line", text, CURE)
     data.pop("check", None)
     if data.pop("previous", None) != previous:
         rule = f"the sha256 of the line before, {previous[:16]}..., or of {VERSION}"
-        raise wrong("previous", rule, _previous(text), CURE)
+        raise invalid("previous", rule, _previous(text), CURE)
     kind = data.pop("kind", None)
     if not isinstance(kind, str) or kind not in _FIELDS:
-        raise wrong("kind", f"one of {', '.join(_FIELDS)}", kind, CURE)
+        raise invalid("kind", f"one of {', '.join(_FIELDS)}", kind, CURE)
     note = data.pop("note", {}) if kind == "run" else {}
     check_fields(f"a line of kind {kind}", data, _FIELDS[kind], CURE)
     if kind == "plan":
         for name, other in (("plan", {}), ("data", None)):
             if not isinstance(data[name], dict | type(other)):
-                raise wrong(name, "an object", data[name], CURE)
+                raise invalid(name, "an object", data[name], CURE)
         _check_plan(data["plan"])
         return PlanLine(**data)
     step = _number("step", data["step"], 0)
     if kind == "discard":
         return DiscardLine(step)
     if not isinstance(note, dict):
-        raise wrong("note", "an object", note, CURE)
+        raise invalid("note", "an object", note, CURE)
     start, stop = _place("from", data["from"]), _place("to", data["to"])
     if stop.unit <= start.unit or stop.epoch - start.epoch > LINE_PARTS:
         rule = f"after from, by at most {LINE_PARTS} epochs"
-        raise wrong("to", rule, list(stop), CURE)
+        raise invalid("to", rule, list(stop), CURE)
     plan, steps = _number("plan", data["plan"]), _number("steps", data["steps"])
     return RunLine(plan, step, steps, start, stop, note)
 
@@ -132,7 +132,7 @@ def checked_note(note: Any) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError):
         same = False
     if not same:
-        raise wrong("note", "a dict of JSON types", note, cure)
+        raise invalid("note", "a dict of JSON types", note, cure)
     return parse_json_object("note", text, cure)
 
 
@@ -155,14 +155,14 @@ def _check_plan(plan: dict[str, Any]) -> None:
     integer("a plan's sub_epochs", plan["sub_epochs"], 1, 2**63, CURE)
     order, resumed = plan["order"], plan["resumed"]
     if resumed is not None:
-        raise wrong("a plan's resumed", "null, as its steps say where they start", resumed, CURE)
+        raise invalid("a plan's resumed", "null, as its steps say where they start", resumed, CURE)
     if not isinstance(order, dict) or not isinstance(order.get("algorithm"), str):
-        raise wrong("a plan's order", "the dict form of an order", order, CURE)
+        raise invalid("a plan's order", "the dict form of an order", order, CURE)
 
 
 def _place(name: str, value: Any) -> Resume:
     if not isinstance(value, list) or len(value) != 4:
-        raise wrong(name, "[epoch, sub_epoch, step, position]", value, CURE)
+        raise invalid(name, "[epoch, sub_epoch, step, position]", value, CURE)
     integer(f"{name}'s epoch", value[0], 0, EPOCH_STOP + 1, CURE)
     for number in value[1:]:
         integer(f"a number of {name}", number, 0, 2**63, CURE)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, invalid
 from indexplan.ledger.lines import FIRST, Line, PlanLine, RunLine, sha256_of, text_of
 from indexplan.ledger.walking import LINE_PARTS, lines_to, next_part
 from indexplan.partition.steps import Resume
@@ -138,7 +138,7 @@ class Tail:
         if begin.unit > start.unit and not self.stands(plan):
             rule = f"resumed where the ledger stands, at {tuple(start)}, or before"
             cure = "record what was read up to there first, or call ledger.begin(plan, skip=True)"
-            raise wrong("plan", rule, f"a start at {tuple(begin)}", cure)
+            raise invalid("plan", rule, f"a start at {tuple(begin)}", cure)
         stop = cursor.checked(plan.order, plan.sub_epochs)
         named, fingerprint = _named(plan)
         number, step = after.plans[fingerprint], self.step
@@ -175,7 +175,7 @@ def check_jump(place: Resume, to: Resume) -> None:
     """Raise `IndexPlanError` if a run skips more epochs at once than a line may have."""
     if to.epoch - place.epoch > LINE_PARTS:
         rule = f"at most {LINE_PARTS} epochs past epoch {place.epoch}, where the run stands"
-        raise wrong("a jump", rule, f"one to epoch {to.epoch}", "skip fewer epochs at a time")
+        raise invalid("a jump", rule, f"one to epoch {to.epoch}", "skip fewer epochs at a time")
 
 
 def place_of(cursor: Cursor) -> Resume:
@@ -224,4 +224,4 @@ def check_continued(plan: Plan, named: Mapping[str, Any], place: Resume) -> None
         plan.resume(saved)
     except IndexPlanError as error:
         rule = "one that continues the ledger's run"
-        raise wrong("plan", rule, f"another: {error}", OTHER) from error
+        raise invalid("plan", rule, f"another: {error}", OTHER) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import IndexPlanError, empty_batches, integer, wrong
+from indexplan.errors import IndexPlanError, empty_batches, integer, invalid
 from indexplan.keywords import named
 from indexplan.ledger.ledger import Ledger
 from indexplan.ledger.lines import FIRST
@@ -323,30 +323,30 @@ class Standing:
         check_fields(what, state, fields, cure)
         if type(state["version"]) is not int or state["version"] != STATE_VERSION:
             cure = "run the same version of indexplan in all processes"
-            raise wrong(what, f"of version {STATE_VERSION}", state["version"], cure)
+            raise invalid(what, f"of version {STATE_VERSION}", state["version"], cure)
         if state["plan"] != self._fingerprint:
             cure = "make the same plan in all processes; another plan may start at a cursor"
-            raise wrong(what, f"of the plan {self._fingerprint}", state["plan"], cure)
+            raise invalid(what, f"of the plan {self._fingerprint}", state["plan"], cure)
         begun, place = (self._checked_place(state[name]) for name in ("begun", "place"))
         if not isinstance(state["worlds"], list):
-            raise wrong("a standing's worlds", "a list", state["worlds"], cure)
+            raise invalid("a standing's worlds", "a list", state["worlds"], cure)
         worlds = [self._checked_world(each) for each in state["worlds"]]
         reached = [begun, *(stop for _, stop in worlds)]
         if sorted(reached, key=_in_the_run) != reached or (worlds and reached[-1] != place):
             rule = "in the sequence of the run, up to where it stands"
-            raise wrong("a standing's worlds", rule, state["worlds"], cure)
+            raise invalid("a standing's worlds", rule, state["worlds"], cure)
         digest = _checked_hash(state["ledger"])
         self._stand_at(place)
         self._begun, self._worlds, self._hash = begun, worlds, digest
 
     def _checked_place(self, place: Any) -> Resume:
         if not isinstance(place, list) or len(place) != len(Resume._fields):
-            raise wrong("a standing's place", "four integers", place, LOAD)
+            raise invalid("a standing's place", "four integers", place, LOAD)
         return check_place(Resume(*place), self._plan.order, self._plan.sub_epochs)
 
     def _checked_world(self, world: Any) -> tuple[int, Resume]:
         if not isinstance(world, list) or len(world) != 1 + len(Resume._fields):
-            raise wrong("a standing's world", "five integers", world, LOAD)
+            raise invalid("a standing's world", "five integers", world, LOAD)
         size = integer("a standing's world size", world[0], 1, 2**31, LOAD)
         return size, self._checked_place(world[1:])
 
@@ -361,7 +361,7 @@ def _checked_rank(rank: int, world_size: int) -> int:
 
 def _checked_hash(value: Any) -> str | None:
     if value is not None and not (isinstance(value, str) and len(value) == len(FIRST)):
-        raise wrong("a standing's hash", "that of a ledger's line", value, "pass Ledger.hash")
+        raise invalid("a standing's hash", "that of a ledger's line", value, "pass Ledger.hash")
     return value
 
 
@@ -377,4 +377,4 @@ def _check_open(plan: Plan) -> None:
     if plan.world_size is not None:
         rule = "left out of a live plan, as it changes while the run goes on"
         cure = "use plan.replace(world_size=None)"
-        raise wrong("world_size", rule, plan.world_size, cure)
+        raise invalid("world_size", rule, plan.world_size, cure)

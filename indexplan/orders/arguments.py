@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.errors import Cure, as_integer, counted, integer, wrong
+from indexplan.errors import Cure, as_integer, counted, integer, invalid
 from indexplan.orders.columns import as_array
 
 Int64 = NDArray[np.int64]
@@ -32,7 +32,7 @@ def as_written(what: str, value: Any, cure: str) -> int | Fraction:
         number = None
     if number is None or number < 0:
         rule = f"a number, 0 or from 1e-{MOST_DIGITS} to 1e{MOST_DIGITS}"
-        raise wrong(what, rule, value, cure)
+        raise invalid(what, rule, value, cure)
     return number
 
 
@@ -45,11 +45,11 @@ def as_int64(what: str, values: ArrayLike) -> Int64:
     try:
         array = as_array(values)
     except Exception:  # lists of different lengths, or whatever a user's class raises
-        raise wrong(what, rule, values, cure) from None
+        raise invalid(what, rule, values, cure) from None
     if array.size == 0:
         return array.astype(np.int64)
     if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and array.max() >= 2**63):
-        raise wrong(what, rule, values, cure)
+        raise invalid(what, rule, values, cure)
     return array.astype(np.int64)
 
 
@@ -64,7 +64,7 @@ def check_indices(indices: ArrayLike, num_samples: int) -> Int64:
     if array.size and not 0 <= array.min() <= array.max() < num_samples:
         bad = array.flat[np.argmax((array < 0) | (array >= num_samples))]
         cure = f"name one of the order's {counted(num_samples, 'sample')}"
-        raise wrong("index", f"from 0 to {num_samples - 1}", int(bad), cure)
+        raise invalid("index", f"from 0 to {num_samples - 1}", int(bad), cure)
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
@@ -79,13 +79,13 @@ def check_runs(epoch: int, num_units: int, starts: Any, stops: Any) -> tuple[Int
         last = np.ascontiguousarray(as_int64("stop", stops)).ravel()
     if first.shape != last.shape:
         rule = f"of the same shape as starts, {first.shape}"
-        raise wrong("stops", rule, last.shape, "give each start a stop")
+        raise invalid("stops", rule, last.shape, "give each start a stop")
     bad = (first < 0) | (last > num_units) | (first > last)
     if bad.any():
         i = int(np.argmax(bad))
         rule = f"an interval inside [0, {num_units}), the positions of epoch {epoch}"
         cure = f"name some of the epoch's {counted(num_units, 'unit')}"
-        raise wrong("positions", rule, (int(first[i]), int(last[i])), cure)
+        raise invalid("positions", rule, (int(first[i]), int(last[i])), cure)
     return first, last
 
 
@@ -93,17 +93,17 @@ def keeps_planned(planned: Any, later: str) -> bool:
     """Return whether a change keeps what is planned from a later place on, "" if nothing is."""
     if not (planned is None or (isinstance(planned, str) and planned in ("keep", "drop"))):
         cure = "pass one of the two" if later else "leave it out"
-        raise wrong("planned", 'one of "keep" and "drop"', planned, cure)
+        raise invalid("planned", 'one of "keep" and "drop"', planned, cure)
     if later and planned is None:
         rule = f'"keep" or "drop", as other weights are planned from {later} on'
         cure = 'planned="keep" lets these begin as planned, planned="drop" leaves them out'
-        raise wrong("planned", rule, None, f"pass one of the two: {cure}")
+        raise invalid("planned", rule, None, f"pass one of the two: {cure}")
     return planned == "keep"
 
 
 def check_saved(saved: Any, epoch: Any, position: Any) -> None:
     """Raise `IndexPlanError` unless `Order.continues` can be called with these arguments."""
     if not isinstance(saved, Mapping):
-        raise wrong("saved", "the dict form of an order", saved, "pass order.to_dict()")
+        raise invalid("saved", "the dict form of an order", saved, "pass order.to_dict()")
     for name, number in (("epoch", epoch), ("position", position)):
         integer(name, number, 0, 2**63, f"pass the cursor's {name}")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.answers import html_of_fields
 from indexplan.canonical import check_fields
-from indexplan.errors import Cure, IndexPlanError, wrong
+from indexplan.errors import Cure, IndexPlanError, invalid
 from indexplan.once import once
 from indexplan.orders.arguments import check_indices, check_runs, check_saved
 from indexplan.orders.columns import Column
@@ -186,7 +186,7 @@ class Order(HasFields, HasGroups, abc.ABC):
             once, each with its own part of one array.
         """
         rule = "written, or deal, with traits that say deals_bins"
-        raise wrong(f"fill of {type(self).__name__}", rule, None, "see docs/orders.md")
+        raise invalid(f"fill of {type(self).__name__}", rule, None, "see docs/orders.md")
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         """Return the units at runs of positions: the hook for bins, written instead of `fill`.
@@ -228,7 +228,7 @@ class Order(HasFields, HasGroups, abc.ABC):
             that a unit holds twice has two.
         """
         rule = "written, as the inverse of what the order reads"
-        raise wrong(f"find of {type(self).__name__}", rule, None, "see docs/orders.md")
+        raise invalid(f"find of {type(self).__name__}", rule, None, "see docs/orders.md")
 
     def tally(self, epoch: int, indices: Int64) -> Int64:
         """Return how often an epoch reads each of these samples: a hook; by default it uses `find`.
@@ -314,7 +314,7 @@ class Order(HasFields, HasGroups, abc.ABC):
     def ip_with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
         """Return this order with other weights from an epoch and position on; for mixtures only."""
         cure = "put a Mixture there: weights are those of its sources"
-        raise wrong("the order inside", "a Mixture", self.algorithm, cure)
+        raise invalid("the order inside", "a Mixture", self.algorithm, cure)
 
     def ip_told(self, epoch: int, index: int) -> list[tuple[int, str]]:
         """Return each unit of an epoch that holds a sample: its position, or -1 and why it is out.
@@ -417,7 +417,7 @@ class Order(HasFields, HasGroups, abc.ABC):
         runs = check_runs(epoch, self.num_units(epoch), starts, stops)
         if not self.traits.cuts_samples:
             rule = "one that cuts samples, such as DocumentWindows, to have spans"
-            raise wrong("an order", rule, self.algorithm, "read its samples whole")
+            raise invalid("an order", rule, self.algorithm, "read its samples whole")
         return self._spans(epoch, *runs)
 
     def locate(self, epoch: int, indices: ArrayLike) -> Int64:
@@ -522,7 +522,7 @@ def spans_of(order: Order, units: Units) -> Int64:
     """Return the spans of the units that an order of parts of samples returned."""
     if units.spans is None:
         rule = "given by its deal, as its traits say cuts_samples"
-        raise wrong(f"spans of {type(order).__name__}", rule, None, "see docs/orders.md")
+        raise invalid(f"spans of {type(order).__name__}", rule, None, "see docs/orders.md")
     return units.spans
 
 
@@ -559,7 +559,7 @@ def first_of(which: Int64, positions: Int64, count: int) -> Int64:
 def too_many(reads: int) -> IndexPlanError:
     """Return the error that there are more reads than one call lists."""
     cure = "ask for fewer samples at a time, or for their count, or use smaller epochs"
-    return wrong("the number of reads to list", f"at most {MOST_READS}", reads, cure)
+    return invalid("the number of reads to list", f"at most {MOST_READS}", reads, cure)
 
 
 def check_told(reads: int) -> None:
@@ -567,4 +567,4 @@ def check_told(reads: int) -> None:
     if reads > MOST_TOLD:
         cure = Cure("call plan.locate_all or plan.order.count", "call plan.order.count in Python")
         rule = f"at most {MOST_TOLD} in an epoch, to be explained"
-        raise wrong("the reads of a sample", rule, reads, cure)
+        raise invalid("the reads of a sample", rule, reads, cure)

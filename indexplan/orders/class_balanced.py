@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexplan import kernels
-from indexplan.errors import integer, wrong
+from indexplan.errors import integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64
 from indexplan.orders.classes import CHUNK, LABELS, STREAM_STOP, ByClass
@@ -106,11 +106,11 @@ class ClassBalanced(ByClass):
         weights, num = self.weights.array.copy(), len(self._table.labels)
         self.weights.check_file()
         if len(weights) != num:
-            raise wrong("weights", f"{num} numbers, one for each class", len(weights), CURE)
+            raise invalid("weights", f"{num} numbers, one for each class", len(weights), CURE)
         bad = ~(np.isfinite(weights) & (weights >= 0))
         if bad.any() or not weights.any():
             got = float(weights[bad][0]) if bad.any() else "only zeros"
-            raise wrong("weights", "finite and not negative, and not all 0", got, CURE)
+            raise invalid("weights", "finite and not negative, and not all 0", got, CURE)
         total = self.epoch_size or 0
         pairs = [weight.as_integer_ratio() for weight in weights.tolist()]
         scale = max(below for _, below in pairs)
@@ -123,7 +123,7 @@ class ClassBalanced(ByClass):
                 cure = f"use {enough} or more, or give that label a weight of 0"
                 if enough > STREAM_STOP:
                     cure = "give that label a weight of 0, or more"
-                raise wrong("epoch_size", rule, total, cure)
+                raise invalid("epoch_size", rule, total, cure)
         return np.array(shares, np.int64)
 
     @once
@@ -196,5 +196,5 @@ def _listed(weights: Any, labels: Int64) -> Any:
     if set(weights) != set(labels.tolist()):
         odd = min(set(weights) ^ set(labels.tolist()), key=str)
         got = f"{'one' if odd in weights else 'none'} for {odd}"
-        raise wrong("weights", "given for each label, and for no other", got, CURE)
+        raise invalid("weights", "given for each label, and for no other", got, CURE)
     return [weights[label] for label in labels.tolist()]

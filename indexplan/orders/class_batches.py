@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Int64
 from indexplan.orders.classes import CHUNK, LABELS, STREAM_STOP, ByClass, Classes, classes_of
@@ -119,7 +119,7 @@ class ClassBatches(ByClass):
         if self.classes > (num := len(self._table.labels)):
             of = "all" if num == len(whole.labels) else "those that are not left out"
             rule = f"at most {num}, the number of classes ({of})"
-            raise wrong("classes", rule, self.classes, "use fewer, or a smaller per_class")
+            raise invalid("classes", rule, self.classes, "use fewer, or a smaller per_class")
 
     @property
     def _size(self) -> int:  # type: ignore[override]

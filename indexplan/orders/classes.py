@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan.once import once
 from indexplan.orders.base import Draws, Float64, Int64, Order
 from indexplan.orders.columns import INTEGERS, Column
@@ -111,7 +111,7 @@ def _labels(values: Any) -> Column:
     labels = Column.of(values, INTEGERS, "labels")
     if not len(labels):
         cure = "pass the class of each sample, an integer"
-        raise wrong("labels", "at least one integer", "none", cure)
+        raise invalid("labels", "at least one integer", "none", cure)
     return labels
 
 
@@ -189,7 +189,7 @@ class ByClass(Order):
         size = self.epoch_size or 0
         if (epoch + 1) * size > (most := STREAM_STOP // self._unit_size):
             rule = f"below {most // size}, where the order's stream ends"
-            raise wrong("epoch", rule, epoch, "use smaller epochs")
+            raise invalid("epoch", rule, epoch, "use smaller epochs")
         return epoch * size
 
     def _members_of(self, classes: Int64, numbers: Int64, out: Int64) -> None:

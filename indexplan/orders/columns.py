@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.errors import Cure, IndexPlanError, PlanFileError, integer, path_text, wrong
+from indexplan.errors import Cure, IndexPlanError, PlanFileError, integer, invalid, path_text
 from indexplan.once import once
 from indexplan.orders.column_cures import WRITTEN, cure_of_file, cure_of_values, has_header
 from indexplan.stores.tables import LEAST, table_of
@@ -96,12 +96,12 @@ class Column:
     def _hold(self, what: str, values: Any, kind: str | None) -> None:
         """Check and keep the values, which messages call `what`."""
         if kind is not None and not (isinstance(kind, str) and kind in TYPES):
-            raise wrong("kind", f"one of {', '.join(TYPES)}", kind, "leave it out")
+            raise invalid("kind", f"one of {', '.join(TYPES)}", kind, "leave it out")
         self.path: str | None = None
         self._status: Status | None = None  # of the file, as it was when it was mapped
         if isinstance(values, str | os.PathLike):
             if _IN_JSON.get():
-                raise wrong(what, "given in JSON by dtype, length and sha256", values, SPEC)
+                raise invalid(what, "given in JSON by dtype, length and sha256", values, SPEC)
             path = path_text("a column's path", values, WRITTEN)
             self.path = os.path.abspath(path)  # noqa: PTH100 (Path's resolve follows links)
             self._status, values = _mapped(self.path, kind)
@@ -265,7 +265,7 @@ def _mapped(path: str, kind: str | None) -> tuple[Status, NDArray[Any]]:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # whatever np.load raises at what it cannot read
         cure = cure_of_file(path, floats=kind == FLOATS)
-        raise wrong("a column's path", rule, f"{path} ({error})", cure) from None
+        raise invalid("a column's path", rule, f"{path} ({error})", cure) from None
     return status, array
 
 
@@ -287,18 +287,18 @@ def _as_numbers(asked: str, values: Any, kind: str | None, path: str | None) -> 
     what = path or asked
     if isinstance(values, range) and values[LONGEST_RANGE:]:  # its len may raise
         rule = f"an array, or a range of at most {LONGEST_RANGE:,} numbers"
-        raise wrong(what, rule, values, "pass np.arange(...), or a file, if you have the memory")
+        raise invalid(what, rule, values, "pass np.arange(...), or a file, if you have the memory")
     flat = "a flat array" if path else "a flat list or array"
     rule = f"{flat} of {kind or 'integers below 2**63, or of floats'}"
     try:
         array = as_array(values)
     except Exception:  # lists of different lengths, or whatever a user's class raises
         cure = cure_of_values(asked, values, None, path, floats=kind == FLOATS)
-        raise wrong(what, rule, values, cure) from None
+        raise invalid(what, rule, values, cure) from None
     if isinstance(values, np.ma.MaskedArray):
-        raise wrong(what, rule, "a masked array", "leave out what is masked, or fill it")
+        raise invalid(what, rule, "a masked array", "leave out what is masked, or fill it")
     if large := _too_large(values, array):
-        raise wrong(what, rule, large[0], _smaller(kind))
+        raise invalid(what, rule, large[0], _smaller(kind))
     if array.shape == (0,):
         array = array.astype(TYPES[kind or INTEGERS][0])
     types = "iu" if kind == INTEGERS else "iuf"
@@ -306,13 +306,13 @@ def _as_numbers(asked: str, values: Any, kind: str | None, path: str | None) -> 
         short = path is None and array.size <= AS_THEY_ARE
         got = values if short else f"{array.dtype} of shape {array.shape}"
         cure = cure_of_values(asked, values, array, path, floats=kind == FLOATS)
-        raise wrong(what, rule, got, cure)
+        raise invalid(what, rule, got, cure)
     # other types need no check, which would read the whole file each time it is opened
     if array.dtype.newbyteorder("=") == np.uint64 and (most := int(array.max(initial=0))) >= 2**63:
-        raise wrong(what, rule, most, _smaller(kind))
+        raise invalid(what, rule, most, _smaller(kind))
     if kind == FLOATS and not _are_floats(array):
         most = max(int(array.max()), -int(array.min()))
-        raise wrong(what, "integers up to 2**53, which floats hold exactly", most, "divide them")
+        raise invalid(what, "integers up to 2**53, which floats hold exactly", most, "divide them")
     return array
 
 
@@ -392,10 +392,10 @@ def check_identity(field: str, identity: Mapping[str, Any]) -> None:
     """Raise `IndexPlanError` unless dtype, length and sha256 may be a column's."""
     digest, types = identity["sha256"], [each for kind in TYPES.values() for each in kind]
     if identity["dtype"] not in types:
-        raise wrong(f"{field}'s dtype", f"one of {', '.join(types)}", identity["dtype"], SPEC)
+        raise invalid(f"{field}'s dtype", f"one of {', '.join(types)}", identity["dtype"], SPEC)
     integer(f"{field}'s length", identity["length"], 0, 2**60, SPEC)
     if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
-        raise wrong(f"{field}'s sha256", "64 hexadecimal digits", digest, SPEC)
+        raise invalid(f"{field}'s sha256", "64 hexadecimal digits", digest, SPEC)
 
 
 def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Column:
@@ -420,7 +420,9 @@ def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Co
         found = _in_folder(columns, identity)
     elif columns is not None:
         if not isinstance(columns, Iterable):
-            raise wrong("columns", "a folder or list of columns", columns, "pass a list of arrays")
+            raise invalid(
+                "columns", "a folder or list of columns", columns, "pass a list of arrays"
+            )
         candidates = (_candidate(each, identity) for each in columns)
         found = next((each for each in candidates if each is not None), None)
     if found is None:

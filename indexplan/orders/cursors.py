@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from indexplan.errors import integer, wrong
+from indexplan.errors import integer, invalid
 from indexplan.orders.arguments import check_saved
 from indexplan.seeds import check_epoch
 
@@ -43,11 +43,11 @@ def place_of(order: Order, cursor: Any, what: str, cure: str = CURE) -> tuple[in
         saved = getattr(cursor, "_form", None) or cursor.order  # not copied, where that will do
         epoch, position = cursor.epoch, cursor.position
     except Exception:  # AttributeError, or whatever a user's class raises
-        raise wrong(what, "a Cursor", cursor, cure) from None
+        raise invalid(what, "a Cursor", cursor, cure) from None
     epoch = check_epoch(epoch)
     check_saved(saved, epoch, position)
     if order.ip_with_past(saved, epoch, position) is None:
         got = f"one of {saved.get('algorithm')} with other fields"
-        raise wrong(what, "a cursor of the order that is read", got, cure)
+        raise invalid(what, "a cursor of the order that is read", got, cure)
     num_units = order.num_units(epoch)
     return epoch, integer(f"{what}'s position", position, 0, num_units + 1, cure)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan.once import Latest, once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import Column, Numbers
@@ -113,11 +113,11 @@ class DocumentWindows(Order):
         super().__post_init__()
         vars(self)["num_samples"] = len(self.lengths)
         if (most := self._num_tokens) >= TOKENS_STOP:
-            raise wrong("the sum of lengths", "below 2**63", most, "count in larger units")
+            raise invalid("the sum of lengths", "below 2**63", most, "count in larger units")
         if self.length + self.overlap > most:
             got = self.length + self.overlap
             cure = "use shorter windows, or more documents"
-            raise wrong("length + overlap", f"at most {most}, the sum of lengths", got, cure)
+            raise invalid("length + overlap", f"at most {most}, the sum of lengths", got, cure)
 
     @once
     def _num_tokens(self) -> int:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, invalid
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.fields import whole
@@ -74,7 +74,7 @@ class Epochs(Layer):
             raise IndexPlanError("Epochs", rule, self.order.algorithm, cure)
         if self.epoch_size > (most := self._num_places):
             rule = f"at most {most}, the units of all epochs of its order"
-            raise wrong("epoch_size", rule, self.epoch_size, "use a smaller one")
+            raise invalid("epoch_size", rule, self.epoch_size, "use a smaller one")
 
     @once
     def traits(self) -> Traits:
@@ -107,7 +107,7 @@ class Epochs(Layer):
         if begin + self.epoch_size > self._num_places:
             end = self._num_places // self.epoch_size
             rule = f"below {end}, where the stream of its order ends"
-            raise wrong("epoch", rule, epoch, "use smaller epochs")
+            raise invalid("epoch", rule, epoch, "use smaller epochs")
         return begin
 
     def reach(self, epoch: int, position: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any, TypeAlias
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, integer, invalid
 from indexplan.once import once
 from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.columns import Column
@@ -41,7 +41,7 @@ def one_of(choices: Sequence[str], cure: str) -> dict[str, Check]:
 
     def check(name: str, value: Any) -> str:
         if not isinstance(value, str) or value not in choices:
-            raise wrong(name, f"one of {', '.join(choices)}", value, cure)
+            raise invalid(name, f"one of {', '.join(choices)}", value, cure)
         return value
 
     return {CHECK: check}
@@ -52,7 +52,7 @@ def flag(default: bool) -> dict[str, Check]:
 
     def check(name: str, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise wrong(name, "True or False", value, f"leave it out for {default}")
+            raise invalid(name, "True or False", value, f"leave it out for {default}")
         return value
 
     return {CHECK: check}
@@ -127,7 +127,9 @@ class HasFields:
         except (TypeError, ValueError) as error:
             rule = "of JSON types, without NaN"
             cure = "use numbers, text, lists, columns and orders"
-            raise wrong(f"the fields of an order of {self.algorithm}", rule, error, cure) from None
+            raise invalid(
+                f"the fields of an order of {self.algorithm}", rule, error, cure
+            ) from None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: without cached results, such as a sorted column."""
@@ -148,7 +150,7 @@ def field_names(kind: type[HasFields]) -> list[str]:
     """Return the names of an order's fields, as its dict form has them."""
     if getattr(kind, "__dataclass_fields__", None) is None:
         cure = "make it a frozen dataclass, or write to_dict and _from_fields"
-        raise wrong("a kind of order", "a dataclass", kind.__name__, cure)
+        raise invalid("a kind of order", "a dataclass", kind.__name__, cure)
     made_of: Any = kind
     return [each.name for each in fields(made_of) if each.init]
 
@@ -182,7 +184,7 @@ def nest(order: HasFields, inside: Sequence[HasFields]) -> None:
     if depth > DEEPEST:
         rule = f"inside at most {DEEPEST - 1} others"
         deepest = inside[depths.index(max(depths))]
-        raise wrong("an order", rule, deepest.algorithm, "nest them less")
+        raise invalid("an order", rule, deepest.algorithm, "nest them less")
     vars(order)["_depth"] = depth
 
 

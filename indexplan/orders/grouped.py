@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexplan.errors import integer, wrong
+from indexplan.errors import integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64
 from indexplan.orders.columns import BLOCK, Column, Numbers
@@ -139,13 +139,13 @@ def _sizes(given: Any, present: list[int], groups: Column) -> int | tuple[tuple[
     for group, size in pairs:
         number = integer("a group of batch_size", group, 0, MOST_STRATA, CURE)
         if number in known:
-            raise wrong("a group of batch_size", "given once", number, CURE)
+            raise invalid("a group of batch_size", "given once", number, CURE)
         known[number] = integer(f"batch_size of group {number}", size, 1, SIZE_STOP, CURE)
     for group in present:
         if group not in known:
             at = int(np.argmax(groups.array == group))
             rule = f"given, as sample {at} is in that group"
-            raise wrong(f"batch_size of group {group}", rule, None, CURE)
+            raise invalid(f"batch_size of group {group}", rule, None, CURE)
     sizes = {known[group] for group in present}
     # equal sizes always take the same form, so that equal orders compare equal
     return sizes.pop() if len(sizes) == 1 else tuple((group, known[group]) for group in present)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.errors import IndexPlanError, counted, integer, wrong
+from indexplan.errors import IndexPlanError, counted, integer, invalid
 from indexplan.orders.arguments import check_indices
 from indexplan.seeds import check_epoch
 
@@ -113,7 +113,7 @@ class HasGroups:
     @property
     def _no_groups(self) -> IndexPlanError:
         cure = "ask an order whose group_names are not empty"
-        return wrong("an order", "one with groups, such as a Mixture", self.algorithm, cure)
+        return invalid("an order", "one with groups, such as a Mixture", self.algorithm, cure)
 
     def group_of(self, indices: ArrayLike) -> Int64:
         """Return the group of each of some samples, such as its source in a `Mixture`.
@@ -173,4 +173,4 @@ class HasGroups:
 
 def _unwritten(order: HasGroups, hook: str) -> IndexPlanError:
     rule = "written, as the order names groups"
-    return wrong(f"{hook} of {type(order).__name__}", rule, None, "see docs/orders.md")
+    return invalid(f"{hook} of {type(order).__name__}", rule, None, "see docs/orders.md")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan.orders.base import Draws, Float64, Int64, Order, Why
 from indexplan.orders.columns import Column
 from indexplan.orders.fields import field_names, nest
@@ -61,7 +61,7 @@ class Layer(Order):
     def _look_inside(self) -> None:
         """Check the inner order, and take over its `num_samples`."""
         if not isinstance(self.order, Order):
-            raise wrong("order", "an Order", self.order, "pass indexplan.Shuffle(len(dataset))")
+            raise invalid("order", "an Order", self.order, "pass indexplan.Shuffle(len(dataset))")
         vars(self)["num_samples"] = self.order.num_samples
         nest(self, [self.order])
 

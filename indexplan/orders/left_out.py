@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import counted, wrong
+from indexplan.errors import counted, invalid
 from indexplan.once import Latest, once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import Column
@@ -274,7 +274,7 @@ class LeftOut:
 def nothing_left(num: int) -> Exception:
     """Return the error that an epoch would have nothing left."""
     got, cure = counted(num, "excluded sample"), "leave some samples in, or end the run"
-    return wrong("Without", "left with a unit in each epoch", got, cure)
+    return invalid("Without", "left with a unit in each epoch", got, cure)
 
 
 def among(rising: Int64, values: Int64) -> NDArray[np.bool_]:

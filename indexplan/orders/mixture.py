@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from indexplan import kernels
 from indexplan.canonical import check_fields
-from indexplan.errors import IndexPlanError, as_integer, difference_in_words, few, integer, wrong
+from indexplan.errors import IndexPlanError, as_integer, difference_in_words, few, integer, invalid
 from indexplan.once import once
 from indexplan.orders.arguments import (
     NUM_SAMPLES_STOP,
@@ -122,7 +122,7 @@ class Mixture(Order):
         nest(self, self._whose)
         if (num_samples := int(self._ends[-1])) >= NUM_SAMPLES_STOP:
             rule = "fewer than 2**63 together"
-            raise wrong("the sources' samples", rule, num_samples, "leave some of them out")
+            raise invalid("the sources' samples", rule, num_samples, "leave some of them out")
         kept["num_samples"] = num_samples
         kept["weights"] = phases_of(weights, self.names)
         kept["seed"] = check_seed(seed)
@@ -330,7 +330,7 @@ class Mixture(Order):
                 f'"drop" where sources join, as the phase at unit {later[0][0]} has none for them'
             )
             cure = "pass that, and plan the later phases again, by with_phase(unit, weights)"
-            raise wrong("planned", rule, planned, cure)
+            raise invalid("planned", rule, planned, cure)
         return later if kept else ()
 
     def ip_with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Mixture:
@@ -342,7 +342,7 @@ class Mixture(Order):
         for name, _ in joined:
             if name in self.names:
                 cure = "name what is new otherwise; a source itself cannot grow"
-                raise wrong("the name of a new source", "one that no source has", name, cure)
+                raise invalid("the name of a new source", "one that no source has", name, cure)
         return joined
 
     def split(self, indices: ArrayLike) -> tuple[Int64, Int64]:
@@ -455,14 +455,14 @@ class Mixture(Order):
         begin, end = epoch * self.epoch_size, (epoch + 1) * self.epoch_size
         if end >= PLACE_STOP:
             rule = f"below {(PLACE_STOP - 1) // self.epoch_size}, as the run ends at unit 2**63"
-            raise wrong("epoch", rule, epoch, "use smaller epochs")
+            raise invalid("epoch", rule, epoch, "use smaller epochs")
         if end > self._soonest:
             counts, sizes = self._phases.count(end), self._sizes.tolist()
             each = zip(self.sources, counts.tolist(), sizes, strict=True)
             for (name, source), count, size in each:
                 if (last := (count - 1) // size) >= EPOCH_STOP:
                     what, cure = f"the epochs of the source {name!r}", "give it less weight"
-                    raise wrong(
+                    raise invalid(
                         what, "below 2**32", last, f"{cure}, or read fewer or smaller epochs"
                     )
                 if count:

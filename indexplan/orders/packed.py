@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from indexplan import kernels
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan.once import Latest, once
 from indexplan.orders.base import Int64
 from indexplan.orders.columns import Column, Numbers
@@ -198,4 +198,4 @@ def _best(pack: Callable[[int], Made]) -> Made:
 def _check_sum(total: int) -> None:
     if total >= 2**63:
         what = "the sum of lengths, each as the longest of its stratum,"
-        raise wrong(what, "below 2**63", total, "count in larger units")
+        raise invalid(what, "below 2**63", total, "count in larger units")

@@ -8,7 +8,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeVar, overload
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, invalid
 from indexplan.keywords import named
 from indexplan.orders.base import Order
 from indexplan.orders.columns import (
@@ -85,7 +85,7 @@ def register(order: Any = None, *, one_to_one: Any = False) -> Any:
     """
     if not isinstance(one_to_one, bool):
         cure = "leave it out, and verify counts the samples"
-        raise wrong("one_to_one", "a boolean", one_to_one, cure)
+        raise invalid("one_to_one", "a boolean", one_to_one, cure)
     if order is None:
         return functools.partial(register, one_to_one=one_to_one)
     if not order.__module__.startswith(OURS):
@@ -95,7 +95,7 @@ def register(order: Any = None, *, one_to_one: Any = False) -> Any:
         _REGISTRY[order.algorithm] = order  # a cell of a notebook that ran again
     elif known is not order:
         rule = "a name that no other class has registered"
-        raise wrong("algorithm", rule, order.algorithm, "give it another name")
+        raise invalid("algorithm", rule, order.algorithm, "give it another name")
     if one_to_one:
         _ONE_TO_ONE.add(order)
     return named(order) if "__init__" in vars(order) else order
@@ -141,7 +141,7 @@ def order_from_dict(data: Mapping[str, Any], columns: Columns = None, begun: int
     try:
         return _order(data, _Known(columns, over(data, begun)), 1)
     except RecursionError:  # lists nested in lists
-        raise wrong("an order", "a dict that is nested less deeply", data, WRITTEN) from None
+        raise invalid("an order", "a dict that is nested less deeply", data, WRITTEN) from None
 
 
 class _Known(NamedTuple):
@@ -164,24 +164,24 @@ class _Known(NamedTuple):
 def _order(data: Any, columns: _Known, depth: int) -> Order:
     if not isinstance(data, Mapping) or not isinstance(data.get("algorithm"), str):
         rule = "an object with the field 'algorithm'"
-        raise wrong("an order", rule, data, "pass what to_dict returned")
+        raise invalid("an order", rule, data, "pass what to_dict returned")
     if depth > DEEPEST:
         rule = f"inside at most {DEEPEST - 1} others"
-        raise wrong("an order", rule, data["algorithm"], "nest them less")
+        raise invalid("an order", rule, data["algorithm"], "nest them less")
     if data["algorithm"] not in _REGISTRY:
         _import_ours()
     kind = _REGISTRY.get(data["algorithm"])
     if kind is None:
         known = ", ".join(sorted(_REGISTRY))
         cure = "upgrade indexplan, or import the module that registers it"
-        raise wrong("an order's algorithm", f"one of {known}", data["algorithm"], cure)
+        raise invalid("an order's algorithm", f"one of {known}", data["algorithm"], cure)
     values = {name: _value(name, value, columns, depth) for name, value in data.items()}
     with from_json():
         order = kind._from_fields(values)  # noqa: SLF001 (of an order, for this)
     if (written := order.to_dict()) != data:  # for example numbers instead of a column
         names = [name for name in data if written.get(name) != data[name]]
         rule = "as its to_dict writes them"
-        raise wrong(f"{', '.join(names)} of an order of {kind.algorithm}", rule, data, WRITTEN)
+        raise invalid(f"{', '.join(names)} of an order of {kind.algorithm}", rule, data, WRITTEN)
     return order
 
 

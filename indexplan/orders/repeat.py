@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order, check_told
 from indexplan.orders.extents import GapsExtent, OrderExtent
@@ -70,7 +70,7 @@ class Repeat(Layer):
         span = integer("span", span, 1, 2**63, "leave it out for copies that are neighbours")
         if span % copies:
             cure = f"use {-(-span // copies) * copies}"
-            raise wrong("span", f"a multiple of copies, {copies}", span, cure)
+            raise invalid("span", f"a multiple of copies, {copies}", span, cure)
         vars(self)["span"] = span
         self.num_units(0)  # raises if there are too many
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from indexplan import kernels
-from indexplan.errors import integer, wrong
+from indexplan.errors import integer, invalid
 from indexplan.once import Latest, once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column, Numbers
@@ -126,10 +126,10 @@ class ShardShuffle(Order):
         stripe = PLACES * self.lanes if self.stripe is None else self.stripe
         stripe = integer("stripe", stripe, 1, 2**63 - num_samples, cure)
         if stripe % self.lanes:
-            raise wrong("stripe", f"a multiple of lanes, {self.lanes}", stripe, cure)
+            raise invalid("stripe", f"a multiple of lanes, {self.lanes}", stripe, cure)
         if not isinstance(self.grid, str) or self.grid not in GRIDS:
             cure = 'leave it out, or use "stream" in a plan with remainder="carry"'
-            raise wrong("grid", "epoch or stream", self.grid, cure)
+            raise invalid("grid", "epoch or stream", self.grid, cure)
         vars(self).update(sizes=sizes, num_samples=num_samples, stripe=stripe)
 
     @property
@@ -221,9 +221,9 @@ def sizes_of(values: Any) -> tuple[Column, int]:
         if block.min() < 0:
             at = begin + int(np.argmax(block < 0))
             cure = "pass how many samples each shard holds"
-            raise wrong(f"the size of shard {at}", "0 or more", int(column.array[at]), cure)
+            raise invalid(f"the size of shard {at}", "0 or more", int(column.array[at]), cure)
         total += sum(block.tolist())
     if not 1 <= total < 2**63:
         cure = "pass how many samples each shard holds"
-        raise wrong("the sum of sizes", "from 1 to 2**63 - 1", total, cure)
+        raise invalid("the sum of sizes", "from 1 to 2**63 - 1", total, cure)
     return column, total

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from indexplan.errors import few, integer, wrong
+from indexplan.errors import few, integer, invalid
 from indexplan.orders.arguments import as_written
 
 WHOLE = 2**62  # shares are exact if their sum is less
@@ -42,7 +42,7 @@ def phases_of(weights: Any, names: Sequence[str]) -> tuple[Phase, ...]:
         rows = []
     if not 0 < len(rows) <= MOST_PHASES:
         rule = f"a number for each source, or 1 to {MOST_PHASES} phases (place, numbers)"
-        raise wrong("weights", rule, weights, CURE)
+        raise invalid("weights", rule, weights, CURE)
     for place, row in rows:
         least, stop = (phases[-1][0] + 1, 2**63) if phases else (0, 1)
         begin = integer("the place of a phase of weights", place, least, stop, CURE)
@@ -55,11 +55,11 @@ def _numbers(row: Any, names: Sequence[str]) -> Sequence[int | Fraction]:
     if isinstance(row, Mapping):
         cure = "give each source a weight, which may be 0"
         if odd := sorted(map(str, set(row) ^ set(names))):
-            raise wrong("the names of weights", f"those of the sources, {few(names)}", odd, cure)
+            raise invalid("the names of weights", f"those of the sources, {few(names)}", odd, cure)
         return [as_written(f"the weight of {name!r}", row[name], cure) for name in names]
     right = isinstance(row, list | tuple) and len(row) == len(names)
     if not right or {*map(type, row)} != {int} or min(row) < 0:
-        raise wrong("shares", f"{len(names)} integers of at least 0", row, CURE)
+        raise invalid("shares", f"{len(names)} integers of at least 0", row, CURE)
     return row  # type: ignore[no-any-return]
 
 
@@ -72,7 +72,7 @@ def _shares(numbers: Sequence[int | Fraction]) -> tuple[int, ...]:
     exact = integers(numbers)
     whole = sum(exact)
     if not whole:
-        raise wrong("the sum of weights", "above 0", whole, CURE)
+        raise invalid("the sum of weights", "above 0", whole, CURE)
     if whole < WHOLE:
         return exact
     return integers([max(1, each * (WHOLE // 2) // whole) if each else 0 for each in exact])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, invalid
 from indexplan.orders.base import Draws, Order
 from indexplan.orders.shares import Phase
 
@@ -23,12 +23,12 @@ def sources_of(sources: Any) -> tuple[tuple[str, Order], ...]:
         named = tuple((name, order) for name, order in pairs)
         right = 0 < len({name for name, _ in named}) == len(named) <= MOST_SOURCES
     except Exception:  # whatever a user's class raises
-        raise wrong("sources", rule, sources, SOURCES) from None
+        raise invalid("sources", rule, sources, SOURCES) from None
     if not right or not all(isinstance(name, str) for name, _ in named):
-        raise wrong("sources", rule, sources, SOURCES)
+        raise invalid("sources", rule, sources, SOURCES)
     for name, order in named:
         if not isinstance(order, Order):
-            raise wrong(f"the source {name!r}", "an Order", order, SOURCES)
+            raise invalid(f"the source {name!r}", "an Order", order, SOURCES)
         if not order.constant_num_units:
             rule = "needs sources with the same number of units in every epoch"
             raise IndexPlanError("Mixture", rule, order.algorithm, f"leave {name!r} out")
@@ -89,7 +89,7 @@ def _check_fixed(sources: Sequence[tuple[str, Order]]) -> None:
             other = texts.setdefault(order.ip_text, name)
             if other != name:
                 cure = "shuffle one, or leave it out: both would read in the same sequence"
-                raise wrong(f"the sources {other!r} and {name!r}", "different", order, cure)
+                raise invalid(f"the sources {other!r} and {name!r}", "different", order, cure)
 
 
 class Former(NamedTuple):

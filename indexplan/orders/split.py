@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import counted, integer, wrong
+from indexplan.errors import counted, integer, invalid
 from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.arguments import NUM_SAMPLES_STOP, as_written, check_num_samples
@@ -92,16 +92,16 @@ class Part(Order):
         sizes = tuple(_integers("sizes", self.sizes, 1, 2**63))
         parts = tuple(_integers("parts", self.parts, 0, len(sizes)))
         if list(parts) != sorted(set(parts)) or not parts:
-            raise wrong("parts", "rising numbers, at least one", list(parts)[:8], CURE)
+            raise invalid("parts", "rising numbers, at least one", list(parts)[:8], CURE)
         vars(self).update(sizes=sizes, parts=parts)
         if self.groups is not None:
             groups = Column.of(self.groups, INTEGERS, "groups")
             if len(groups) != num_samples:
                 rule = f"{num_samples} numbers, one for each sample"
-                raise wrong("groups", rule, len(groups), "pass the group of each sample")
+                raise invalid("groups", rule, len(groups), "pass the group of each sample")
             vars(self)["groups"] = groups
         elif sum(sizes) != num_samples:
-            raise wrong("the sum of sizes", f"{num_samples}, num_samples", sum(sizes), CURE)
+            raise invalid("the sum of sizes", f"{num_samples}, num_samples", sum(sizes), CURE)
 
     def __len__(self) -> int:
         return self.num_units(0)
@@ -137,7 +137,7 @@ class Part(Order):
         numbers, count = number_groups(groups)
         if count != sum(self.sizes):
             rule = f"{count}, the number of groups"
-            raise wrong("the sum of sizes", rule, sum(self.sizes), CURE)
+            raise invalid("the sum of sizes", rule, sum(self.sizes), CURE)
         return self._parts_of(numbers)
 
     def _parts_of(self, numbers: NDArray[Any]) -> NDArray[Any]:
@@ -260,7 +260,7 @@ class Split(Mapping[str, Part]):
             rule = f"large enough that {names[sizes.index(0)]!r} has one"
             more = f", or split {enough} or more" if enough < NUM_SAMPLES_STOP else ""
             cure = f"give that part a larger share{more}"
-            raise wrong(f"the number of {what}", rule, total, cure)
+            raise invalid(f"the number of {what}", rule, total, cure)
         first = Part(num_samples, sizes, [0], seed, column)
         if column is not None:
             vars(first)["_part_of"] = first._parts_of(numbers)  # noqa: SLF001 (of a part)
@@ -328,10 +328,10 @@ def _shares(parts: Any) -> tuple[list[str], list[int | Fraction]]:
         shares = [as_written(name, share, cure) for name, share in pairs]
         whole = 0 < len(pairs) == len(parts) <= MOST_PARTS  # no name twice
     except Exception:  # whatever a user's class raises
-        raise wrong("parts", rule, parts, cure) from None
+        raise invalid("parts", rule, parts, cure) from None
     names = [name for name, _ in pairs]
     if not whole or min(shares) <= 0 or not all(isinstance(name, str) for name in names):
-        raise wrong("parts", rule, parts, cure)
+        raise invalid("parts", rule, parts, cure)
     return names, shares
 
 
@@ -340,7 +340,7 @@ def _integers(name: str, values: Any, start: int, stop: int) -> list[int]:
     try:
         row = list(values)
     except Exception:  # TypeError, or whatever a user's class raises
-        raise wrong(name, "a list of integers", values, CURE) from None
+        raise invalid(name, "a list of integers", values, CURE) from None
     if len(row) > MOST_PARTS:
-        raise wrong(name, f"at most {MOST_PARTS} numbers", len(row), CURE)
+        raise invalid(name, f"at most {MOST_PARTS} numbers", len(row), CURE)
     return [integer(f"a number of {name}", each, start, stop, CURE) for each in row]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, invalid
 from indexplan.once import once
 from indexplan.orders.base import Draws, Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
@@ -285,13 +285,13 @@ def integers_of(what: str, values: Any, start: int, last: int, cure: str) -> Col
     column = Column.of(values, INTEGERS, f"{what}s")
     if not 1 <= len(column) <= MOST_SAMPLES:
         rule = f"from 1 to {MOST_SAMPLES} numbers"
-        raise wrong(f"{what}s", rule, len(column), f"pass the {what} of each sample")
+        raise invalid(f"{what}s", rule, len(column), f"pass the {what} of each sample")
     for begin in range(0, len(column), BLOCK):
         block = column.array[begin : begin + BLOCK]
         if block.min() < start or block.max() > last:
             at = begin + int(np.argmax((block < start) | (block > last)))
             rule = f"an integer from {start} to {last}"
-            raise wrong(f"the {what} of sample {at}", rule, int(column.array[at]), cure)
+            raise invalid(f"the {what} of sample {at}", rule, int(column.array[at]), cure)
     return column
 
 

@@ -9,7 +9,7 @@ from bisect import bisect_left
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, invalid
 from indexplan.orders.base import MOST_READS, Int64, Order, first_of, too_many
 from indexplan.orders.units import expand
 from indexplan.seeds import EPOCH_STOP
@@ -75,7 +75,7 @@ def not_too_many(epochs: range) -> range:
     """Return epochs to look through one by one; raise `IndexPlanError` if there are too many."""
     if len(epochs) > MOST_EPOCHS:
         what = "the epochs of an order inside another to look through"
-        raise wrong(what, f"at most {MOST_EPOCHS}", len(epochs), "use smaller epochs")
+        raise invalid(what, f"at most {MOST_EPOCHS}", len(epochs), "use smaller epochs")
     return epochs
 
 

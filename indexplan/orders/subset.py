@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.canonical import check_fields
-from indexplan.errors import counted, integer, wrong
+from indexplan.errors import counted, integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import INTEGERS, Column, Numbers
@@ -83,7 +83,7 @@ class Subset(Layer):
             vars(self)["indices"] = indices
             return
         if not len(indices):
-            raise wrong("indices", "at least one sample", "none", CURE)
+            raise invalid("indices", "at least one sample", "none", CURE)
         self._check_length(len(indices))
         if isinstance(indices, range):
             low, high = min(indices[0], indices[-1]), max(indices[0], indices[-1])
@@ -92,24 +92,24 @@ class Subset(Layer):
             indices.check_file()
         if not 0 <= low <= high < num_samples:
             rule = f"numbers of samples, from 0 to {num_samples - 1}"
-            raise wrong("indices", rule, low if low < 0 else high, CURE)
+            raise invalid("indices", rule, low if low < 0 else high, CURE)
         vars(self)["indices"] = indices
 
     def _check_row(self, row: Order) -> None:
         """Check an order whose epoch 0 gives the kept samples."""
         if row.deals_bins:
             cure = "pass such an order, or a list"
-            raise wrong("indices", "an order of single samples", row.algorithm, cure)
+            raise invalid("indices", "an order of single samples", row.algorithm, cure)
         if row.num_samples != self.num_samples:
             rule = f"an order of {counted(self.num_samples, 'sample')}, the dataset's"
-            raise wrong("indices", rule, row.num_samples, "make it for the whole dataset")
+            raise invalid("indices", rule, row.num_samples, "make it for the whole dataset")
         self._check_length(row.num_units(0))
 
     def _check_length(self, length: int) -> None:
         if length != self.order.num_samples:
             rule = f"{length}, the number of indices"
             cure = f"use an order of {counted(length, 'sample')}"
-            raise wrong("the order's num_samples", rule, self.order.num_samples, cure)
+            raise invalid("the order's num_samples", rule, self.order.num_samples, cure)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the order as JSON types; a range as its start, stop and step."""
@@ -127,11 +127,11 @@ class Subset(Layer):
             ends = kept["range"]
             if not isinstance(ends, list) or len(ends) != 3:
                 rule = "a range's start, stop and step"
-                raise wrong("indices", rule, ends, "write specs with to_json")
+                raise invalid("indices", rule, ends, "write specs with to_json")
             cure = "write specs with to_json"
             ends = [integer("a range's end or step", end, -(2**63), 2**63, cure) for end in ends]
             if not ends[2]:
-                raise wrong("a range's step", "other than 0", 0, cure)
+                raise invalid("a range's step", "other than 0", 0, cure)
             values = {**values, "indices": range(*ends)}
         return super()._from_fields(values)
 
@@ -212,7 +212,7 @@ class Subset(Layer):
             both = [names[each] for each in (groups[which[other[0]]], inside[other[0]])]
             rule = "in one group only, so that its reads can be counted"
             cure = "list each sample for one group only"
-            raise wrong(f"sample {sample} of a subset", rule, both, cure)
+            raise invalid(f"sample {sample} of a subset", rule, both, cure)
         return groups
 
     def _numbers(self, index: int) -> list[int]:
@@ -251,7 +251,7 @@ def _written(kept: range, num_samples: int) -> range:
     if not (0 <= first < num_samples and 0 <= last < num_samples):
         outside = last if 0 <= first < num_samples else first
         rule = f"numbers of samples, from 0 to {num_samples - 1}"
-        raise wrong("indices", rule, outside, CURE)
+        raise invalid("indices", rule, outside, CURE)
     step = kept.step if first != last else 1
     return range(first, last + (1 if step > 0 else -1), step)
 
@@ -269,7 +269,7 @@ def _kept(indices: Any, num_samples: int) -> Any:
         if mask.shape != (num_samples,) or mask.dtype != np.bool_:
             rule = f"of shape ({num_samples},), a boolean for each sample"
             got = mask.shape if mask.dtype == np.bool_ else indices
-            raise wrong("indices, a mask,", rule, got, "make it for the whole dataset")
+            raise invalid("indices, a mask,", rule, got, "make it for the whole dataset")
         return Column(np.flatnonzero(mask))
     return Column.of(indices, INTEGERS, "indices")
 

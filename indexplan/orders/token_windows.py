@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import Cure, wrong
+from indexplan.errors import Cure, invalid
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.fields import SEED, flag, whole
 from indexplan.orders.registry import register
@@ -85,7 +85,7 @@ class TokenWindows(Order):
         if self.length + self.overlap > self.num_tokens:
             rule = f"at most {self.num_tokens}, num_tokens"
             got = self.length + self.overlap
-            raise wrong("length + overlap", rule, got, "use shorter windows, or more tokens")
+            raise invalid("length + overlap", rule, got, "use shorter windows, or more tokens")
 
     def num_units(self, epoch: int) -> int:
         """Return the number of windows in an epoch."""

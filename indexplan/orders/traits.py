@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan.keywords import named
 
 READS = ("once", "at most once", "any")
@@ -58,13 +58,13 @@ class Traits:
         for name in ("deals_bins", "constant_num_units", "cuts_samples"):
             if not isinstance(getattr(self, name), bool):
                 cure = f"leave it out for {getattr(Traits, name)}"
-                raise wrong(f"a trait, {name},", "a boolean", getattr(self, name), cure)
+                raise invalid(f"a trait, {name},", "a boolean", getattr(self, name), cure)
         if not isinstance(self.reads, str) or self.reads not in READS:
             rule = f"one of {', '.join(READS)}"
-            raise wrong("a trait, reads,", rule, self.reads, "leave it out for once")
+            raise invalid("a trait, reads,", rule, self.reads, "leave it out for once")
         if self.cuts_samples and not self.deals_bins:
             cure = "set deals_bins=True too"
-            raise wrong("a trait, cuts_samples,", "False for single samples", True, cure)
+            raise invalid("a trait, cuts_samples,", "False for single samples", True, cure)
 
 
 PLAIN = Traits()
@@ -77,16 +77,16 @@ def check_class(made: type[Any], base: type[Any]) -> None:
     for each, kind in _annotated(made).items():
         if each in (*HOOKS, *FINAL, *SAID, *internal) and "ClassVar" not in str(kind):
             rule = "given another name, as orders have a method or property of that name"
-            raise wrong(f"a field of {name}", rule, each, f"call it {each}_ or another word")
+            raise invalid(f"a field of {name}", rule, each, f"call it {each}_ or another word")
     for each in (*FINAL, "deals_bins", "constant_num_units"):
         if each in vars(made):
             rule = "left to Order, which checks the arguments and asks the hooks"
             cure = "write fill or deal, find and traits"
-            raise wrong(f"{each} of {name}", rule, "one of its own", cure)
+            raise invalid(f"{each} of {name}", rule, "one of its own", cure)
     traits = vars(made).get("traits")
     if isinstance(traits, Traits) and traits.deals_bins and made.deal is base.deal:
         rule = "False, or deal written"
-        raise wrong(f"deals_bins in the traits of {name}", rule, True, "write deal, not fill")
+        raise invalid(f"deals_bins in the traits of {name}", rule, True, "write deal, not fill")
 
 
 def _annotated(made: type[Any]) -> dict[str, Any]:

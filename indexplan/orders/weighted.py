@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, invalid
 from indexplan.once import Latest, once
 from indexplan.orders.arguments import keeps_planned
 from indexplan.orders.base import Int64, Order, Why
@@ -111,7 +111,7 @@ class Weighted(Order):
             num_positive = _check_weights(column, n)
             if most is not None and num_positive * most < size:
                 rule = f"at most {num_positive * most}, max_repeats for each weight that is not 0"
-                raise wrong("epoch_size", rule, size, "lower it, or raise max_repeats")
+                raise invalid("epoch_size", rule, size, "lower it, or raise max_repeats")
         weights = entries if len(entries) > 1 else entries[0][1]
         vars(self).update(weights=weights, epoch_size=size, num_samples=n)
 
@@ -317,15 +317,15 @@ def _entries(weights: Any) -> Entries:
     entries: list[tuple[int, Column]] = []
     if len(weights) > MOST_ENTRIES:
         cure = "leave out arrays of epochs that are over"
-        raise wrong("weights", f"at most {MOST_ENTRIES} arrays", len(weights), cure)
+        raise invalid("weights", f"at most {MOST_ENTRIES} arrays", len(weights), cure)
     for each in weights:
         if not _is_pair(each):
             cure = "pass [(0, weights), (7, others)]"
-            raise wrong("weights", "one array, or arrays with their epochs", each, cure)
+            raise invalid("weights", "one array, or arrays with their epochs", each, cure)
         epoch = check_epoch(each[0])
         if epoch <= (entries[-1][0] if entries else -1) or (epoch and not entries):
             rule = f"above {entries[-1][0]}, the one before" if entries else "0, the first one"
-            raise wrong("an epoch of weights", rule, epoch, "begin with 0, and let epochs rise")
+            raise invalid("an epoch of weights", rule, epoch, "begin with 0, and let epochs rise")
         entries.append((epoch, _column(each[1])))
     return tuple(entries)
 
@@ -350,14 +350,14 @@ def _is_pair(value: Any) -> bool:
 def _column(weights: Any) -> Column:
     column = Column.of(weights, FLOATS, "weights")
     if not len(column):
-        raise wrong("weights", "at least one number", 0, CURE)
+        raise invalid("weights", "at least one number", 0, CURE)
     return column
 
 
 def _check_weights(column: Column, length: int) -> int:
     """Return how many weights are not 0; raise `IndexPlanError` unless all are valid."""
     if len(column) != length:
-        raise wrong("weights", f"{length} numbers, as the first array has", len(column), CURE)
+        raise invalid("weights", f"{length} numbers, as the first array has", len(column), CURE)
     if not column.is_there:
         return length
     if (known := vars(column).get(CHECKED)) is not None:  # by an order with fewer arrays
@@ -368,7 +368,7 @@ def _check_weights(column: Column, length: int) -> int:
         if not (block.min() >= 0 and block.max() < np.inf):  # also where one is NaN
             at = start + int(np.argmin((block >= 0) & (block < np.inf)))
             rule = "finite and not negative"
-            raise wrong(f"the weight of sample {at}", rule, float(column.array[at]), CURE)
+            raise invalid(f"the weight of sample {at}", rule, float(column.array[at]), CURE)
         num_positive += int(np.count_nonzero(block))
     if not num_positive:
         raise IndexPlanError("weights", "need a number above 0", f"{length} times 0", CURE)

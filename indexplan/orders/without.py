@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexplan.errors import integer, wrong
+from indexplan.errors import integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order, Why
 from indexplan.orders.columns import INTEGERS, Column, Numbers
@@ -97,7 +97,7 @@ class Without(Layer):
         for each in (self.order, *(inside for inside, _ in nested(self.order))):
             if each.algorithm == "token-windows-v1":
                 rule = "one whose samples are what it reads; TokenWindows names first tokens"
-                raise wrong("order", rule, each.algorithm, "read documents in DocumentWindows")
+                raise invalid("order", rule, each.algorithm, "read documents in DocumentWindows")
         samples = Column.of(self.samples, INTEGERS, "samples")
         if isinstance(self.since, list | tuple) and self.since:  # as they are kept, and in JSON
             self._check_kept(samples, self.since)
@@ -115,15 +115,17 @@ class Without(Layer):
         if isinstance(order, Without):  # in a chain, each group of samples costs its own part only
             if order.cut != self.cut:
                 rule = f"{order.cut}, that of the samples that were excluded earlier"
-                raise wrong("cut", rule, self.cut, "pass the same")
+                raise invalid("cut", rule, self.cut, "pass the same")
             if place < (last := order.since[-1][:2]):
                 rule = f"at or past epoch {last[0]}, position {last[1]}, that of earlier samples"
                 got = f"epoch {place[0]}, position {place[1]}"
-                raise wrong("since", rule, got, "exclude the samples in the order of their places")
+                raise invalid(
+                    "since", rule, got, "exclude the samples in the order of their places"
+                )
             again = own[among(order.left_out.rising, own)]
             if len(again):
                 cure = "leave it out, np.setdiff1d(samples, order.samples.array)"
-                raise wrong("samples", "not excluded already", int(again[0]), cure)
+                raise invalid("samples", "not excluded already", int(again[0]), cure)
             left_out = order.left_out.with_group(place, own)
         else:
             group, whole = (*place, len(own)), self.cut == "unit"
@@ -154,11 +156,11 @@ class Without(Layer):
         """Check the groups of samples that `since` counts, each (epoch, position, count)."""
         cure = "write specs with to_json"
         if isinstance(self.order, Without):
-            raise wrong("order", "the one inside all exclusions", self.order.algorithm, cure)
+            raise invalid("order", "the one inside all exclusions", self.order.algorithm, cure)
         groups, total = [], 0
         for group in since:
             if not isinstance(group, list | tuple) or len(group) != 3:
-                raise wrong("a group in since", "epoch, position and count", group, cure)
+                raise invalid("a group in since", "epoch, position and count", group, cure)
             epoch = integer("since's epoch", group[0], 0, EPOCH_STOP, cure)
             position = integer("since's position", group[1], 0, 2**63, cure)
             count = integer("since's count", group[2], 1, len(samples) - total + 1, cure)
@@ -166,11 +168,11 @@ class Without(Layer):
             _check_samples(samples.array[total : total + count], self.num_samples)
             total += count
         if groups != sorted(groups, key=lambda group: group[:2]):
-            raise wrong("since", "rising from group to group", since, cure)
+            raise invalid("since", "rising from group to group", since, cure)
         rising = np.sort(samples.array)
         if total != len(samples) or (rising[1:] == rising[:-1]).any():
             rule = f"{total} different ones, as many as since counts"
-            raise wrong("samples", rule, len(samples), cure)
+            raise invalid("samples", rule, len(samples), cure)
         vars(self).update(since=tuple(groups), samples=samples)
 
     def _check_left(self) -> None:
@@ -382,12 +384,12 @@ def _check_samples(rising: Int64, num_samples: int) -> None:
     """Raise `IndexPlanError` unless these are some samples, each once, in rising order."""
     cure = "pass the numbers of the samples to exclude, np.flatnonzero(mask) of a mask"
     if not len(rising):
-        raise wrong("samples", "at least one sample", "none", cure)
+        raise invalid("samples", "at least one sample", "none", cure)
     low, high = int(rising[0]), int(rising[-1])
     if low < 0 or high >= num_samples:
         rule = f"numbers of samples, from 0 to {num_samples - 1}"
-        raise wrong("samples", rule, low if low < 0 else high, cure)
+        raise invalid("samples", rule, low if low < 0 else high, cure)
     bad = np.flatnonzero(rising[1:] <= rising[:-1])
     if len(bad):
         got = int(rising[bad[0]])
-        raise wrong("samples", "different", f"{got} twice", "pass np.unique(samples)")
+        raise invalid("samples", "different", f"{got} twice", "pass np.unique(samples)")

@@ -9,7 +9,7 @@ from math import gcd
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import counted, wrong
+from indexplan.errors import counted, invalid
 from indexplan.partition.steps import Partition, steps_in
 
 MOST_SHARES = 2**20  # most different shares of sub-epochs to add up: 100 MB
@@ -188,7 +188,7 @@ def units_per_rank(world_size: int, intervals: list[tuple[int, int, int, int]]) 
         if num_shares > MOST_SHARES:
             what, rule = "the different shares of an account's sub-epochs", f"at most {MOST_SHARES}"
             cure = "use a global_batch_size that world_size divides, or ask for one sub_epoch"
-            raise wrong(what, rule, num_shares, cure)
+            raise invalid(what, rule, num_shares, cure)
         number = np.arange(num)
         first = (start % world_size + apart % world_size * number) % world_size
         times = count // turn + (number < count % turn)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import Cure, integer, shown, wrong
+from indexplan.errors import Cure, integer, invalid, shown
 from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.seeds import EPOCH_STOP
@@ -85,7 +85,7 @@ class Phase:
         if isinstance(name, str) and name in parameters:
             return parameters[name]
         rule = f"one of the phase's, {list(parameters)}"
-        raise wrong("a parameter", rule, name, "give each phase of the plan the same parameters")
+        raise invalid("a parameter", rule, name, "give each phase of the plan the same parameters")
 
     @property
     def num_units(self) -> int:
@@ -110,7 +110,7 @@ def _check_at(at: Any) -> At:
     cure = "count units from the start of the run, or name (epoch, sub_epoch)"
     if isinstance(at, list | tuple):
         if len(at) != 2:
-            raise wrong("at", "a stream place or (epoch, sub_epoch)", at, cure)
+            raise invalid("at", "a stream place or (epoch, sub_epoch)", at, cure)
         epoch = integer("at's epoch", at[0], 0, EPOCH_STOP, cure)
         return (epoch, integer("at's sub_epoch", at[1], 0, 2**63, cure))
     return integer("at", at, 0, PLACE_STOP, cure)
@@ -121,10 +121,10 @@ def check_size(what: str, size: Any) -> Size:
     if not isinstance(size, list | tuple):
         return integer(what, size, 1, SIZE_STOP, OTHER_SIZE)
     if not size:
-        raise wrong(what, "a positive integer or a non-empty tuple of them", size, OTHER_SIZE)
+        raise invalid(what, "a positive integer or a non-empty tuple of them", size, OTHER_SIZE)
     if len(size) > LEVELS_MAX:
         rule = f"a tuple of at most {LEVELS_MAX} levels"
-        raise wrong(what, rule, f"{len(size)} levels", "leave out levels of 1")
+        raise invalid(what, rule, f"{len(size)} levels", "leave out levels of 1")
     sizes = tuple(
         integer(f"{what}[{i}]", part, 1, SIZE_STOP, OTHER_SIZE) for i, part in enumerate(size)
     )
@@ -147,17 +147,17 @@ def _check_parameters(parameters: Any) -> tuple[tuple[str, Scalar], ...]:
     except Exception:  # TypeError, ValueError, or whatever a user's mapping raises
         right = False
     if not right:
-        raise wrong("parameters", "a mapping of names to JSON scalars", parameters, cure)
+        raise invalid("parameters", "a mapping of names to JSON scalars", parameters, cure)
     for name, value in pairs.items():
         if not isinstance(name, str):
-            raise wrong("a parameter's name", "a string", name, cure)
+            raise invalid("a parameter's name", "a string", name, cure)
         finite = type(value) is not float or math.isfinite(value)
         if type(value) is int and not -DIGITS_STOP < value < DIGITS_STOP:
             rule = "an integer of at most 4000 digits"
-            raise wrong(f"parameter {shown(name)}", rule, value, "use a str")
+            raise invalid(f"parameter {shown(name)}", rule, value, "use a str")
         if type(value) not in (str, int, float, bool, type(None)) or not finite:
             rule = "a finite JSON scalar (str, int, float, bool or None)"
-            raise wrong(f"parameter {shown(name)}", rule, value, cure)
+            raise invalid(f"parameter {shown(name)}", rule, value, cure)
     return tuple(sorted(pairs.items()))
 
 
@@ -167,8 +167,8 @@ def as_phases(what: str, value: Any) -> tuple[Phase, ...]:
         return (Phase(size=check_size(what, value)),)
     for item in value:
         if not isinstance(item, Phase):
-            raise wrong(f"each phase of {what}", "a Phase", item, "pass Phase(at, size)")
+            raise invalid(f"each phase of {what}", "a Phase", item, "pass Phase(at, size)")
     if value[0].at not in (0, (0, 0)):
         cure = "start the schedule with Phase(at=0, ...)"
-        raise wrong(f"the first phase of {what}", "at 0", value[0].at, cure)
+        raise invalid(f"the first phase of {what}", "at 0", value[0].at, cure)
     return tuple(value)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan.partition.steps import Int64, Steps
 
 MOST_UNITS = 2**27  # units of a rank in a step that are listed: 1 GiB of positions
@@ -156,7 +156,7 @@ def batch_runs(steps: Steps, world_size: int, rank: int, step: int) -> Runs:
 def _check_listed(num_units: int, num_ranks: int) -> None:
     if num_units > MOST_UNITS * num_ranks:
         rule, got = f"at most {MOST_UNITS} units of each rank", num_units // num_ranks
-        raise wrong("a step that is listed", rule, got, "use a smaller batch size")
+        raise invalid("a step that is listed", rule, got, "use a smaller batch size")
 
 
 def grouped(intervals: list[tuple[int, int, int]]) -> Runs:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import IndexPlanError, wrong
+from indexplan.errors import IndexPlanError, invalid
 from indexplan.once import Latest, once
 from indexplan.partition.extent import Extent
 from indexplan.partition.phases import At
@@ -241,7 +241,7 @@ def _past_the_end() -> IndexPlanError:
 def _check_turns(turns: int) -> None:
     if turns > MOST_TURNS:
         rule, cure = f"at most {MOST_TURNS} readings of its units", "use a smaller batch size"
-        raise wrong("a step that is listed", rule, turns, cure)
+        raise invalid("a step that is listed", rule, turns, cure)
 
 
 def steps_in(partition: Partition, epoch: int, sub_epoch: int) -> Steps:

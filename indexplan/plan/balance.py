@@ -10,7 +10,7 @@ import numpy as np
 
 from indexplan import kernels
 from indexplan.canonical import check_fields
-from indexplan.errors import integer, wrong
+from indexplan.errors import integer, invalid
 from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.columns import Column, Columns, Numbers, find_column, is_identity
@@ -79,7 +79,7 @@ class Balance:
             object.__setattr__(self, name, value)
         if not self.linear and not self.quadratic:
             cure = "leave linear out for 1"
-            raise wrong("linear and quadratic", "not both 0", (0, 0), cure)
+            raise invalid("linear and quadratic", "not both 0", (0, 0), cure)
 
     @once
     def longest(self) -> int:
@@ -95,7 +95,7 @@ class Balance:
         """Return what samples, or parts of samples, of some lengths cost: int64, of their shape."""
         if (most := int(lengths.max(initial=0))) > self.longest:
             rule = f"at most {self.longest}, the longest of balance's lengths"
-            raise wrong("a part of a sample", rule, most, "pass lengths in the order's own unit")
+            raise invalid("a part of a sample", rule, most, "pass lengths in the order's own unit")
         return (self.linear + self.quadratic * lengths) * lengths
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,13 +108,13 @@ class Balance:
         """Return the balance that `to_dict` described, or raise `IndexPlanError`."""
         cure = "write plans with to_json"
         if not isinstance(data, Mapping):
-            raise wrong("a balance", "an object", data, cure)
+            raise invalid("a balance", "an object", data, cure)
         check_fields("a balance", data, FIELDS)
         if data["algorithm"] != ALGORITHM:
             cure = "read it with the version of indexplan that wrote it, or a newer one"
-            raise wrong("a balance's algorithm", ALGORITHM, data["algorithm"], cure)
+            raise invalid("a balance's algorithm", ALGORITHM, data["algorithm"], cure)
         if not is_identity(data["lengths"]):
-            raise wrong("a balance's lengths", "a column's identity", data["lengths"], cure)
+            raise invalid("a balance's lengths", "a column's identity", data["lengths"], cure)
         lengths = find_column("a balance's lengths", data["lengths"], columns)
         return cls(lengths, linear=data["linear"], quadratic=data["quadratic"])
 

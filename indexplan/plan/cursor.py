@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import IndexPlanError, difference_in_words, integer, wrong
+from indexplan.errors import IndexPlanError, difference_in_words, integer, invalid
 from indexplan.keywords import named
 from indexplan.orders.base import Order
 from indexplan.orders.extents import GapsExtent, extent_of
@@ -73,14 +73,14 @@ class Cursor:
             self, "sub_epochs", integer("a cursor's sub_epochs", self.sub_epochs, 1, 2**63, cure)
         )
         if not isinstance(self.order, Mapping):
-            raise wrong("a cursor's order", "the dict form of an order", self.order, cure)
+            raise invalid("a cursor's order", "the dict form of an order", self.order, cure)
         try:
             order = json.loads(canonical_json(dict(self.order)))
             same = order == self.order
         except (TypeError, ValueError, RecursionError):
             same = False
         if not same:
-            raise wrong("a cursor's order", "of JSON types", self.order, cure)
+            raise invalid("a cursor's order", "of JSON types", self.order, cure)
         object.__setattr__(self, "order", order)
 
     if not TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Cursor:
     def from_dict(cls, data: Mapping[str, Any]) -> Cursor:
         """Return the cursor that `to_dict` described, or raise `IndexPlanError`."""
         if not isinstance(data, Mapping):
-            raise wrong("a cursor", "an object", data, "pass what to_dict returned")
+            raise invalid("a cursor", "an object", data, "pass what to_dict returned")
         check_fields("a cursor", data, _FIELDS)
         return cls(**data)
 
@@ -155,7 +155,9 @@ class Cursor:
             )
         if self.sub_epochs != sub_epochs:
             cure = f"use plan.replace(sub_epochs={self.sub_epochs})"
-            raise wrong("a cursor's sub_epochs", f"{sub_epochs}, the plan's", self.sub_epochs, cure)
+            raise invalid(
+                "a cursor's sub_epochs", f"{sub_epochs}, the plan's", self.sub_epochs, cure
+            )
         place = Resume(self.epoch, self.sub_epoch, self.step, self.position)
         return found, check_place(place, found, sub_epochs)
 
@@ -202,12 +204,12 @@ def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:
         held = int(extent.parts_of(epoch, sub_epochs, np.array([position]))[0])
         rule = f"{held}, which holds position {position} since the order changed"
         again = "let the order change at a later place, from a cursor with a step above 0"
-        raise wrong("a cursor's sub_epoch", rule, sub_epoch, again)
+        raise invalid("a cursor's sub_epoch", rule, sub_epoch, again)
     # all that was left of the sub-epoch may be left out since
     if not inside and (not has_gaps or position != stop):
         rule = f"from {start} to {stop - 1}, in its sub-epoch"
-        raise wrong("a cursor's position", rule, position, cure)
+        raise invalid("a cursor's position", rule, position, cure)
     if step > position - start:
         rule = f"at most {position - start}, as each finished step read a unit"
-        raise wrong("a cursor's step", rule, step, cure)
+        raise invalid("a cursor's step", rule, step, cure)
     return Resume(epoch, sub_epoch, step, position)

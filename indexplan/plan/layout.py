@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from indexplan.errors import Cure, IndexPlanError, counted, integer, wrong
+from indexplan.errors import Cure, IndexPlanError, counted, integer, invalid
 from indexplan.orders.arguments import as_int64
 from indexplan.orders.base import Order
 from indexplan.partition import ranks
@@ -53,7 +53,7 @@ class Layout:
         for at in ats:
             if not isinstance(at, int) and at[1] >= partition.sub_epochs:
                 cure = f"name one of the plan's {partition.sub_epochs} sub-epochs"
-                raise wrong("at's sub_epoch", f"below {partition.sub_epochs}", at[1], cure)
+                raise invalid("at's sub_epoch", f"below {partition.sub_epochs}", at[1], cure)
         if partition.by_place and not self.sums_up:
             crosses = partition.policy.crosses
             user = partition.remainder if crosses else "a phase at a stream place"
@@ -70,7 +70,7 @@ class Layout:
             if not ordered:
                 rule = "rising from phase to phase"
                 cure = "sort the phases by their place, and keep one at each"
-                raise wrong("at", rule, (before, after), cure)
+                raise invalid("at", rule, (before, after), cure)
 
     @property
     def sums_up(self) -> bool:
@@ -83,11 +83,11 @@ class Layout:
         if balance is None:
             return
         if not isinstance(balance, Balance):
-            raise wrong("balance", "a Balance", balance, "pass indexplan.Balance(lengths)")
+            raise invalid("balance", "a Balance", balance, "pass indexplan.Balance(lengths)")
         if len(balance.lengths) != num_samples:
             rule = f"{num_samples} numbers, one for each sample of the order"
             cure = "pass the length of each sample of the dataset"
-            raise wrong("balance's lengths", rule, len(balance.lengths), cure)
+            raise invalid("balance's lengths", rule, len(balance.lengths), cure)
         for size in self.partition.sizes:
             if size * (balance.largest + 1) >= SUM_STOP:
                 raise _too_costly(size, balance.largest)
@@ -102,7 +102,7 @@ class Layout:
                 "use plan.replace(world_size=...), with the number of running ranks",
                 "give --world-size",
             )
-            raise wrong("world_size", "set for this", None, cure)
+            raise invalid("world_size", "set for this", None, cure)
         return self.partition.world_size
 
     def check_sized(self) -> None:
@@ -127,7 +127,7 @@ class Layout:
             assert self.partition.resume is not None  # noqa: S101 (else nothing is finished)
             rule = f"not before {self.partition.resume[:2]}, where the plan was resumed"
             cure = "begin there, or ask the plan that was not resumed"
-            raise wrong("(epoch, sub_epoch)", rule, (epoch, sub_epoch), cure)
+            raise invalid("(epoch, sub_epoch)", rule, (epoch, sub_epoch), cure)
         self.check_sized()
         return self.steps_in(epoch, sub_epoch)
 
@@ -147,7 +147,7 @@ class Layout:
             names = sorted(name for name, policy in REMAINDERS.items() if policy.exact)
             rule = f"{' or '.join(names)}, under which a run reads every place once"
             cure = "use one of these, or plan.cursor(epoch, step=...), which counts steps"
-            raise wrong("remainder", rule, partition.remainder, cure)
+            raise invalid("remainder", rule, partition.remainder, cure)
         self.check_sized()
         return self.resume_from(*self.unit_at(place))
 
@@ -169,11 +169,11 @@ class Layout:
             if left < (num_units := self.order.num_units(epoch)):
                 if (epoch, left) < (first, begin):
                     rule = f"at or past position {begin} of epoch {first}, where the plan starts"
-                    raise wrong(what, rule, f"position {left} of epoch {epoch}", cure)
+                    raise invalid(what, rule, f"position {left} of epoch {epoch}", cure)
                 return epoch, left
             left -= num_units
         rule = f"in the first {MOST_EPOCHS} epochs, as their numbers of units differ"
-        raise wrong(what, rule, place, "use plan.cursor(epoch, step=...)")
+        raise invalid(what, rule, place, "use plan.cursor(epoch, step=...)")
 
     def step(self, steps: Steps, step: int) -> int:
         """Return `step`, or raise `IndexPlanError` unless it is an unfinished step."""
@@ -186,7 +186,7 @@ class Layout:
                 "plan.account says why; use smaller batches",
                 "`indexplan show` says why; use smaller batches",
             )
-            raise wrong("step", f"{kind}, and there is none", step, cure)
+            raise invalid("step", f"{kind}, and there is none", step, cure)
         cure = Cure("pass one of plan.steps(...)", "see how many there are with `indexplan show`")
         return integer("step", step, first, stop, cure, kind)
 
@@ -207,7 +207,7 @@ class Layout:
         if stop_step is not None:
             stop = self.edge(steps, "stop_step", stop_step)
         if start > stop:
-            raise wrong("stop_step", f"at least {start}, the start_step", stop, "swap them")
+            raise invalid("stop_step", f"at least {start}, the start_step", stop, "swap them")
         return start, stop
 
     def _named(self, steps: Steps) -> str:
@@ -382,4 +382,4 @@ def _joined(epoch: int, parts: Runs) -> tuple[int, Int64, Int64]:
 def _too_costly(size: int, largest: int) -> IndexPlanError:
     rule = f"below 2**63 - {size}, if each cost as much as the costliest"
     cure = "make linear and quadratic smaller, or count lengths in larger units"
-    return wrong(f"the costs of a step of {counted(size, 'unit')}", rule, size * largest, cure)
+    return invalid(f"the costs of a step of {counted(size, 'unit')}", rule, size * largest, cure)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.answers import html_of_fields, repr_of_fields
 from indexplan.canonical import canonical_json, parse_json_object
-from indexplan.errors import integer, wrong
+from indexplan.errors import integer, invalid
 from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.base import Order
@@ -551,7 +551,9 @@ class Plan:
         615
         """
         if not isinstance(cursor, Cursor):
-            raise wrong("cursor", "a Cursor", cursor, "load it with Cursor.from_json or from_dict")
+            raise invalid(
+                "cursor", "a Cursor", cursor, "load it with Cursor.from_json or from_dict"
+            )
         order, place = cursor.on(self.order, self.sub_epochs)
         plan = _changed({**spec.given_of(self), "order": order, "_resumed": place})
         if any(place):  # from the very first unit, it may be resumed once more before it's asked
@@ -705,4 +707,4 @@ def columns_of(plan: Plan) -> dict[str, Column]:
 def check_plan(what: str, plan: Any) -> None:
     """Raise `IndexPlanError` unless it is a `Plan`."""
     if not isinstance(plan, Plan):
-        raise wrong(what, "a Plan", plan, "pass indexplan.Plan(...) or indexplan.load(path)")
+        raise invalid(what, "a Plan", plan, "pass indexplan.Plan(...) or indexplan.load(path)")

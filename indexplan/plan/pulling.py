@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, overload
 import numpy as np
 
 from indexplan.canonical import check_fields
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, integer, invalid
 from indexplan.keywords import named
 from indexplan.orders.extents import gaps_of
 from indexplan.partition.ranks import MOST_UNITS, Runs, below
@@ -101,10 +101,10 @@ class Stream:
         if not layout_of(plan).partition.policy.exact:
             names = sorted(name for name, policy in REMAINDERS.items() if policy.exact)
             rule = f"{' or '.join(names)}, as a stream reads every place once"
-            raise wrong("remainder", rule, plan.remainder, 'use plan.replace(remainder="spread")')
+            raise invalid("remainder", rule, plan.remainder, 'use plan.replace(remainder="spread")')
         if plan.balance is not None:
             rule = "None, as the last units of a draw are given back"
-            raise wrong("balance", rule, plan.balance, "use plan.replace(balance=None)")
+            raise invalid("balance", rule, plan.balance, "use plan.replace(balance=None)")
         self._plan = plan_of_run(plan)  # so that a cursor depends on its place alone
         self._rank = layout_of(plan).rank(rank)
         self._each = order.num_units(0) if order.constant_num_units else None
@@ -271,18 +271,18 @@ class Stream:
         """
         cure = "load what state_dict returned"
         if not isinstance(state, Mapping):
-            raise wrong("a stream's state", "an object", state, cure)
+            raise invalid("a stream's state", "an object", state, cure)
         check_fields("a stream's state", state, ("version", "cursor", *COUNTS), cure)
         if type(state["version"]) is not int or state["version"] != STATE_VERSION:
             cure = "load it with the version of indexplan that saved it"
             rule = f"of version {STATE_VERSION}"
-            raise wrong("a stream's state", rule, state["version"], cure)
+            raise invalid("a stream's state", rule, state["version"], cure)
         drawn, trained, discarded = (
             integer(f"a stream's {name}", state[name], 0, 2**63, cure) for name in COUNTS
         )
         if drawn < trained + discarded:
             rule = f"at least {trained + discarded}, those trained and discarded"
-            raise wrong("a stream's num_drawn", rule, drawn, cure)
+            raise invalid("a stream's num_drawn", rule, drawn, cure)
         self._stand_at(Cursor.from_dict(state["cursor"]), (drawn, trained, discarded))
 
     def __getstate__(self) -> NoReturn:

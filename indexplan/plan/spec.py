@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, cast
 
 from indexplan.canonical import check_fields
-from indexplan.errors import IndexPlanError, did_you_mean, integer, wrong
+from indexplan.errors import IndexPlanError, did_you_mean, integer, invalid
 from indexplan.keywords import check
 from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
@@ -61,7 +61,7 @@ def normal(given: Fields) -> Fields:
     """
     order, resumed = given["order"], given["_resumed"]
     if not isinstance(order, Order):
-        raise wrong("order", "an Order", order, "pass indexplan.Shuffle(len(dataset))")
+        raise invalid("order", "an Order", order, "pass indexplan.Shuffle(len(dataset))")
     _check_parts_known(order)
     written = given.copy()
     if given["world_size"] is not None:
@@ -73,7 +73,7 @@ def normal(given: Fields) -> Fields:
     if not isinstance(remainder, str) or remainder not in REMAINDERS:
         rule = f"one of {', '.join(REMAINDERS)}"
         cure = did_you_mean(remainder, REMAINDERS) + "leave it out for spread"
-        raise wrong("remainder", rule, remainder, cure)
+        raise invalid("remainder", rule, remainder, cure)
     for name in SIZES:
         if given[name] is not None:
             phases = _phases_of(given)
@@ -81,7 +81,7 @@ def normal(given: Fields) -> Fields:
             written[name] = phases[0].size if plain else phases
     if resumed is not None:
         if not isinstance(resumed, Resume):
-            raise wrong("resumed", "a Resume", resumed, "use plan.resume(cursor)")
+            raise invalid("resumed", "a Resume", resumed, "use plan.resume(cursor)")
         written["_resumed"] = check_place(resumed, order, written["sub_epochs"])
     return written
 
@@ -91,7 +91,7 @@ def _check_parts_known(order: Order) -> None:
     if (hidden := order.ip_hidden_cuts) is not None:
         rule = f"True in {hidden[0]}, as {hidden[1]} inside it cuts samples"
         cure = "deal spans too, and set cuts_samples=True in its traits"
-        raise wrong("cuts_samples", rule, False, cure)
+        raise invalid("cuts_samples", rule, False, cure)
 
 
 def _phases_of(given: Fields) -> tuple[Phase, ...]:
@@ -167,13 +167,13 @@ def to_json_types(given: Fields) -> dict[str, Any]:
 def names_in(data: Any) -> list[str]:
     """Return the names of the fields of a plan in its dict form; raise if it has others."""
     if not isinstance(data, Mapping):
-        raise wrong("a plan", "an object", data, "pass what to_dict returned")
+        raise invalid("a plan", "an object", data, "pass what to_dict returned")
     names = [name.lstrip("_") for name in Fields.__annotations__]
     names = [name for name in names if name != "balance" or name in data]
     check_fields("a plan", data, ["partition", *names])
     if not isinstance(data["partition"], str) or data["partition"] != PARTITION_VERSION:
         cure = "read it with the version of indexplan that wrote it, or a newer one"
-        raise wrong("a plan's partition", PARTITION_VERSION, data["partition"], cure)
+        raise invalid("a plan's partition", PARTITION_VERSION, data["partition"], cure)
     return names
 
 
@@ -188,12 +188,12 @@ def from_json_types(
     values = {name: data[name] for name in names}
     if order is not None and order.to_dict() != values["order"]:
         cure = "leave order out, or pass one that equals the plan's"
-        raise wrong("a plan's order", f"{order.to_dict()}", values["order"], cure)
+        raise invalid("a plan's order", f"{order.to_dict()}", values["order"], cure)
     for name in SIZES:
         values[name] = _batch_size_from_json(values[name])
     if values["resumed"] is not None:
         if not isinstance(values["resumed"], Mapping):
-            raise wrong(
+            raise invalid(
                 "resumed", "an object or null", values["resumed"], "write plans with to_json"
             )
         check_fields("resumed", values["resumed"], Resume._fields)
@@ -218,9 +218,9 @@ def _batch_size_from_json(value: Any) -> Any:
     phases = []
     for item in value:
         if not isinstance(item, Mapping):
-            raise wrong("a phase", "an object", item, "write plans with to_json")
+            raise invalid("a phase", "an object", item, "write plans with to_json")
         check_fields("a phase", item, ("at", "size", "parameters"))
         if not isinstance(item["parameters"], Mapping):
-            raise wrong("parameters", "an object", item["parameters"], "write plans with to_json")
+            raise invalid("parameters", "an object", item["parameters"], "write plans with to_json")
         phases.append(Phase(**item))
     return phases

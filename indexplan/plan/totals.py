@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan.orders.columns import INTEGERS, Column
 from indexplan.partition.steps import Int64, Steps
 from indexplan.plan.draw import deal_offsets, take
@@ -23,7 +23,7 @@ def step_total(layout: Layout, column: Any, epoch: int, sub_epoch: int | None, s
         cure = (
             "multiply step_size by the order's length for tokens, or add up the spans of plan.units"
         )
-        raise wrong("a column to sum", rule, column, cure)
+        raise invalid("a column to sum", rule, column, cure)
     kept, numbers = (None, None) if column is None else _numbers(column, layout.order.num_samples)
     steps = layout.steps(epoch, sub_epoch)
     total = 0
@@ -36,7 +36,7 @@ def step_total(layout: Layout, column: Any, epoch: int, sub_epoch: int | None, s
         kept.check_file(gone=True)
     if not -(2**63) <= total < 2**63:
         cure = "count in larger units, or use smaller batches"
-        raise wrong("the sum of a step", "from -2**63 to 2**63 - 1", total, cure)
+        raise invalid("the sum of a step", "from -2**63 to 2**63 - 1", total, cure)
     return total
 
 
@@ -49,7 +49,7 @@ def _numbers(column: Any, num_samples: int) -> tuple[Column | None, NDArray[Any]
     if len(row) != num_samples:
         rule = f"{num_samples} numbers, one for each sample"
         cure = "pass a number for each sample of the dataset, or None to count samples"
-        raise wrong("a column to sum", rule, len(row), cure)
+        raise invalid("a column to sum", rule, len(row), cure)
     return kept, row
 
 

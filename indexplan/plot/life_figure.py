@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from indexplan.errors import counted, wrong
+from indexplan.errors import counted, invalid
 from indexplan.keywords import named
 from indexplan.ledger.ledger import Ledger
 from indexplan.ledger.shown import listed
@@ -76,10 +76,10 @@ def life(ledger: Ledger) -> Figure:
     """
     cure = "pass indexplan.Ledger(path) of a run that has read a step"
     if not isinstance(ledger, Ledger):
-        raise wrong("ledger", "a Ledger", ledger, cure)
+        raise invalid("ledger", "a Ledger", ledger, cure)
     bars, marks = lived(ledger)
     if not bars:
-        raise wrong("a run's life", "of at least one step", 0, cure)
+        raise invalid("a run's life", "of at least one step", 0, cure)
     total = max(each.attempt for each in bars) + 1
     first = max(0, total - ROWS)
     shown = [each for each in bars if each.attempt >= first]

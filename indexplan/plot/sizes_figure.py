@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan.keywords import named
 from indexplan.orders.strata import lengths_of
 from indexplan.partition.phases import Phase
@@ -67,7 +67,7 @@ def sizes(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     layout = layout_of(plan)
     chosen = _default(plan) if epochs is None else _sorted(epochs)
     if not chosen:
-        raise wrong("epochs", "at least one epoch", chosen, "leave it out")
+        raise invalid("epochs", "at least one epoch", chosen, "leave it out")
     layout.steps(chosen[-1], plan.sub_epochs - 1)
     chosen = chosen[bisect_left(chosen, plan.start.epoch) :]
     column_of_lengths = _lengths(plan.order)

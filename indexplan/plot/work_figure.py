@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexplan.errors import Cure, wrong
+from indexplan.errors import Cure, invalid
 from indexplan.keywords import named
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.plot import drawing, style
@@ -61,12 +61,12 @@ def work(
         cure: str = Cure(
             "use plan.replace(balance=indexplan.Balance(lengths))", "build a plan with --balance"
         )
-        raise wrong("balance", "set for this", None, cure)
+        raise invalid("balance", "set for this", None, cure)
     epoch, sub_epoch = drawing.first_of(plan, epoch, sub_epoch)
     found = work_of(plan, epoch, sub_epoch)
     if found is None:
         cure = "pass an epoch and sub_epoch with steps, and up to 2**21 ranks"
-        raise wrong("a picture of work", "of a step, with few ranks", 0, cure)
+        raise invalid("a picture of work", "of a step, with few ranks", 0, cure)
     figure = style.new_figure(8, 3)
     both = style.panels(figure, 1, 2, sharey=True)[0]
     means = found.as_dealt.mean(axis=1, keepdims=True)

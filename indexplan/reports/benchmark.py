@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from indexplan.answers import Answer, table
-from indexplan.errors import check_callable, counted, wrong
+from indexplan.errors import check_callable, counted, invalid
 from indexplan.files import machine
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.version import __version__
@@ -131,7 +131,7 @@ def bench(plan: Plan, *, progress: Callable[[int, int], object] | None = None) -
     steps = plan.steps(**where)
     if not steps:
         cure = "bench more samples, fewer ranks or a smaller batch"
-        raise wrong("the number of steps to measure", "at least 1", 0, cure)
+        raise invalid("the number of steps to measure", "at least 1", 0, cure)
     size = max(1, len(plan.batch(**where, step=steps.start, rank=0)))
     stop = min(steps.stop, steps.start + max(1, SHARE // size))
     middle = (steps.start + steps.stop) // 2

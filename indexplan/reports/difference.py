@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, overload
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import counted, differences, value_in_words, wrong
+from indexplan.errors import counted, differences, invalid, value_in_words
 from indexplan.keywords import named
 from indexplan.ledger.history import History, NamedPlan, Segment, history_of
 from indexplan.ledger.ledger import Ledger
@@ -179,7 +179,7 @@ def diff(
     if isinstance(a, Plan) and isinstance(b, Plan):
         return _of_plans(a, b, epochs)
     if epochs is not None:
-        raise wrong("epochs", "left out of ledgers", epochs, "compare two plans by epochs")
+        raise invalid("epochs", "left out of ledgers", epochs, "compare two plans by epochs")
     return _of_runs(a, b)
 
 
@@ -194,7 +194,7 @@ def _of_plans(a: Plan, b: Plan, epochs: Iterable[int] | None) -> Difference[Step
     compared = _changing(a, b, started) if epochs is None else sorted(set(check_epochs(epochs)))
     if not compared or compared[-1] < started:
         rule = f"at least one epoch from {started} on, where the later plan starts"
-        raise wrong("epochs", rule, compared[:8], "leave it out for those that can differ")
+        raise invalid("epochs", rule, compared[:8], "leave it out for those that can differ")
     first: dict[str, Step] = {}
     units = Units(a.order, b.order, MOST_DRAWN)
     for epoch in compared:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from indexplan.answers import Answer, table
-from indexplan.errors import Cure, counted, integer, wrong
+from indexplan.errors import Cure, counted, integer, invalid
 from indexplan.keywords import named
 from indexplan.ledger.history import resumed
 from indexplan.ledger.ledger import Ledger
@@ -241,7 +241,7 @@ def _reads(plan: Plan, low: Place, high: Place) -> Iterator[_Read]:
     num_parts = (high[0] - low[0] + 1) * (plan.sub_epochs if one_by_one else 1)
     if (one_by_one or not order.ip_counts_groups) and num_parts > PARTS:
         rule = f"at most {PARTS} epochs or sub-epochs apart, to be counted one by one"
-        raise wrong("start and stop", rule, num_parts, "count fewer at a time")
+        raise invalid("start and stop", rule, num_parts, "count fewer at a time")
     if not one_by_one:
         yield _Read(order, low, high)
         return
@@ -276,7 +276,7 @@ def _between(
     first, last = read
     if epoch is not None:
         if start is not None or stop is not None:
-            raise wrong("epoch", "left out if start or stop is given", epoch, "leave one out")
+            raise invalid("epoch", "left out if start or stop is given", epoch, "leave one out")
         epoch = integer("epoch", epoch, first[0], max(last[0] + (last[1] > 0), first[0] + 1), PAST)
         return max(first, (epoch, 0)), min(last, (epoch + 1, 0))
     low = otherwise[0] if start is None else _place(plan, "start", start)
@@ -287,9 +287,9 @@ def _between(
         if not first <= place <= last:
             ends = f"from epoch {first[0]}, position {first[1]}"
             ends += "" if last == LAST else f" to epoch {last[0]}, position {last[1]}"
-            raise wrong(name, f"{ends}, as that is what is read", place, PAST)
+            raise invalid(name, f"{ends}, as that is what is read", place, PAST)
     if low > high:
-        raise wrong("stop", f"at or after start, {low}", high, "swap them")
+        raise invalid("stop", f"at or after start, {low}", high, "swap them")
     return low, high
 
 
@@ -310,7 +310,7 @@ def _check_groups(order: Order) -> None:
             "this plan has no classes or sources to count; plan.account counts its units",
             "this plan has no classes or sources to count; `indexplan show` counts its units",
         )
-        raise wrong("an order", "one with groups, such as a Mixture", order.algorithm, cure)
+        raise invalid("an order", "one with groups, such as a Mixture", order.algorithm, cure)
 
 
 def _number_of_epochs(most: Any) -> float | None:
@@ -323,7 +323,7 @@ def _number_of_epochs(most: Any) -> float | None:
         right = False
     if not right:
         cure = "pass a number of epochs, such as 4 or 1.5"
-        raise wrong("most_epochs", "a finite number of at least 0", most, cure)
+        raise invalid("most_epochs", "a finite number of at least 0", most, cure)
     return float(most)
 
 

@@ -7,7 +7,7 @@ from pkgutil import iter_modules
 
 from indexplan import kernels
 from indexplan.checks import Check, Report
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 
 UNSET = {
     "NUMBA_BOUNDSCHECK": "unset, as checked kernels are never saved",
@@ -44,6 +44,6 @@ def _problem(folders: str) -> str:
     """Return what keeps kernels out of the cache, the rule and the cure."""
     for name, rule in UNSET.items():
         if (got := os.environ.get(name, "0")) != "0":
-            return str(wrong(name, rule, got, "unset it"))
+            return str(invalid(name, rule, got, "unset it"))
     rule, cure = "a folder with room that this user can write to", "set NUMBA_CACHE_DIR to one"
-    return str(wrong("numba's cache", rule, folders, cure))
+    return str(invalid("numba's cache", rule, folders, cure))

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import IndexPlanError, check_callable, did_you_mean, integer, wrong
+from indexplan.errors import IndexPlanError, check_callable, did_you_mean, integer, invalid
 from indexplan.keywords import named
 from indexplan.orders.columns import Column
 from indexplan.shards.by_file import FORMATS, SUFFIXES, File, Footer, digest_of
@@ -82,7 +82,7 @@ def shard_sizes(
     if kind is not None and not (isinstance(kind, str) and kind in FORMATS):
         cure = f"{did_you_mean(kind, FORMATS)}leave it out if the files' names tell it; else "
         cure += COUNTS
-        raise wrong("kind", f"one of {', '.join(FORMATS)}", kind, cure)
+        raise invalid("kind", f"one of {', '.join(FORMATS)}", kind, cure)
     num_threads = integer("num_threads", num_threads, 1, 2**10, f"leave it out for {NUM_THREADS}")
     check_callable("progress", progress)
     found = _look(path)
@@ -94,7 +94,7 @@ def shard_sizes(
             "check the path, write a glob as 'data/**/*.parquet', or pass the index of tars; else "
         )
         cure += COUNTS
-        raise wrong("path", rule, os.fspath(path), cure)
+        raise invalid("path", rule, os.fspath(path), cure)
     return _read(found, kind or _kind_of(found), whole_files, num_threads, progress)
 
 
@@ -115,7 +115,7 @@ def _look(path: str | os.PathLike[str]) -> Shards | list[File]:
             return _indexed(location, name)
     if several := names & {"dataset_dict.json"}:
         got = f"{location.path}, which holds several ({min(several)})"
-        raise wrong("path", "that of one dataset", got, "pass one of its folders")
+        raise invalid("path", "that of one dataset", got, "pass one of its folders")
     shown = {
         name: found
         for name, found in (location.find() if names else {}).items()
@@ -156,7 +156,7 @@ def _no_index(location: Location, name: str, found: Any) -> IndexPlanError:
     cure = f"if it counts the samples of each shard, pass ShardShuffle({read})"
     got = sorted(found) if isinstance(found, dict) else found
     followed = counts and isinstance(location, Local)
-    return wrong(f"{location.path}/{name}", rule, got, cure if followed else COUNTS)
+    return invalid(f"{location.path}/{name}", rule, got, cure if followed else COUNTS)
 
 
 def _listed(kind: str, location: Location, found: Listed | list[File]) -> Shards | list[File]:
@@ -189,10 +189,10 @@ def _kind_of(files: Sequence[File]) -> str:
             "pass kind=... for one of these formats, or the index of tars; else leave it out, or "
         )
         cure += COUNTS
-        raise wrong("the name of a shard", rule, kinds[None], cure)
+        raise invalid("the name of a shard", rule, kinds[None], cure)
     if len(kinds) > 1:
         cure = "write a glob that matches the files of one format"
-        raise wrong("shards", "of one format", sorted(kinds.values()), cure)
+        raise invalid("shards", "of one format", sorted(kinds.values()), cure)
     return str(next(iter(kinds)))
 
 

@@ -16,8 +16,8 @@ from indexplan.errors import (
     counted,
     cure_of,
     integer,
+    invalid,
     path_text,
-    wrong,
 )
 from indexplan.shards.by_file import npy_header
 
@@ -96,10 +96,10 @@ class Dataset:
         """
         root = Path(path_text("dataset", path, "pass where the folder or the .npy file is"))
         if not isinstance(pattern, str):
-            raise wrong("pattern", "a glob", pattern, "write it as '**/*.jpg'")
+            raise invalid("pattern", "a glob", pattern, "write it as '**/*.jpg'")
         if ".." in PurePath(pattern).parts:
             rule, cure = "a glob that stays in the folder", "name the folder itself as the dataset"
-            raise wrong("pattern", rule, pattern, cure)
+            raise invalid("pattern", rule, pattern, cure)
         try:
             if root.is_dir():
                 return cls._scan_folder(root, pattern)
@@ -109,7 +109,7 @@ class Dataset:
             got = f"{error.strerror!r} at {error.filename or path}"
             cure = cure_of(error, "check the path and its permissions")
             raise IndexPlanError("dataset", "must be readable", got, cure) from error
-        raise wrong(
+        raise invalid(
             "dataset", "a folder or a .npy file", str(path), "check the path, or pass the folder"
         )
 
@@ -128,7 +128,7 @@ class Dataset:
         files = sorted((file.relative_to(root).as_posix(), file.stat().st_size) for file in found)
         if not files:
             cure = "check both, or leave it out for all files"
-            raise wrong("pattern", f"one that matches files of {root}", pattern, cure)
+            raise invalid("pattern", f"one that matches files of {root}", pattern, cure)
         names = tuple(name for name, _ in files)
         sizes = [size for _, size in files]
         return cls(
@@ -156,7 +156,7 @@ class Dataset:
             size = os.fstat(stream.fileno()).st_size
         if not shape or not shape[0]:
             cure = "check that it is the dataset"
-            raise wrong(f"{file}", "an array with at least one row", shape, cure)
+            raise invalid(f"{file}", "an array with at least one row", shape, cure)
         order = "column-major" if fortran else "row-major"
         header = (
             f"dtype {dtype.str if dtype.names is None else dtype.descr}, shape {shape}, {order}"
@@ -179,19 +179,19 @@ class Dataset:
     def from_dict(cls, data: Mapping[str, Any]) -> Dataset:
         """Return the identity that `to_dict` described, or raise `IndexPlanError`."""
         if not isinstance(data, Mapping):
-            raise wrong("a dataset", "an object", data, AS_RETURNED)
+            raise invalid("a dataset", "an object", data, AS_RETURNED)
         check_fields("a dataset", data, _FIELDS, AS_RETURNED)
         for name, kinds in _FIELDS.items():
             if type(data[name]) not in kinds:
                 rule = " or ".join(kind.__name__ for kind in kinds)
-                raise wrong(f"a dataset's {name}", rule, data[name], AS_RETURNED)
+                raise invalid(f"a dataset's {name}", rule, data[name], AS_RETURNED)
         integer("a dataset's num_samples", data["num_samples"], 1, 2**63, AS_RETURNED)
         return cls(**data)
 
     def check_same(self, built_for: Dataset) -> None:
         """Raise `PlanFileError`, saying what changed, unless this equals the dataset of a plan."""
         if not isinstance(built_for, Dataset):
-            raise wrong("built_for", "a Dataset", built_for, "pass what Dataset.scan returned")
+            raise invalid("built_for", "a Dataset", built_for, "pass what Dataset.scan returned")
         if self == built_for:
             return
         changes = [
@@ -242,7 +242,7 @@ def dataset_of(dataset: Any) -> Dataset | None:
     identity = getattr(dataset, "identity", None)
     if not isinstance(identity, Dataset):
         cure = "pass indexplan.Dataset.scan(path), or indexplan.shard_sizes(path)"
-        raise wrong("dataset", "a Dataset, or Shards", dataset, cure)
+        raise invalid("dataset", "a Dataset, or Shards", dataset, cure)
     return identity
 
 

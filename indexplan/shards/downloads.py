@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.answers import Answer, as_json, table
-from indexplan.errors import Cure, counted, integer, wrong
+from indexplan.errors import Cure, counted, integer, invalid
 from indexplan.keywords import named
 from indexplan.orders.base import Int64
 from indexplan.plan.plan import Plan, check_plan, layout_of
@@ -164,7 +164,7 @@ def traffic(
     ranks_per_node = integer("ranks_per_node", ranks_per_node, 1, 2**31, cure)
     asked = [plan.start.epoch] if epochs is None else check_epochs(epochs)
     if not asked:
-        raise wrong(
+        raise invalid(
             "epochs", "at least one epoch", epochs, "leave it out for the first unfinished one"
         )
     table = table_of(plan.order, shards)
@@ -172,10 +172,10 @@ def traffic(
     if num_nodes * table.num_shards > NOTED:
         rule, got = f"at most {NOTED}", num_nodes * table.num_shards
         cure = Cure("ask ip.reads for some ranks at a time", "raise --ranks-per-node")
-        raise wrong("shards times nodes", rule, got, cure)
+        raise invalid("shards times nodes", rule, got, cure)
     if (total := sum(plan.order.num_units(epoch) for epoch in asked)) > MOST:
         cure = Cure("ask for fewer epochs, or ip.reads for some steps", "ask for fewer epochs")
-        raise wrong("units of the epochs", f"at most {MOST}, to be drawn", total, cure)
+        raise invalid("units of the epochs", f"at most {MOST}, to be drawn", total, cure)
     ranks_per_node = min(ranks_per_node, world_size)
     found = [_epoch(plan, table, epoch, ranks_per_node) for epoch in asked]
     return Traffic(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from indexplan import kernels
-from indexplan.errors import wrong
+from indexplan.errors import invalid
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import Column
 from indexplan.orders.shard_shuffle import sizes_of
@@ -50,12 +50,12 @@ def table_of(order: Order, shards: Sized) -> Table:
     """Return in which shards the samples of an order are; by default, in those that it knows."""
     if shards is None and (shards := order.shard_sizes) is None:
         rule = "the number of samples in each shard, as the order does not know it"
-        raise wrong("shards", rule, None, "pass a list, an array or a column of sizes")
+        raise invalid("shards", rule, None, "pass a list, an array or a column of sizes")
     table = _table(Column.of(getattr(shards, "sizes", shards), "integers", "sizes"))
     if table.num_samples != order.num_samples:
         rule = f"{order.num_samples}, the number of samples of the plan's order"
         cure = "pass the sizes of the shards of that dataset"
-        raise wrong("the sum of sizes", rule, table.num_samples, cure)
+        raise invalid("the sum of sizes", rule, table.num_samples, cure)
     return table
 
 

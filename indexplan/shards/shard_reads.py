@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexplan import kernels
-from indexplan.errors import IndexPlanError, integer, wrong
+from indexplan.errors import IndexPlanError, integer, invalid
 from indexplan.keywords import named
 from indexplan.orders.base import Int64
 from indexplan.partition.ranks import cuts
@@ -153,7 +153,7 @@ def _groups(plan: Plan, ranks: Iterable[int] | None) -> list[tuple[int, int]]:
     except Exception:  # TypeError, or whatever a user's class raises
         each = []
     if not each:
-        raise wrong(
+        raise invalid(
             "ranks", "at least one rank, such as range(8, 16)", ranks, "leave it out for all"
         )
     cut = [i for i in range(1, len(each)) if each[i] != each[i - 1] + 1]

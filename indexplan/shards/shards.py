@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.answers import Answer
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
-from indexplan.errors import Cure, counted, integer, wrong
+from indexplan.errors import Cure, counted, integer, invalid
 from indexplan.once import once
 from indexplan.orders.arguments import as_int64
 from indexplan.orders.columns import Column
@@ -116,23 +116,23 @@ class Shards(Answer):
             object.__setattr__(self, name, tuple(getattr(self, name)))
             if len(getattr(self, name)) != len(self.files):
                 rule, got = f"as many as its files, {len(self.files)}", len(getattr(self, name))
-                raise wrong(f"{name} of shards", rule, got, CURE)
+                raise invalid(f"{name} of shards", rule, got, CURE)
         # else names of shards could be made without end, by parts that add up all the same
         for name in ("parts", "num_bytes"):
             for each in getattr(self, name):
                 integer(f"each of {name} of shards", each, 0, 2**63, CURE)
         if len(sizes) != sum(self.parts):
             rule = f"as many as its files have shards, {sum(self.parts)}"
-            raise wrong("sizes of shards", rule, len(sizes), CURE)
+            raise invalid("sizes of shards", rule, len(sizes), CURE)
         if len(set(self.files)) < len(self.files):
             ((twice, _),) = Counter(self.files).most_common(1)
-            raise wrong("each file of shards", "named once", twice, "name it once in the index")
+            raise invalid("each file of shards", "named once", twice, "name it once in the index")
         for name in (*self.files, *(each.zip_name for each in stored if each.zip_name)):
             if not _is_inside(name):
                 rule = (
                     "a name below the folder that shards are in, without .., / at its start or ://"
                 )
-                raise wrong("each file of shards", rule, name, INSIDE)
+                raise invalid("each file of shards", rule, name, INSIDE)
 
     @property
     def num_samples(self) -> int:
@@ -243,7 +243,7 @@ class Shards(Answer):
         number = integer("file", file, 0, len(self.files), "pass a position in files")
         if not self.path:
             cure = "use Shards.from_json(text, path=their_folder)"
-            raise wrong("shards", "in a place", "no path", cure)
+            raise invalid("shards", "in a place", "no path", cure)
         return location_at(self.path).stamp(self.stored[number].zip_name or self.files[number])
 
     def to_dict(self) -> dict[str, Any]:
@@ -263,24 +263,24 @@ class Shards(Answer):
         """Return the shards that `to_dict` described; see `from_json`."""
         what = "shards"
         if not isinstance(data, Mapping):
-            raise wrong(what, "an object", data, CURE)
+            raise invalid(what, "an object", data, CURE)
         noted = _STAMPED if any(name in data for name in _STAMPED) else ()
         stored = data.get("stored", [])
         check_fields(what, data, (*_FIELDS, *noted, *(["stored"] if stored else [])), CURE)
         if not isinstance(stored, list) or any(not _is_stored(each) for each in stored):
             rule = "a list of [hash, zip_name, zip_bytes, zip_hash]"
-            raise wrong("stored of shards", rule, stored, CURE)
+            raise invalid("stored of shards", rule, stored, CURE)
         if (data["format"], data["version"]) != (FORMAT, VERSION):
             rule = f"format {FORMAT}, version {VERSION}"
-            raise wrong(what, f"of {rule}", [data["format"], data["version"]], CURE)
+            raise invalid(what, f"of {rule}", [data["format"], data["version"]], CURE)
         scalars = {"kind": str, "whole_files": bool, **({"stamped_in": str} if noted else {})}
         for name, kind in scalars.items():
             if type(data[name]) is not kind:
-                raise wrong(f"{name} of shards", f"a {kind.__name__}", data[name], CURE)
+                raise invalid(f"{name} of shards", f"a {kind.__name__}", data[name], CURE)
         for name, kind in {**_LISTS, "sizes": int, **({"stamps": str} if noted else {})}.items():
             values = data[name]
             if not isinstance(values, list) or any(type(each) is not kind for each in values):
-                raise wrong(f"{name} of shards", f"a list of {kind.__name__}", values, CURE)
+                raise invalid(f"{name} of shards", f"a list of {kind.__name__}", values, CURE)
         fields = {name: data[name] for name in _FIELDS if name not in ("format", "version")}
         location = location_of(path)[0].path if path else ""
         # a copy that lies elsewhere has other stamps
@@ -327,7 +327,7 @@ def _in_range(what: str, values: ArrayLike, stop: int) -> NDArray[np.int64]:
     array = as_int64(what, values)
     if (bad := (array < 0) | (array >= stop)).any():
         cure = "pass numbers in that range"
-        raise wrong(what, f"from 0 to {stop - 1}", int(array[bad].flat[0]), cure)
+        raise invalid(what, f"from 0 to {stop - 1}", int(array[bad].flat[0]), cure)
     return array
 
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from indexplan.errors import IndexPlanError, PlanFileError, install, wrong
+from indexplan.errors import IndexPlanError, PlanFileError, install, invalid
 from indexplan.stores.plain import SMALL_BYTES
 from indexplan.stores.publish import explained, write_all
 from indexplan.stores.store import BLOCK_BYTES, visible
@@ -244,7 +244,7 @@ def _store(url: str) -> tuple[Any, str]:
         raise IndexPlanError(f"{scheme}://", "needs fsspec", None, cure) from None
     if scheme not in fsspec.available_protocols():
         rule = "a folder, or a URL of a kind that fsspec knows"
-        raise wrong("path", rule, f"{scheme}://...", "check the letters before ://")
+        raise invalid("path", rule, f"{scheme}://...", "check the letters before ://")
     try:
         fsspec.get_filesystem_class(scheme)
     except ImportError:
@@ -261,7 +261,7 @@ def _one_place(url: str) -> str:
     scheme, _, rest = url.partition("://")
     if "::" in url:
         got = f"{scheme.split(':')[0]}::..."
-        raise wrong("path", "one URL, not a chain of them", got, "pass the folder's own URL")
+        raise invalid("path", "one URL, not a chain of them", got, "pass the folder's own URL")
     # container@account, in Azure's URLs, is no secret
     allowed = scheme in {"abfs", "abfss"} and re.fullmatch(r"[^:@]*@[^:@]*", rest)
     if ("@" in rest and not allowed) or re.search(r"[?#]", rest):

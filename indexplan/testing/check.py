@@ -7,7 +7,7 @@ from statistics import median
 from time import perf_counter
 
 from indexplan.checks import Check, OrderReport
-from indexplan.errors import IndexPlanError, shown, wrong
+from indexplan.errors import IndexPlanError, invalid, shown
 from indexplan.orders.base import Order
 from indexplan.seeds import check_epochs
 from indexplan.testing import copies, reading_laws
@@ -61,13 +61,13 @@ def check_order(
     ok  read samples from 0 to num_samples - 1 (100)
     """
     if not isinstance(order, Order):
-        raise wrong("order", "an indexplan.Order", order, "pass one, such as MyOrder(100)")
+        raise invalid("order", "an indexplan.Order", order, "pass one, such as MyOrder(100)")
     rows = [Row(order, epoch) for epoch in dict.fromkeys(check_epochs(epochs))]
     refused = {row.epoch: said for row in rows if (said := row.ask()) and row.epoch >= FAR}
     left = [row for row in rows if row.epoch not in refused]
     if not left:
         rule = "at least one that the order reads"
-        raise wrong("epochs", rule, [row.epoch for row in rows], "leave it out")
+        raise invalid("epochs", rule, [row.epoch for row in rows], "leave it out")
     look = Look(order, left)
     checks = []
     for law in (*reading_laws.LAWS, *copies.LAWS):

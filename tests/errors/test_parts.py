@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 import indexplan as ip
-from indexplan.errors import in_file, wrong
+from indexplan.errors import in_file, invalid
 
 PARTS = ("size", "must be an integer", "'two'", "pass 2")
 TEXT = "size must be an integer; got 'two'; pass 2"
@@ -38,7 +38,7 @@ def test_an_error_without_a_value() -> None:
 def test_what_is_not_text() -> None:
     """Paths and numbers are written as text; a value that is shown, as Python writes it."""
     assert ("3", "must be", "4", "go") == parts(ip.IndexPlanError(3, "must be", 4, "go"))
-    assert TEXT == str(wrong("size", "an integer", "two", "pass 2"))
+    assert TEXT == str(invalid("size", "an integer", "two", "pass 2"))
 
 
 def test_a_text_alone() -> None:

@@ -110,19 +110,19 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         ("adapters/indexplan_torch/live.py", *where): "takes torchft: tests/live/loader_checks.py"
         for where in [
             ("LiveLoader._last", "raise IndexPlanError(name, rule, got, cure)"),
-            ("LiveLoader._check_heard", "raise wrong(what, rule, step, expected.cure)"),
+            ("LiveLoader._check_heard", "raise invalid(what, rule, step, expected.cure)"),
             (
                 "LiveLoader.load_state_dict",
-                'raise wrong("a live run\'s state", "a dict of a cursor and a ',
+                'raise invalid("a live run\'s state", "a dict of a cursor and ',
             ),
             ("LiveLoader.state_dict", "raise a_second(self.ledger)"),
             (
                 "LiveLoader.load_state_dict",
-                "raise wrong(\"a live run's state\", f'of the plan {self._finge",
+                "raise invalid(\"a live run's state\", f'of the plan {self._fin",
             ),
             (
                 "_check_options",
-                "raise wrong(name, rule, options[name], f\"use only {', '.join",
+                "raise invalid(name, rule, options[name], f\"use only {', '.jo",
             ),
             ("LiveLoader.__iter__", "raise IndexPlanError('a batch of a LiveLoader', 'must be fol"),
         ]
@@ -310,18 +310,18 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     **{
         ("adapters/indexplan_torch/megatron_ledgers.py", *where): _OF_MEGATRON
         for where in [
-            ("load_saved", "raise wrong('consumed_train_samples', rule, consumed, cure)"),
+            ("load_saved", "raise invalid('consumed_train_samples', rule, consumed, cure)"),
             ("_saved", "raise IndexPlanError(f'states of a loader in {folder}', 'mus"),
         ]
     },
     **{
         ("adapters/indexplan_torch/megatron_samples.py", *where): _OF_MEGATRON
         for where in [
-            ("Samples.__init__", "raise wrong('indexed', rule, each, cure)"),
-            ("Samples.__init__", "raise wrong('config', 'a GPTDatasetConfig', config, cure)"),
+            ("Samples.__init__", "raise invalid('indexed', rule, each, cure)"),
+            ("Samples.__init__", "raise invalid('config', 'a GPTDatasetConfig', config, cure)"),
             (
                 "Samples._query_document_sample_shuffle_indices",
-                "raise wrong('a window', 'a list of Piece(sample, start, stop",
+                "raise invalid('a window', 'a list of Piece(sample, start, st",
             ),
             (
                 "Samples._query_document_sample_shuffle_indices",
@@ -339,19 +339,19 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         for where in [
             (
                 "PlanDataLoader.__init__",
-                "raise wrong('remainder', rule, remainder, 'leave it out')",
+                "raise invalid('remainder', rule, remainder, 'leave it out')",
             ),
             (
                 "PlanDataLoader._units",
-                "raise wrong('global_batch_size', rule, tokens, 'change one o",
+                "raise invalid('global_batch_size', rule, tokens, 'change one",
             ),
             (
                 "PlanDataLoader._steps",
-                "raise wrong('epoch', rule, number + 1, cure)",
+                "raise invalid('epoch', rule, number + 1, cure)",
             ),
             (
                 "PlanDataLoader.reshuffle",
-                "raise wrong('epoch', rule, epoch, 'read it, or call reset() ",
+                "raise invalid('epoch', rule, epoch, 'read it, or call reset(",
             ),
             (
                 "PlanDataLoader.load_state_dict",
@@ -359,11 +359,11 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
             ),
             (
                 "PlanDataLoader.load_state_dict",
-                "raise wrong('state', f'of version {STATE_VERSION}', state_di",
+                "raise invalid('state', f'of version {STATE_VERSION}', state_",
             ),
             (
                 "PlanDataLoader.load_state_dict",
-                "raise wrong('dataset', f'the saved one, {shown(saved)}', sel",
+                "raise invalid('dataset', f'the saved one, {shown(saved)}', s",
             ),
         ]
     },
@@ -374,10 +374,10 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
                 "PlanDataLoader.load_state_dict",
                 "raise IndexPlanError('state', \"must be a PlanDataLoader's\", ",
             ),
-            ("_check_length", "raise wrong(name, rule, length, f'make TokenRows with length"),
+            ("_check_length", "raise invalid(name, rule, length, f'make TokenRows with leng"),
             ("_check_length", "raise IndexPlanError('TokenWindows', f'must have length={rul"),
-            ("_rows", "raise wrong('num_tokens_per_batch', f'a multiple of max_cont"),
-            ("_left_out", "raise wrong('labels of a finite loader', 'integers, as many "),
+            ("_rows", "raise invalid('num_tokens_per_batch', f'a multiple of max_co"),
+            ("_left_out", "raise invalid('labels of a finite loader', 'integers, as man"),
         ]
     },
     (
