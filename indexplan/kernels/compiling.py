@@ -123,10 +123,10 @@ class Kernel:
 
     def _tell(self) -> None:
         """Say once, on a terminal, that and why something is compiled."""
-        if not _told and sys.stderr is not None and sys.stderr.isatty():
-            _told.append(self.name)
-            where = f"{self.folder}, which has none of this version for this CPU yet"
-            where = where if self.folder else "this process alone: set NUMBA_CACHE_DIR to a folder"
+        _told.append(self.name)
+        where = f"{self.folder}, which has none of this version for this CPU yet"
+        where = where if self.folder else "this process alone: set NUMBA_CACHE_DIR to a folder"
+        with contextlib.suppress(Exception):  # the terminal has gone
             sys.stderr.write(f"indexplan: compiling kernels for {where}\n")
 
     def _plain(self, *values: Any) -> Any:
@@ -144,11 +144,15 @@ class Kernel:
     def _build(self, dispatcher: Any) -> Any:
         timer = threading.Timer(PATIENCE, self._tell)
         timer.daemon = True
-        timer.start()
+        if not _told and _on_a_terminal():
+            with contextlib.suppress(RuntimeError):  # there may be no more threads
+                timer.start()
         try:
             dispatcher.compile(self.arguments)
         finally:
             timer.cancel()
+            if timer.ident is not None:  # no fork sees the thread, nor a lock of stderr that it has
+                timer.join()
         return dispatcher
 
     def _load(self) -> Any:
@@ -179,6 +183,13 @@ class Kernel:
         except Exception:  # the folder cannot be read or flushed: do without it
             return dispatcher if dispatcher.overloads else None
         return dispatcher
+
+
+def _on_a_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except Exception:  # it is None or closed, or an object of the user's without this method
+        return False
 
 
 def _python_number(value: Any) -> Any:

@@ -186,6 +186,49 @@ def test_a_terminal_is_told_once_why_it_waits(folder: Folder) -> None:
     assert "end" == end
 
 
+NOT_TOLD = """
+import json, sys, threading, numpy
+from indexplan.kernels import compiling
+compiling.PATIENCE = 0.0
+said = []
+
+class Logger:  # no method says whether it is a terminal
+    def write(self, text):
+        said.append(text)
+
+class Terminal(Logger):
+    def isatty(self):
+        return True
+
+class Lost(Terminal):
+    def write(self, text):
+        raise OSError(5, "Input/output error")
+
+def start(thread):
+    raise RuntimeError("can't start new thread")
+
+threading.excepthook = said.append
+{where}
+import kernels
+answer = kernels.total(numpy.arange(4))
+sys.stderr = sys.__stderr__
+print(json.dumps([answer, kernels.total.origin, str(said), threading.active_count()]))
+"""
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "sys.stderr = Logger()",
+        "sys.stderr = Lost()",
+        "sys.stderr, threading.Thread.start = Terminal(), start",
+    ],
+)
+def test_who_cannot_be_told_has_the_kernel(where: str, folder: Folder) -> None:
+    """Without a thread for it or a terminal; no thread is left, which forks would warn of."""
+    assert [ANSWER, "saved", "[]", 1] == folder.run(NOT_TOLD.replace("{where}", where))
+
+
 def test_decoration_compiles_nothing(folder: Folder) -> None:
     """Importing a file of kernels neither compiles them nor looks for a cache."""
     script = "import json, kernels; print(json.dumps(kernels.total._compiled is None))"
