@@ -28,7 +28,10 @@ EXACT = 2**53  # up to here every integer is a float64
 AS_THEY_ARE = 20  # values that an error shows; of more, their type and number
 LONGEST_RANGE = 2**27  # takes 1 GiB as an array
 BLOCK = 2**17  # numbers that are hashed at a time: 1 MiB, which stays in the cache
-SETTLED = 2 * 10**9  # nanoseconds; file systems may count changes in steps of up to 2 s
+# Nanoseconds: a mapping that wrote to a page changes it without a new time until it was written to
+# disk, which Linux begins after 30 s; and file systems may count changes in steps of up to 2 s.
+SETTLED = 60 * 10**9
+MOUNTS = Path("/proc/self/mountinfo")
 SPEC = "write specs with to_json"
 
 # whether fields come from JSON, where a string is not a path: the author may be a stranger
@@ -179,8 +182,8 @@ class Column:
     @property
     def _is_settled(self) -> bool:
         """Whether a change of the file from now on would have another time than the last one."""
-        _, _, _, *changed = self._status or (0, 0, 0, 0)
-        return time.time_ns() - max(changed) > SETTLED
+        device, _, _, *changed = self._status or (0, 0, 0, 0)
+        return time.time_ns() - max(changed) > SETTLED and not _is_memory(device)
 
     def _hashed(self) -> dict[str, Any]:
         dtype = self.array.dtype.str
@@ -381,6 +384,16 @@ def _status(path: str) -> Status:
     except FileNotFoundError:
         return ()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _is_memory(device: int) -> bool:
+    """Return whether a file system is Linux's memory, where an open mapping changes no time."""
+    try:
+        mounts = MOUNTS.read_bytes()
+    except OSError:  # not Linux
+        return False
+    mount = rf"^\S+ \S+ {os.major(device)}:{os.minor(device)} .* - (?:tmpfs|ramfs) "
+    return re.search(mount.encode(), mounts, re.MULTILINE) is not None
 
 
 def is_identity(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 import warnings
 from multiprocessing import get_context
 from pathlib import Path
@@ -200,6 +201,7 @@ def column(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     assert not kept(cache)
     monkeypatch.setattr(columns, "LEAST", 0)
     monkeypatch.setattr(columns, "SETTLED", -1)
+    monkeypatch.setattr(columns, "MOUNTS", tmp_path / "none")  # where tests' files are in memory
     np.save(tmp_path / "column.npy", COLUMN)
     return tmp_path / "column.npy"
 
@@ -223,6 +225,27 @@ def test_a_changed_column_is_hashed_again(column: Path) -> None:
     os.utime(column, ns=(before.st_atime_ns, before.st_mtime_ns))
     changed = [*COLUMN[:-1], 99]
     assert ip.Column(changed).to_dict() == ip.Column(column).to_dict()
+
+
+MEMORY = [(folder, 10**6) for folder in ["/dev/shm"] if Path(folder).is_dir()]  # noqa: S108
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize(("folder", "seconds"), [(None, 30), *MEMORY])
+def test_a_column_that_a_mapping_writes_to(
+    folder: str | None, seconds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that was written to may change without a time until the system has stored it."""
+    monkeypatch.setattr(columns, "LEAST", 0)
+    later = time.time_ns() + seconds * 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+    with TemporaryDirectory(dir=folder) as place:
+        np.save(path := Path(place) / "column.npy", COLUMN)
+        mapped = np.lib.format.open_memmap(path, "r+")
+        for number in (98, 99):
+            mapped[0] = number
+            tables.TABLES.clear()
+            assert ip.Column(mapped).to_dict() == ip.Column(path).to_dict()
 
 
 def test_a_column_that_was_just_written(
