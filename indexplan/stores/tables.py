@@ -7,6 +7,7 @@ user's cache by the first process that needs it, and mapped by all: see `docs/st
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
+from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 from weakref import WeakValueDictionary
 
@@ -34,6 +36,9 @@ DIGITS = 16  # of its checksum
 ALIGNED = 64
 FORGOTTEN = 30 * 86400  # seconds after which an unused table is deleted
 
+TOP = Path(__file__).parents[1]
+BUILDERS = ("kernels", "orders")  # folders of what builds tables
+
 # A table exists as long as some order holds it.
 TABLES: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
@@ -48,8 +53,8 @@ def table_of(
     Parameters
     ----------
     key : mapping
-        All that the table follows from, as JSON: `table`, the name and version of the way it is
-        built, fields, and the sha256 of columns.
+        All that the table follows from but this library, as JSON: `table`, its kind, fields, and
+        the sha256 of columns.
     kind : callable
         Makes a table of its fields, arrays, integers and text, by name.
     build : callable
@@ -57,24 +62,39 @@ def table_of(
     num_bytes : int
         About its size. A small one stays in the memory of the process.
     """
-    name = canonical_json({**key, "version": __version__})
+    name = canonical_json(key)
     import indexplan.kernels.compiling  # noqa: F401 (numba, before a fork can wait for a table)
 
     with kernels.BUSY:
         found: Table | None = TABLES.get(name)
         if found is None:
             large = num_bytes >= LEAST
-            found = TABLES[name] = _shared(key["table"], name, kind, build) if large else build()
+            found = TABLES[name] = _shared(key, kind, build) if large else build()
         return found
 
 
-def _shared(group: str, name: str, kind: Callable[..., Table], build: Callable[[], Table]) -> Table:
+@functools.cache
+def _library() -> str:
+    """Return the version of this library, and a digest of what builds tables, as it may be edited.
+
+    Read with the first large table, in some 2 ms; of a zip there is the version alone.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in BUILDERS for path in (TOP / folder).glob("*.py")):
+        digest.update(path.read_bytes())
+    return f"{__version__} {digest.hexdigest()}"
+
+
+def _shared(
+    key: Mapping[str, Any], kind: Callable[..., Table], build: Callable[[], Table]
+) -> Table:
     """Map a table of the cache, after building it if it is not there; or keep it in memory."""
     from indexplan.stores.cache import keep, open_kept, user_folder
     from indexplan.stores.temporary import LOCKS
 
     if not LOCKS:  # Windows
         return build()
+    group, name = key["table"], canonical_json({**key, "library": _library()})
     made: list[Table] = []
     building = False
 
@@ -105,8 +125,8 @@ def _shared(group: str, name: str, kind: Callable[..., Table], build: Callable[[
     except (OSError, PlanFileError) as error:
         if building and not made:  # what building raises
             raise
-        why = f"a table of {group} is not shared with other processes, which takes memory: {error}"
-        warnings.warn(why, RuntimeWarning, stacklevel=2)
+        why = f"a table of {group} is not shared with other processes, which takes time and memory"
+        warnings.warn(f"{why}: {error}", RuntimeWarning, stacklevel=2)
         return made[0] if made else build()
 
 

@@ -54,6 +54,22 @@ def test_an_order_reads_the_same(name: str, cache: Path, monkeypatch: pytest.Mon
     assert 0o600 == file.stat().st_mode & 0o777
 
 
+@pytest.mark.parametrize("edited", ["orders/strata.py", "kernels/packing.py"])
+def test_a_table_of_other_code_is_built_again(
+    edited: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a checkout the code that builds tables changes, and the version stays."""
+    for folder in ("orders", "kernels"):
+        shutil.copytree(ROOT / "indexplan" / folder, tmp_path / folder)
+    (found := tmp_path / edited).write_text(found.read_text() + "# edited")
+    read_alone("Packed", COLUMN)
+    with monkeypatch.context() as checkout:
+        checkout.setattr(tables, "TOP", tmp_path)
+        checkout.setattr(tables, "_library", tables._library.__wrapped__)
+        read_alone("Packed", COLUMN)
+    assert 2 == len(kept(cache))
+
+
 @given(st.sampled_from(sorted(ORDERS)), st.integers(0, 2**32), st.integers(1, 8))
 def test_a_damaged_table_is_built_again(name: str, seed: int, width: int) -> None:
     """Bytes changed, cut off or added, or another order's table: no wrong sample is read."""
