@@ -63,6 +63,8 @@ class Reading:
     ----------
     number, first, stop : int
         The pass's number in the run, and its steps; these don't change.
+    ran : (Plan, int) or None
+        The plan and this process's rank as it began; the process group may have ended since.
     step : int
         The next step that the loop has not received.
     """
@@ -70,6 +72,7 @@ class Reading:
     number: int
     first: int
     stop: int
+    ran: tuple[Plan, int] | None = field(default=None, compare=False, repr=False)
     step: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -182,6 +185,10 @@ class Run:
         """
         self.plan, rank = self.given.running(self.plan)
         return self.plan, rank
+
+    def _ran(self) -> tuple[Plan, int]:
+        """Return the plan and the rank that the steps of the current pass are counted with."""
+        return (self.reading and self.reading.ran) or self.running()
 
     # --- which pass is next
 
@@ -372,7 +379,7 @@ class Run:
         steps = self.steps(number)
         if self.recorder and steps:
             self._begin_in_ledger(self.recorder, plan, rank)
-        self.reading = kind(number, steps.start, steps.stop)
+        self.reading = kind(number, steps.start, steps.stop, (plan, rank))
         return self.reading
 
     def _begin_in_ledger(self, recorder: Recorder, plan: Plan, rank: int) -> None:
@@ -421,7 +428,7 @@ class Run:
         """Return the plan's step of a step of a pass, as the loop counts them."""
         if not self.given.evaluation:
             return step // self.given.again
-        plan, rank = self.running()
+        plan, rank = self._ran()
         steps = plan.steps(*self._at(number))
         read = np.flatnonzero(plan.batch_sizes(*self._at(number), rank=rank))
         at = step - steps.start
@@ -497,7 +504,7 @@ class Run:
         refuse_fetched_ahead(self)
 
     def _cursor(self, number: int, step: int | None) -> Cursor:
-        plan, _ = self.running()
+        plan, _ = self._ran()
         reading = self.reading
         has_steps = reading is not None and reading.number == number and reading.stop  # not over
         if not has_steps and number in self.over:
@@ -510,7 +517,7 @@ class Run:
 
     def received(self, name: str, otherwise: str) -> Received:
         """Return the batch that the loop received last; without one, raise, naming `name`."""
-        plan, rank = self.running()
+        plan, rank = self._ran()
         reading = self.reading
         if reading is None or reading.step == reading.first:
             raise IndexPlanError(
@@ -603,7 +610,7 @@ class Run:
             step = self.steps(number).start
         times = step % self.given.again
         if times:
-            plan, _ = self.running()
+            plan, _ = self._ran()
             units = plan.step_size(cursor.epoch, cursor.sub_epoch, step=cursor.step)
             state["dealt"] = Dealt(times, self.given.again, units)._asdict()
         return state

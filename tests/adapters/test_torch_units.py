@@ -138,6 +138,29 @@ def test_ranks_are_discovered_at_first_use(monkeypatch: pytest.MonkeyPatch) -> N
         assert of_plan(PLAN, 0) == list(sampler)
 
 
+@pytest.mark.filterwarnings("ignore:a process group must run")
+@pytest.mark.parametrize(
+    ("num_read", "evaluation"), [(1, False), (7, False), (None, False), (None, True)]
+)
+def test_a_state_counts_by_the_ranks_that_read(
+    num_read: int | None, evaluation: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the same once the process group has ended, inside a pass and after its last step."""
+    plan = ip.Plan(ip.Shuffle(1003, seed=3), batch_size=8)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    loader = PlanLoader(torch.arange(1003), plan, evaluation=evaluation)
+    for _ in islice(loader, num_read):
+        pass
+    state, size = loader.state_dict(), loader.step_size
+    monkeypatch.delenv("WORLD_SIZE")
+    monkeypatch.delenv("RANK")
+    assert state == loader.state_dict()
+    assert size == loader.step_size
+    loader.set_epoch(1)  # the next pass is that of the ranks that are left
+    assert len(loader) == 126
+
+
 @pytest.mark.parametrize("make", [loader_of, PlanBatchSampler, PlanSampler])
 def test_ranks_without_a_process_group_warn_once(
     make: Any, monkeypatch: pytest.MonkeyPatch
