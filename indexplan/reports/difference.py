@@ -20,7 +20,7 @@ from indexplan.partition.account import Account, account, changes, undivided
 from indexplan.partition.locate import find
 from indexplan.partition.steps import Int64, Resume, steps_in
 from indexplan.plan.cursor import cursor_of
-from indexplan.plan.plan import Plan, check_plan, columns_of, layout_of
+from indexplan.plan.plan import Plan, columns_of, layout_of
 from indexplan.reports.lockstep import (
     MOST_DRAWN,
     Row,
@@ -173,9 +173,11 @@ def diff(
     epoch 0          7 steps instead of 8, 104 dropped instead of 0, 0 padded
     resume           the second plan can resume from any cursor of the first
     """
-    for name, value in (("a", a), ("b", b)):
-        if not isinstance(value, Ledger):
-            check_plan(name, value)
+    given: dict[str, Any] = {"a": a, "b": b}
+    for name, value in given.items():
+        if not isinstance(value, Plan | Ledger):
+            cure = "pass indexplan.Plan(...), indexplan.load(path) or indexplan.Ledger(path)"
+            raise invalid(name, "a Plan or a Ledger", value, cure)
     if isinstance(a, Plan) and isinstance(b, Plan):
         return _of_plans(a, b, epochs)
     if epochs is not None:
@@ -439,6 +441,7 @@ def _of_runs(a: Plan | Ledger, b: Plan | Ledger) -> Difference[int]:
 
 def _of_plan(plan: Plan, num_steps: int) -> History:
     """Return the history of a run that reads so many steps of a plan from where it starts."""
+    layout_of(plan).world_size  # noqa: B018 (raises if it is open)
     stop = place_after(layout_of(plan), place_of(plan.start), num_steps)
     lines, _ = Tail().record(plan, cursor_of(plan.order, stop, plan.sub_epochs), {})
     columns = columns_of(plan)

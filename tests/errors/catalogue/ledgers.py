@@ -308,6 +308,7 @@ CASES: list[Case] = [
     ("a step that was not reached", lambda: ledger().seen([0], 4)),
     ("an epoch that was not begun", lambda: ledger().account(2)),
     ("epochs of runs", lambda: ip.diff(ledger("a"), ledger("b"), [0])),
+    ("a run and an open plan", lambda: ip.diff(ledger(), OPEN)),
     ("a picture of no ledger", lambda: ip.plot.life(PLAN)),  # type: ignore[arg-type]
     ("a picture of no step", lambda: ip.plot.life(ip.Ledger("run.ledger"))),
 ]

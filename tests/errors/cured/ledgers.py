@@ -239,6 +239,7 @@ CURED: dict[str, Callable[[], Any]] = {
         ip.diff(ledger("a"), ledger("b")),
         ip.diff(ledger("c").plan, ledger("d").plan, [0]),
     ],
+    "a run and an open plan": lambda: ip.diff(ledger(), OPEN.replace(world_size=2)),
     "a picture of no ledger": lambda: ip.plot.life(ledger()),
     "a picture of no step": lambda: ip.plot.life(ledger()),
 }

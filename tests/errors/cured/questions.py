@@ -10,6 +10,7 @@ import numpy as np
 
 import indexplan as ip
 import indexplan.plot
+from tests.errors.catalogue.ledgers import ledger
 from tests.errors.catalogue.made import (
     CARRY,
     EMPTY,
@@ -114,6 +115,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "a word for a plan": lambda: [
         ip.diff(ip.Plan(WHOLE.order, world_size=2, batch_size=2), WHOLE),
         ip.diff(ip.load(saved()), STORED),
+        ip.diff(ledger(), WHOLE),
     ],
     "a number for a progress": lambda: [
         ip.verify(WHOLE),
