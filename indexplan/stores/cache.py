@@ -184,9 +184,13 @@ def _written(
     part = path.with_name(f".{path.name}.part")
     with contextlib.suppress(FileNotFoundError):
         _look(part, held)  # before it is opened: a pipe would block
-    with open(part.name, "r+b", 0, opener=lambda name, _: _open_part(name, held)) as stream:
+    with (
+        open(part.name, "r+b", 0, opener=lambda name, _: _open_part(name, held)) as stream,
+        ExitStack() as locked,
+    ):
         _check_ours(part, os.fstat(stream.fileno()))
-        fcntl.flock(stream, fcntl.LOCK_EX)  # released when the file is closed, or its holder dies
+        fcntl.flock(stream, fcntl.LOCK_EX)  # released when its holder dies
+        locked.callback(fcntl.flock, stream, fcntl.LOCK_UN)  # a fork would hold it too
         if (found := whole(held)) is not None:
             return found
         try:

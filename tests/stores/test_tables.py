@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -21,6 +24,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.orders import columns
 from indexplan.reports.show import show_plan
+from indexplan.stores import cache as store_cache
 from indexplan.stores import tables
 from tests.kill_tables import kill
 from tests.support.children import NOBODY
@@ -203,6 +207,35 @@ def test_eight_processes_have_one_table(name: str, cache: Path, tmp_path: Path) 
     shared, own = (sum(each[at] for each in found) for at in (1, 2))
     assert 0.9 * size < shared < 1.05 * size
     assert own < 2 * size  # pages of the server that its children write to; not eight tables
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_fork_of_a_writer_holds_no_lock(
+    fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else who waits for a chunk would wait until a worker ends that was forked meanwhile."""
+    opened, path = store_cache._open_part, tmp_path / "user" / "chunks" / "plan" / "0"
+    copies: list[int] = []
+
+    def forked(*arguments: Any) -> int:
+        number = opened(*arguments)
+        copies.append(os.dup(number))  # what a fork has
+        return number
+
+    def blocks() -> Iterator[bytes]:
+        waiting.append(path.with_name(".0.part").open("rb"))
+        yield b"1"
+        if fails:
+            raise OSError("the network")
+
+    waiting: list[Any] = []
+    monkeypatch.setattr(store_cache, "_open_part", forked)
+    with suppress(OSError):
+        store_cache.keep(path, lambda held: store_cache.open_kept(path, held), blocks).close()
+    assert path.exists() is not fails
+    fcntl.flock(waiting[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    waiting[0].close()
+    os.close(copies[0])
 
 
 @pytest.mark.usefixtures("cache")
