@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -272,6 +273,10 @@ class PlanLoader(DataLoader[Any]):
     def _pass(self) -> Generator[Any, None, bool]:
         """Yield what is left of a pass; return whether the loop has moved to another plan in it."""
         check_length(self.dataset, self.run.plan.order, again=True)
+        if "ray.train.torch.train_loop_utils" in sys.modules:
+            from indexplan_torch.dealing import refuse_fetching_ahead
+
+            refuse_fetching_ahead()
         begun = self.run.begin()
         if begun.first == begun.stop:
             return False  # starts no workers, and draws no seed that an uninterrupted run would not

@@ -330,6 +330,11 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         ]
     },
     (
+        "adapters/indexplan_torch/dealing.py",
+        "refuse_fetching_ahead",
+        "raise IndexPlanError('a PlanLoader', 'must be read by the lo",
+    ): "takes Ray: tests/trainers/test_ray.py",
+    (
         "adapters/indexplan_torch/skipping.py",
         "refuse_skipping",
         "raise IndexPlanError('a loader that was resumed', 'must be t",
