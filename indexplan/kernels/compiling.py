@@ -97,6 +97,8 @@ class Kernel:
         self.name = function.__name__
         self.py_func = function
         self.arguments = arguments
+        # Hashed now, as they are imported: edited later, they would stamp the code from before.
+        self._sources = _sources(Path(function.__code__.co_filename))
         self.origin: Origin | None = None
         self.folder: str | None = None
         self._compiled: Callable[..., Any] | None = None
@@ -162,7 +164,7 @@ class Kernel:
         dispatcher = self._dispatcher()
         try:
             dispatcher.enable_caching()  # RuntimeError if there is no writable folder
-            _stamp(dispatcher._cache._cache_file, self.py_func)  # noqa: SLF001  no public way
+            _stamp(dispatcher._cache._cache_file, self._sources)  # noqa: SLF001  no public way
             self.folder = dispatcher.stats.cache_path
             with contextlib.suppress(Exception):  # what is wrong is mended below
                 if _load_alone(dispatcher, self.arguments):
@@ -207,30 +209,35 @@ def _load_alone(dispatcher: Any, arguments: tuple[Any, ...]) -> bool:
     return found is not None
 
 
-def _stamp(cache_file: Any, function: Callable[..., Any]) -> None:
-    """Make the cached code of a kernel valid only for the current files that it imports.
+def _stamp(cache_file: Any, sources: str) -> None:
+    """Make the cached code of a kernel valid only for these files that it imports.
 
     Raises AttributeError if this numba has no stamp; then nothing is loaded or saved.
     """
     theirs = cache_file._source_stamp  # noqa: SLF001
-    sources = _sources(Path(function.__code__.co_filename))
     cache_file._source_stamp = (theirs, sources)  # noqa: SLF001
 
 
 IMPORTS = re.compile(r"^\s*(?:from|import)\b[^(\n]*(?:\([^)]*\))?", re.MULTILINE)
 
 
-@functools.cache
 def _sources(file: Path) -> str:
     """Hash a file and those of its folder that it imports; of a zip numba stamps the whole file."""
     files, digest = [file] if file.is_file() else [], hashlib.sha256()
     for path in files:  # which grows
-        text = path.read_bytes()
+        text, near = _source(path)
         digest.update(f"{path.name} {len(text)}\n".encode() + text)
-        named = re.findall(r"\w+", " ".join(IMPORTS.findall(text.decode())))
-        near = (path.with_name(f"{name}.py") for name in dict.fromkeys(named))
-        files += [each for each in near if each not in files and each.is_file()]
+        files += [each for each in near if each not in files]
     return digest.hexdigest()
+
+
+@functools.cache  # what was imported, if it is edited later
+def _source(file: Path) -> tuple[bytes, list[Path]]:
+    """Return a file's text, and the files of its folder that it imports."""
+    text = file.read_bytes()
+    named = re.findall(r"\w+", " ".join(IMPORTS.findall(text.decode())))
+    near = (file.with_name(f"{name}.py") for name in dict.fromkeys(named))
+    return text, [each for each in near if each.is_file()]
 
 
 PATIENCE = 1.0  # seconds after which the first kernel that is still being compiled is told

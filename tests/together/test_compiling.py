@@ -149,6 +149,27 @@ def test_an_edit_of_a_file_that_is_not_imported_recompiles_nothing(folder: Folde
     assert COLD == folder.run()
 
 
+EDITED_LATER = """
+import json, numpy, pathlib, kernels
+path = pathlib.Path(kernels.__file__).with_name("{name}")
+path.write_text(path.read_text().replace("{old}", "{new}"))
+print(json.dumps(kernels.total(numpy.arange(4))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "answer"),
+    [("helpers.py", "x + x", "x + x + x", 18), ("kernels.py", "result = 0", "result = 7", 19)],
+)
+def test_code_from_before_an_edit_is_not_kept_as_the_edited(
+    name: str, old: str, new: str, answer: int, folder: Folder
+) -> None:
+    """A process that had imported a file computes as it was then; the next one as it is now."""
+    script = EDITED_LATER.replace("{name}", name).replace("{old}", old).replace("{new}", new)
+    assert ANSWER == folder.run(script)
+    assert answer == folder.run()["answer"]
+
+
 LOADED_ALONE = """
 import json, sys, numpy, kernels
 answer = kernels.total(numpy.arange(4))
