@@ -204,6 +204,8 @@ def _load_alone(dispatcher: Any, arguments: tuple[Any, ...]) -> bool:
     with global_compiler_lock:
         rtsys.initialize(dispatcher.targetctx)  # the runtime, which has arrays
         found = dispatcher._cache._load_overload(arguments, dispatcher.targetctx)  # noqa: SLF001
+        if found is not None and found.signature.args != arguments:
+            found = dispatcher._cache.flush()  # noqa: SLF001 (None)  two processes gave one name
         if found is not None:
             dispatcher.add_overload(found)
     return found is not None

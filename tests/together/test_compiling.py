@@ -170,6 +170,30 @@ def test_code_from_before_an_edit_is_not_kept_as_the_edited(
     assert answer == folder.run()["answer"]
 
 
+TWO_OF_ONE = """
+import json, sys, numpy
+from indexplan.kernels.compiling import READ_INT64, READ_UINT32, kernel
+from kernels import total
+long, short = (kernel(each)(total.py_func) for each in (READ_INT64, READ_UINT32))
+print(json.dumps({name}(numpy.arange(4, dtype="{dtype}"))))
+"""
+LONG = TWO_OF_ONE.replace("{name}", "long").replace("{dtype}", "i8")
+SHORT = TWO_OF_ONE.replace("{name}", "short").replace("{dtype}", "u4")
+
+
+def test_kernels_of_one_function_whose_files_were_mixed_up(folder: Folder) -> None:
+    """Two processes that save at once may give both the same file; then it is of one of them."""
+    assert ANSWER == folder.run(LONG)
+    (file,) = folder.files("nbc")
+    other = file.read_bytes()
+    shutil.rmtree(folder.cache)
+    assert ANSWER == folder.run(SHORT)
+    (file,) = folder.files("nbc")
+    file.write_bytes(other)
+    for script in (SHORT, LONG, SHORT):
+        assert ANSWER == folder.run(script)
+
+
 LOADED_ALONE = """
 import json, sys, numpy, kernels
 answer = kernels.total(numpy.arange(4))
