@@ -38,6 +38,7 @@ FORGOTTEN = 30 * 86400  # seconds after which an unused table is deleted
 
 TOP = Path(__file__).parents[1]
 BUILDERS = ("kernels", "orders")  # folders of what builds tables
+STARTED = time.time()
 
 # A table exists as long as some order holds it.
 TABLES: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -74,14 +75,17 @@ def table_of(
 
 
 @functools.cache
-def _library() -> str:
+def _library() -> str | None:
     """Return the version of this library, and a digest of what builds tables, as it may be edited.
 
-    Read with the first large table, in some 2 ms; of a zip there is the version alone.
+    None if it was edited since this process began, which may run the code from before. Read with
+    the first large table, in some 2 ms; of a zip there is the version alone.
     """
     digest = hashlib.sha256()
     for path in sorted(path for folder in BUILDERS for path in (TOP / folder).glob("*.py")):
         digest.update(path.read_bytes())
+        if path.stat().st_ctime > STARTED:
+            return None
     return f"{__version__} {digest.hexdigest()}"
 
 
@@ -92,9 +96,10 @@ def _shared(
     from indexplan.stores.cache import keep, open_kept, user_folder
     from indexplan.stores.temporary import LOCKS
 
-    if not LOCKS:  # Windows
+    library = _library()
+    if not LOCKS or library is None:  # Windows, or a checkout
         return build()
-    group, name = key["table"], canonical_json({**key, "library": _library()})
+    group, name = key["table"], canonical_json({**key, "library": library})
     made: list[Table] = []
     building = False
 
