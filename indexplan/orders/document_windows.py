@@ -14,7 +14,7 @@ from indexplan import kernels
 from indexplan.errors import invalid
 from indexplan.once import Latest, once
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.columns import Column, Numbers
+from indexplan.orders.columns import BLOCK, Column, Numbers
 from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
 from indexplan.orders.strata import LENGTHS, exact_sum
@@ -132,10 +132,17 @@ class DocumentWindows(Order):
     @once
     def _totals(self) -> Int64:
         """The number of tokens in each block; int64 (num_blocks,)."""
-        starts = np.arange(0, self.num_samples, self._size)
-        totals = np.add.reduceat(self.lengths.array, starts, dtype=np.int64)
+        array, size = self.lengths.array, self._size
+        together = size * max(BLOCK // size, 1)  # reduceat makes int64 of what it gets
+        parts = [array[start : start + together] for start in range(0, len(array), together)]
+        totals = [
+            np.add.reduceat(part, np.arange(0, len(part), size), dtype=np.int64)
+            if len(part) <= BLOCK
+            else part.sum(dtype=np.int64)[None]
+            for part in parts
+        ]
         self.lengths.check_file()
-        return totals
+        return np.concatenate(totals)
 
     @once
     def _epochs(self) -> Latest[int, tuple[NDArray[np.uint32], Blocks]]:
