@@ -30,6 +30,21 @@ CURE = "make parts with indexplan.Split"
 
 
 @dataclass(frozen=True, eq=False)
+class Groups:
+    """The number of each sample's group, by rising value, and how many groups there are."""
+
+    numbers: NDArray[Any]
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The part of each sample, a byte or two each."""
+
+    parts: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
 class Members:
     """The samples of some parts, rising."""
 
@@ -131,23 +146,23 @@ class Part(Order):
         return starts, stops, np.cumsum(sizes) - sizes
 
     @once
-    def _part_of(self) -> NDArray[Any]:
+    def _chosen(self) -> Chosen:
         """The part of each sample; the parts of a split share it."""
         groups: Any = self.groups  # asked for only where there are some
-        numbers, count = number_groups(groups)
-        if count != sum(self.sizes):
-            rule = f"{count}, the number of groups"
-            raise invalid("the sum of sizes", rule, sum(self.sizes), CURE)
-        return self._parts_of(numbers)
+        dtype = np.uint8 if len(self.sizes) <= 2**8 else np.uint16
 
-    def _parts_of(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return the part of each sample from the number of its group; a byte or two each."""
-        count, most = sum(self.sizes), len(self.sizes)
-        part = np.empty(count, np.uint8 if most <= 2**8 else np.uint16)
-        row = self._shuffled(count, np.zeros(1, np.int64), np.full(1, count))
-        part[row] = np.repeat(np.arange(most, dtype=part.dtype), self.sizes)
-        of_samples: NDArray[Any] = part[numbers]
-        return of_samples
+        def build() -> Chosen:
+            numbered, count = groups_of(groups), sum(self.sizes)
+            if numbered.count != count:
+                rule = f"{numbered.count}, the number of groups"
+                raise invalid("the sum of sizes", rule, count, CURE)
+            part = np.empty(count, dtype)
+            row = self._shuffled(count, np.zeros(1, np.int64), np.full(1, count))
+            part[row] = np.repeat(np.arange(len(self.sizes), dtype=dtype), self.sizes)
+            return Chosen(part[numbered.numbers])
+
+        key = {"table": "parts", **self.to_dict(), "parts": None}
+        return table_of(key, Chosen, build, dtype().itemsize * self.num_samples)
 
     @once
     def _members(self) -> Int64 | None:
@@ -158,7 +173,7 @@ class Part(Order):
         def build() -> Members:
             chosen = np.zeros(len(self.sizes), np.bool_)
             chosen[list(self.parts)] = True
-            return Members(np.flatnonzero(chosen[self._part_of]))
+            return Members(np.flatnonzero(chosen[self._chosen.parts]))
 
         key = {"table": "split", **self.to_dict()}
         return table_of(key, Members, build, self.ip_table_bytes).samples
@@ -249,10 +264,8 @@ class Split(Mapping[str, Part]):
         num_samples = check_num_samples(num_samples)
         column = None if groups is None else Column.of(groups, INTEGERS, "groups")
         names, shares = _shares(parts)
-        if column is None:
-            total = num_samples
-        else:
-            numbers, total = number_groups(column)
+        numbered = None if column is None else groups_of(column)
+        total = num_samples if numbered is None else numbered.count
         sizes = largest_remainder(total, integers(shares))
         if 0 in sizes:
             what = "samples" if column is None else "groups"
@@ -262,8 +275,8 @@ class Split(Mapping[str, Part]):
             cure = f"give that part a larger share{more}"
             raise invalid(f"the number of {what}", rule, total, cure)
         first = Part(num_samples, sizes, [0], seed, column)
-        if column is not None:
-            vars(first)["_part_of"] = first._parts_of(numbers)  # noqa: SLF001 (of a part)
+        if numbered is not None:
+            first._chosen  # noqa: B018, SLF001 (for all parts, while the numbers are at hand)
         made = [_another(first, (i,)) for i in range(len(sizes))]
         self._parts = dict(zip(names, made, strict=True))
 
@@ -281,11 +294,17 @@ class Split(Mapping[str, Part]):
         return f"<Split of {sizes}>"
 
 
-def number_groups(groups: Column) -> tuple[NDArray[Any], int]:
-    """Return the number of each sample's group, by rising value, and how many groups there are.
+def groups_of(groups: Column) -> Groups:
+    """Return the groups of a column; equal columns share one table."""
+    key = {"table": "groups", "groups": groups.to_dict()}
+    return table_of(key, Groups, lambda: _numbered(groups), 4 * len(groups))
 
-    In linear time: if values are close together, by marking those that occur; else by sorting the
-    samples. It works in blocks, so close values need 4 bytes a sample and 5 a value.
+
+def _numbered(groups: Column) -> Groups:
+    """Return the groups of a column, in linear time.
+
+    Values that are close together are marked where they occur, in blocks, which takes 4 bytes a
+    sample and 5 a value; else the samples are sorted.
     """
     values, num = groups.array, len(groups)
     blocks = [slice(begin, begin + BLOCK) for begin in range(0, num, BLOCK)]
@@ -308,12 +327,12 @@ def number_groups(groups: Column) -> tuple[NDArray[Any], int]:
         number = np.cumsum(new, dtype=numbers.dtype)
         numbers[rows], count = number, int(number[-1]) + 1
     groups.check_file()
-    return numbers, count
+    return Groups(numbers, count)
 
 
 def _another(part: Part, parts: tuple[int, ...]) -> Part:
     """Return other parts of a split, which share what one has checked and knows of its groups."""
-    shared = ("num_samples", "sizes", "seed", "groups", "_part_of")
+    shared = ("num_samples", "sizes", "seed", "groups", "_chosen")
     another = object.__new__(Part)
     vars(another).update({name: vars(part)[name] for name in shared if name in vars(part)})
     vars(another)["parts"] = parts
