@@ -70,7 +70,6 @@ SHOWN: dict[str, tuple[str, ...]] = {
     ),
     "An index may claim any number": (
         f"{SHARDS}::test_huge_counts",
-        f"{SHARDS}::test_many_chunks",
         f"{SHARDS}::test_headers_of_arrays",
     ),
     "At most 256 MiB of an index": (f"{SHARDS}::test_long_files",),

@@ -64,23 +64,15 @@ def read_json(location: Location, name: str) -> Any:
         raise _index_error(location, name, "be JSON", str(error)) from None
 
 
-def read_object(location: Location, name: str) -> dict[str, Any]:
-    """Return the JSON object in a file that another library wrote."""
-    data = read_json(location, name)
-    if not isinstance(data, dict):
-        raise _index_error(location, name, "be a JSON object", data)
-    return data
-
-
 def _count(location: Location, name: str, what: str, value: Any) -> int:
     if type(value) is not int or value < 0:
         raise _index_error(location, name, f"have an integer from 0 for {what}", value)
     return value
 
 
-def read_mds(location: Location, name: str) -> Listed:
+def read_mds(location: Location, name: str, index: Mapping[str, Any]) -> Listed:
     """Read MosaicML Streaming's index.json, and compare it with the shards next to it."""
-    listed = read_object(location, name).get("shards")
+    listed = index.get("shards")
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         raise _index_error(location, name, "list shards", listed)
     there, entries = location.find(), []
@@ -123,9 +115,8 @@ def _same_bytes(
         raise _index_error(location, index, rule, num_bytes)
 
 
-def read_wids(location: Location, name: str) -> Listed:
+def read_wids(location: Location, name: str, index: Mapping[str, Any]) -> Listed:
     """Read an index of WebDataset's wids, and compare it with the shards next to it."""
-    index = read_object(location, name)
     listed = index.get("shardlist")
     if index.get("wids_version") != 1 or index.get("datasets"):
         rule = "be of wids_version 1, with a shardlist and no other datasets"
@@ -163,10 +154,10 @@ def read_wids(location: Location, name: str) -> Listed:
     return Listed([each._replace(name=each.name[start:]) for each in entries], known=False)
 
 
-def read_hugging_face(location: Location, name: str) -> list[File]:
+def read_hugging_face(location: Location, name: str, index: Mapping[str, Any]) -> list[File]:
     """Return the files of a dataset that `save_to_disk` wrote, in its order."""
     try:
-        names = [each["filename"] for each in read_object(location, name)["_data_files"]]
+        names = [each["filename"] for each in index["_data_files"]]
         there = location.find("*.arrow")
         return [File(location, each, *there[each]) for each in names]
     except (KeyError, TypeError) as error:
@@ -187,8 +178,8 @@ class Index(NamedTuple):
     """What a folder has that holds a dataset of it."""
     field: str
     """What its index has, a JSON object."""
-    read: Callable[[Location, str], Listed | list[File]]
-    """Read an index of this name."""
+    read: Callable[[Location, str, Mapping[str, Any]], Listed | list[File]]
+    """Return what an index of this name lists."""
 
 
 INDEXES = {

@@ -137,7 +137,7 @@ def _indexed(location: Location, name: str) -> Shards | list[File]:
         return Shards.from_dict(fields, location.path)
     for kind, index in INDEXES.items():
         if index.field in fields:
-            return _listed(kind, location, index.read(location, name))
+            return _listed(kind, location, index.read(location, name, fields))
     raise _no_index(location, name, fields)
 
 

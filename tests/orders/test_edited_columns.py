@@ -69,7 +69,6 @@ def of_shards(shards: ip.Shards) -> dict[str, Callable[[], Any]]:
         "locate": lambda: shards.locate(np.arange(20)),
         "num_samples": lambda: shards.num_samples,
         "identity": lambda: shards.identity,
-        "index": lambda: shards.index(np.arange(N), np.zeros(N, np.int64)),
         "saved": shards.to_json,
     }
 
