@@ -55,6 +55,12 @@ def at(shards: ip.Shards, path: str) -> ip.Shards:
     return ip.Shards.from_json(shards.to_json(), path=path)
 
 
+def first_rows(shards: ip.Shards) -> list[int]:
+    """Return the first sample of each shard."""
+    ends: list[int] = np.cumsum(shards.sizes.array, dtype=np.int64).tolist()
+    return [0, *ends[:-1]]
+
+
 def plan_of(shards: ip.Shards, world_size: int | None = None) -> ip.Plan:
     """Return a plan that reads few shards at a time."""
     order = ip.ShardShuffle(shards, lanes=4, stripe=64, seed=3)

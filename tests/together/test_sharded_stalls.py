@@ -27,7 +27,15 @@ from indexplan_fetch.source import Source
 from indexplan_fetch.sums import Sums
 from indexplan_torch import ShardedDataset, open_parquet
 from tests.support.forked import results
-from tests.together.sharded_runs import at, expected, plan_of, start_alone, until, write_shards
+from tests.together.sharded_runs import (
+    at,
+    expected,
+    first_rows,
+    plan_of,
+    start_alone,
+    until,
+    write_shards,
+)
 
 PIECE = 1000  # bytes that come of an answer that is held
 LONG = 60.0  # seconds after which a test goes on, to fail
@@ -251,13 +259,13 @@ def test_hanging_reads_hold_up_nothing(
     # more than a tick counts, or a moment without the processor would leave a second attempt, too
     data = dataset_of(at(shards, store.url), tmp_path, stall_timeout=1.5)
     data.settings = data.settings._replace(num_threads=1)
-    indices = [int(shards.index(shard, 0)) for shard in range(2)]
+    indices = first_rows(shards)[:2]
     assert indices == [data[index]["id"] for index in indices]
     assert {2} == {store.asked[f"/{name}"] for name in shards.files[:2]}
     assert 2 == data.report().num_retries
     store.num_held = 2
     with pytest.raises(ip.IndexPlanError) as error:
-        data[int(shards.index(2, 0))]
+        data[first_rows(shards)[2]]
     assert str(error.value) == (
         f"shard 2, {store.url}/{shards.files[2]}, must be fetched before its batch; got no byte in "
         "1.5 seconds, 2 times; check the store and the credentials, then run again: whole shards "
