@@ -62,15 +62,15 @@ def refuse_fetched_ahead(run: Any) -> None:
         refuse_ahead(run)
 
 
-def refuse_dealing_out() -> None:
+def refuse_dealing_out(run: Any) -> None:
     """Refuse to hand a rank's batches to Accelerate, which would deal them out to ranks again.
 
     Raises
     ------
     IndexPlanError
-        If its BatchSamplerShard is what draws them.
+        If it is what draws them.
     """
     if "accelerate.data_loader" in sys.modules:
         from indexplan_torch import dealing
 
-        dealing.refuse_dealing_out()
+        dealing.refuse_dealing_out(run.running()[0].world_size)

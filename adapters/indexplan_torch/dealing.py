@@ -24,6 +24,14 @@ DEALING_OUT = Caller(
     otherwise="a rank gets the batches that are drawn",
 )
 
+DISPATCHING = Caller(
+    package="accelerate",
+    modules=("accelerate.data_loader",),
+    functions=("DataLoaderDispatcher.__iter__", "DataLoaderDispatcher._fetch_batches"),
+    depth=14,
+    why="with dispatch_batches, Accelerate reads nothing of ours before rank 0 draws for all",
+    otherwise="a rank gets the batches that are drawn",
+)
 FETCHING_AHEAD = Caller(
     package="ray",
     modules=("ray.train.torch.train_loop_utils",),
@@ -44,8 +52,8 @@ def dealt_out() -> IndexPlanError:
     )
 
 
-def refuse_dealing_out() -> None:
-    """Refuse to hand a rank's batches to Accelerate's BatchSamplerShard.
+def refuse_dealing_out(world_size: int | None) -> None:
+    """Refuse to hand one rank's batches, of several, to Accelerate, which deals them to all.
 
     Raises
     ------
@@ -53,6 +61,9 @@ def refuse_dealing_out() -> None:
         If it is what draws them.
     """
     if look(DEALING_OUT) is not None:
+        raise dealt_out()
+    seen = look(DISPATCHING)
+    if seen is not None and world_size != 1 and hasattr(seen["self"], "_fetch_batches"):
         raise dealt_out()
 
 

@@ -149,7 +149,7 @@ def begin(run: Run) -> Reading:
         If a PlanLoader has a state of its own to keep; if nobody can tell whether the loop has
         read a pass already; or if Accelerate deals out what is handed out.
     """
-    refuse_dealing_out()
+    refuse_dealing_out(run)
     if run.alone:  # the other loader may skip what the state has skipped, and looks ahead
         raise IndexPlanError(
             "a PlanLoader",

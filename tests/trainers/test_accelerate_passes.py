@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
+import torch
 from accelerate import Accelerator
 from accelerate.data_loader import prepare_data_loader
 from torch.utils.data import DataLoader
@@ -84,6 +85,25 @@ def test_a_seedable_sampler_deals_nothing_out(kind: str, num_workers: int, split
     prepared = prepare_data_loader(loader, use_seedable_sampler=True, **given)
     with pytest.raises(ip.IndexPlanError, match=r"^a plan's sampler must not be given to accelera"):
         next(iter(prepared))
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_rank_dispatches_only_what_is_for_all(flat: bool, num_workers: int) -> None:
+    """With `dispatch_batches` rank 0 draws for all ranks: of its own batches they read a half."""
+
+    def prepared(world_size: int) -> Any:
+        plan = ip.Plan(ip.Sequential(48), batch_size=4, remainder="drop")
+        kind = PlanSampler if flat else PlanBatchSampler
+        sampler = kind(plan, rank=0, world_size=world_size)
+        form: Any = {"sampler": sampler, "batch_size": 4} if flat else {"batch_sampler": sampler}
+        loader = DataLoader(range(48), num_workers=num_workers, **form)
+        given: dict[str, Any] = {"put_on_device": True, "device": torch.device("cpu")}
+        return prepare_data_loader(loader, dispatch_batches=True, **given)
+
+    with pytest.raises(ip.IndexPlanError, match=r"^a plan's sampler must not be given to accelera"):
+        next(iter(prepared(2)))
+    assert list(range(48)) == torch.cat(list(prepared(1))).tolist()
 
 
 def test_a_name_that_was_refused_is_forgotten() -> None:
