@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from indexplan_torch.megatron import datasets_provider
-from tests.errors.catalogue.megatron import CASES, PAIR, SEVERAL
+from tests.errors.catalogue.megatron import CASES, PAIR
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of Megatron, about what is not installed
@@ -32,18 +32,16 @@ def provided(*others: Any, ledger: Any = None, vp_stage: int | None = None, **ar
     provider = datasets_provider(PAIR, *others, args=given, ledger=ledger)
     train, valid, test = provider([10, 0, 0], vp_stage=vp_stage)
     assert 2 == len(next(train))
-    for each in (*(valid if isinstance(valid, list) else [valid]), test):
+    for each in (valid, test):
         assert each is None or 2 == len(next(iter(each)))
 
 
 CURED: dict[str, Callable[[], Any]] = {
     "a provider where Megatron makes the loaders": lambda: provided(dataloader_type="external"),
-    "a provider for several validations of some iterations": lambda: provided([PAIR], **SEVERAL),
-    "a provider for a whole validation of nothing": lambda: [
-        provided(PAIR, full_validation=True),
-        provided(full_validation=False),
+    "a provider for a whole validation": lambda: [
+        provided(PAIR, full_validation=False),
+        provided(full_validation=True),
     ],
-    "a provider for several validations, and a test": lambda: provided([PAIR], None, **SEVERAL),
     "a provider of phases": lambda: provided(consumed_train_samples=100),
     "a ledger whose hash Megatron does not save": lambda: provided(
         ledger="run.ledger", dataloader_save="here"
