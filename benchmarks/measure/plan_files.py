@@ -54,7 +54,8 @@ def generate(n: int) -> dict[str, Any]:
     from indexplan.kernels.xxh64 import xxh64
 
     order = order_of(n)
-    work = Build.of(order, [0], UNITS_PER_CHUNK, None)
+    plan = ip.Plan(order, world_size=WORLD, batch_size=BATCH)
+    work = Build.of(plan.to_dict(), order, [0], UNITS_PER_CHUNK, None)
     xxh64(next(work.content(order, next(work.chunks()))))
     rates = []
     for chunk in list(work.chunks())[:5]:
