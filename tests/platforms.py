@@ -145,7 +145,7 @@ def script(tests: list[str], wheel: str) -> str:
     command = lines.split("```")[0].replace('".[cli]"', f'"./{wheel}[cli]"')
     return f"""{command}
 python -c "{VERSIONS}"
-pip install -q {TOOLS}
+pip install -q "./{wheel}[plot]" {TOOLS}
 python -m pytest -q --hypothesis-profile=few {" ".join(tests)}
 """
 

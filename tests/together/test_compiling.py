@@ -219,6 +219,8 @@ print("end", file=sys.stderr, flush=True)
 said = ""
 while "end" not in said:
     said += os.read(ours, 10_000).decode()
+sys.stderr.close()
+sys.stderr = sys.__stderr__
 print(json.dumps(said.splitlines()))
 """
 
