@@ -10,8 +10,8 @@ from contextlib import suppress
 import torch
 
 import indexplan as ip
-from benchmarks.torture.group import Group
 from indexplan_torch.live import LiveLoader
+from tests.runs.groups.group import Group
 
 BATCH = 60
 LEDGER = "run.ledger"

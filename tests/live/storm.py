@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from benchmarks.torture.groups import Forking, Groups
-from benchmarks.torture.logs import Logs
+from tests.runs.groups.groups import Forking, Groups
+from tests.runs.groups.logs import Logs
 
 LOOPS = "tests.live.replica"
 SAMPLES = 997

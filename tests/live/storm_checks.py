@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from benchmarks.torture.logs import Logs
 from tests.live.replica import LEDGER
 from tests.live.storm import SAMPLES, Storm, count
+from tests.runs.groups.logs import Logs
 
 
 @pytest.mark.parametrize("quorum", ["sync", "async"])

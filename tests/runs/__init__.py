@@ -1,1 +1,1 @@
-"""Random histories of stops and resumes, given to every loader: `python -m benchmarks.torture`."""
+"""Random histories of stops and resumes, given to every loader: `python -m tests.runs`."""

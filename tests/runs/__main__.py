@@ -1,4 +1,4 @@
-"""Run histories on all loaders and keep what they lose: `python -m benchmarks.torture`.
+"""Run histories on all loaders and keep what they lose: `python -m tests.runs`.
 
 The results are benchmarks/results/torture.json, the counts build/measured/torture.json. `--quick`
 runs a few on each, checks the laws of the counts, and keeps nothing. `--only NAME` runs some
@@ -21,21 +21,22 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contenders.frameworks import FRAMEWORKS
-from benchmarks.contenders.loaders import LOADERS, Entry
 from benchmarks.measure.fresh import ROOT, run_fresh
 from benchmarks.measure.surroundings import surroundings
 from benchmarks.render import page as results
 from benchmarks.render.writer import where
-from benchmarks.torture import live, live_page, page, through, through_page
-from benchmarks.torture.counting import merged
-from benchmarks.torture.histories import history
+from tests.runs import page, through, through_page
+from tests.runs.counting import merged
+from tests.runs.frameworks import FRAMEWORKS
+from tests.runs.groups import live, live_page
+from tests.runs.histories import history
+from tests.runs.loaders import LOADERS, Entry
 
 COUNTS = ROOT / "build" / "measured" / "torture.json"
 COMMANDS = {
-    "torture": "python -m benchmarks.torture",
-    "through": "python -m benchmarks.torture --through",
-    "live": "python -m benchmarks.torture --live",
+    "torture": "python -m tests.runs",
+    "through": "python -m tests.runs --through",
+    "live": "python -m tests.runs --live",
 }
 QUICK = 6
 """Histories of `--quick`, without worker processes."""
@@ -50,7 +51,7 @@ def run(entry: Entry, plain: int, with_workers: int, jobs: int) -> dict[str, Any
     def part(job: int) -> dict[str, Any]:
         arguments = (entry.name, job, jobs, plain, with_workers)
         found: dict[str, Any] = run_fresh(
-            "benchmarks.torture.arena.share", *arguments, seconds=HOURS * 3600, **quiet
+            "tests.runs.arena.share", *arguments, seconds=HOURS * 3600, **quiet
         )
         return found
 
@@ -115,7 +116,7 @@ def keep(
 
 def main() -> int:
     """Run the command line; 1 if ours lost or repeated a sample, or a loader could not be run."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.torture", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.runs", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few histories, of which none stays")
     parser.add_argument("--only", action="append", help="a loader, or a framework; may be repeated")
     parser.add_argument("--histories", type=int, help="at most so many of each loader")

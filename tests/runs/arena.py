@@ -10,10 +10,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.contenders.loaders import NAMES, Entry
-from benchmarks.torture.counting import Tally
-from benchmarks.torture.histories import KINDS, History, history
-from benchmarks.torture.running import play
+from tests.runs.counting import Tally
+from tests.runs.histories import KINDS, History, history
+from tests.runs.loaders import NAMES, Entry
+from tests.runs.running import play
 
 
 def torture(entry: Entry, loader: ModuleType, histories: Iterable[History]) -> dict[str, Tally]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contenders.loaders import Entry
-from benchmarks.torture.histories import History
-from benchmarks.torture.running import Outcome
+from tests.runs.histories import History
+from tests.runs.loaders import Entry
+from tests.runs.running import Outcome
 
 EXAMPLES = 3
 """Histories that are kept as examples of what went wrong."""

@@ -7,11 +7,10 @@ import textwrap
 from collections import Counter
 from typing import Any
 
-from benchmarks.contenders.loaders import LOADERS
 from benchmarks.render.page import Block
 from benchmarks.render.writer import section, tabular, time
-from benchmarks.torture.counting import Tally, summed
-from benchmarks.torture.histories import (
+from tests.runs.counting import Tally, summed
+from tests.runs.histories import (
     EPOCHS,
     KINDS,
     LARGEST_BATCH,
@@ -21,7 +20,8 @@ from benchmarks.torture.histories import (
     NOTHING,
     SIZES,
 )
-from benchmarks.torture.running import PATIENCE
+from tests.runs.loaders import LOADERS
+from tests.runs.running import PATIENCE
 
 Record = dict[str, Any]
 SUMS = ("histories", "refused", "exact", "uneven", "samples", "lost", "twice", "dropped", "padded")
@@ -190,7 +190,7 @@ RULES = {
         f"a run of {EPOCHS} epochs over {SIZES[0]} to {SIZES[-1]:,} samples, on 1 to "
         f"{LARGEST_WORLD} ranks with batches of 1 to {LARGEST_BATCH}, stopped one to three times. "
         "It is drawn from its number, so a loader that is dealt fewer gets the first of the same "
-        "ones; `python -m benchmarks.torture --history NUMBER` shows one"
+        "ones; `python -m tests.runs --history NUMBER` shows one"
     ),
     "stop": (
         "after any batch that the loop received, the last of a pass included, or after the loop "

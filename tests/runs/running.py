@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from benchmarks.torture.histories import EPOCHS, History, Leg
+from tests.runs.histories import EPOCHS, History, Leg
 
 PATIENCE = 120
 """Seconds that a leg may take; one that takes longer hangs, which counts as a refusal."""
@@ -231,7 +231,7 @@ def _rank(
     import torch
     import torch.distributed as dist
 
-    atexit._clear()  # noqa: SLF001 (the parent's)
+    atexit._clear()
     tempfile.tempdir = str(Path(store).parent)  # where loaders leave locks
     here = {"RANK": place.rank, "LOCAL_RANK": place.rank, "GLOBAL_RANK": place.rank}
     all_ranks = {"WORLD_SIZE": place.world, "LOCAL_WORLD_SIZE": place.world}
@@ -255,7 +255,7 @@ def _rank(
     to.send(ran)
     if place.world > 1 and not ran.refused:
         dist.barrier()  # nobody cleans up what others still use
-    atexit._run_exitfuncs()  # noqa: SLF001 (which multiprocessing leaves out)
+    atexit._run_exitfuncs()
 
 
 def in_processes(make: Make, history: History, leg: Leg, saved: Saved | None, folder: str) -> Ran:

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contenders.groups import LOADERS
 from benchmarks.render import page as results
-from benchmarks.torture.live import BATCH, GROUPS, KINDS, SAMPLES, STEPS, count, wrong
-from benchmarks.torture.live_page import blocks
-from benchmarks.torture.logs import Logs
+from tests.runs.groups import LOADERS
+from tests.runs.groups.live import BATCH, GROUPS, KINDS, SAMPLES, STEPS, count, wrong
+from tests.runs.groups.live_page import blocks
+from tests.runs.groups.logs import Logs
 
 
 def lines(group: int) -> list[list[Any]]:

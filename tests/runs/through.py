@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import indexplan as ip
-from benchmarks.contenders.frameworks import FRAMEWORKS
 from benchmarks.measure.fresh import run_fresh
+from tests.runs.frameworks import FRAMEWORKS
 
 GLOBAL_BATCH = 24
 SAMPLES = {"finite": 1000, "endless": 1008}
@@ -170,7 +170,7 @@ def through(
 ) -> dict[str, Any]:
     """Return `both` of a fresh process, from which ranks may be forked."""
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    job = "benchmarks.torture.through.both"
+    job = "tests.runs.through.both"
     record: dict[str, Any] = run_fresh(job, module, theirs, ours, seconds=12 * PATIENCE, **quiet)
     return record
 

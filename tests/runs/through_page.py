@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contenders.frameworks import FRAMEWORKS
 from benchmarks.measure.fresh import ROOT
 from benchmarks.render.page import Block, text
 from benchmarks.render.writer import refresh, tabular
-from benchmarks.torture.through import GLOBAL_BATCH, KINDS, SAMPLES, STEPS, WAYS
+from tests.runs.frameworks import FRAMEWORKS
+from tests.runs.through import GLOBAL_BATCH, KINDS, SAMPLES, STEPS, WAYS
 
 Record = dict[str, Any]
 SHORT = "as people usually write it | as its documentation recommends | a plan"

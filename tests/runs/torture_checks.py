@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.contenders.loaders import LOADERS, Entry, drops_batches
 from benchmarks.render.page import text
-from benchmarks.torture import page
-from benchmarks.torture.arena import torture
-from benchmarks.torture.counting import Tally
-from benchmarks.torture.histories import (
+from tests.runs import page
+from tests.runs.arena import torture
+from tests.runs.counting import Tally
+from tests.runs.histories import (
     ANYTHING,
     KINDS,
     NOTHING,
@@ -22,7 +21,8 @@ from benchmarks.torture.histories import (
     Leg,
     history,
 )
-from benchmarks.torture.running import Place, Saved, play
+from tests.runs.loaders import LOADERS, Entry, drops_batches
+from tests.runs.running import Place, Saved, play
 
 PLAIN = Entry("planted", "", "", "", "", "")
 TWO = History(0, False, NOTHING, 100, (Leg(2, 5, 0, 4), Leg(2, 5, 0)))

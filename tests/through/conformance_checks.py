@@ -1,13 +1,13 @@
 """An epoch through every trainer's and framework's own code, on 3 ranks, 3 again, and then 2.
 
-`python -m benchmarks.torture --through` runs more, and writes the tables of the pages. Those that
+`python -m tests.runs --through` runs more, and writes the tables of the pages. Those that
 others cannot stand beside are checked where they are installed, by the same function.
 """
 
 import pytest
 
-from benchmarks.contenders.frameworks import FRAMEWORKS, Framework
-from benchmarks.torture.through import through
+from tests.runs.frameworks import FRAMEWORKS, Framework
+from tests.runs.through import through
 
 
 def check(framework: Framework) -> None:

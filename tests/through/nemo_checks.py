@@ -14,7 +14,7 @@ import pytest
 
 import indexplan as ip
 from benchmarks.measure.fresh import run_fresh
-from benchmarks.torture.through import Leg, in_processes
+from tests.runs.through import Leg, in_processes
 from tests.support.ledger_histories import Listed
 
 with warnings.catch_warnings():
@@ -23,7 +23,7 @@ with warnings.catch_warnings():
     from nemo_automodel.components.datasets.loader import ParallelAwareDataloader
     from nemo_automodel.components.training.step_scheduler import StepScheduler
 
-    from benchmarks.contenders.frameworks.nemo_automodel import PLAN, ByPlan, trained
+    from tests.runs.frameworks.nemo_automodel import PLAN, ByPlan, trained
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

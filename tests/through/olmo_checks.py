@@ -16,7 +16,7 @@ import torch
 
 import indexplan as ip
 from benchmarks.measure.fresh import run_fresh
-from benchmarks.torture.through import Leg, Steps, in_processes
+from tests.runs.through import Leg, Steps, in_processes
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of OLMo-core, about what is not installed
@@ -24,8 +24,8 @@ with warnings.catch_warnings():
     from olmo_core.train.callbacks import BatchSizeSchedulerCallback, Callback
     from olmo_core.train.common import Duration
 
-    from benchmarks.contenders.frameworks.olmo_core import LENGTH, Numbered, trained
     from indexplan_torch.olmo import PlanDataLoader
+    from tests.runs.frameworks.olmo_core import LENGTH, Numbered, trained
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -11,10 +11,10 @@ from torchtitan.components.loss import IGNORE_INDEX
 from torchtitan.hf_datasets import DatasetConfig, text_datasets
 
 import indexplan as ip
-from benchmarks.contenders.frameworks import torchtitan as run
 from indexplan_torch import Piece
 from indexplan_torch.causal import UNTRAINED
 from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
+from tests.runs.frameworks import torchtitan as run
 
 LENGTH = 16
 

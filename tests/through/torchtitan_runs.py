@@ -10,9 +10,9 @@ import torch
 import torch.distributed as dist
 
 import indexplan as ip
-from benchmarks.contenders.frameworks import torchtitan as run
-from benchmarks.torture.through import Leg
 from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
+from tests.runs.frameworks import torchtitan as run
+from tests.runs.through import Leg
 
 
 def _leg(leg: dict[str, Any]) -> Leg:

@@ -1,6 +1,6 @@
 """An epoch through Composer, on ranks that stay and that change; run as its other checks are."""
 
-from benchmarks.contenders.frameworks import FRAMEWORKS
+from tests.runs.frameworks import FRAMEWORKS
 from tests.through.conformance_checks import check
 
 

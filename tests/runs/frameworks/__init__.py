@@ -1,7 +1,7 @@
 """The one table of trainers and of frameworks of large runs, each with what reads a plan in it.
 
 An entry is a module of this folder with `ENDLESS`, whether its loop reads on past an epoch's
-end, and with functions that train a leg of a run on one rank (see benchmarks/torture/through.py):
+end, and with functions that train a leg of a run on one rank (see tests/runs/through.py):
 load a checkpoint, read, step, and save, by the framework's own code. They differ in the loader:
 `theirs` reads as people usually write it, `recommended`, where that is something else, as the
 framework's documentation recommends to those who resume inside an epoch, and `ours` by a plan.

@@ -13,10 +13,10 @@ from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration, is_datasets_available, set_seed
 from torch.utils.data import DataLoader
 
-from benchmarks.contenders.frameworks.loops import line, plan_of, train
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch import PlanLoader
 from indexplan_torch.accelerate import prepare
+from tests.runs.frameworks.loops import line, plan_of, train
+from tests.runs.through import Leg, Steps
 
 if is_datasets_available():
     import datasets  # noqa: F401 (as the first `prepare` of a loader would in each rank)

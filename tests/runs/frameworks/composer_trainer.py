@@ -18,10 +18,10 @@ from composer.models import ComposerModel
 from composer.utils import dist as composer_dist
 from torch.utils.data import DataLoader
 
-from benchmarks.contenders.frameworks.loops import line, plan_of
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch import PlanLoader
 from indexplan_torch.composer import KeepState
+from tests.runs.frameworks.loops import line, plan_of
+from tests.runs.through import Leg, Steps
 
 ENDLESS = False
 
@@ -39,7 +39,7 @@ class Model(ComposerModel):  # type: ignore[misc, unused-ignore]
         self.read.append(batch.tolist())
         return self.line(batch[:, None].float())[:, 0]
 
-    def loss(self, outputs: Any, batch: Any, *_: Any, **__: Any) -> Any:  # noqa: ARG002 (Composer's)
+    def loss(self, outputs: Any, batch: Any, *_: Any, **__: Any) -> Any:
         """Return their loss."""
         return outputs.mean()
 

@@ -10,8 +10,8 @@ from typing import Any
 import grain
 
 import indexplan as ip
-from benchmarks.torture.through import Leg, Steps
 from indexplan_jax.grain import PlanIterDataset
+from tests.runs.through import Leg, Steps
 
 ENDLESS = False
 

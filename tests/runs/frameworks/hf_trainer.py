@@ -11,10 +11,10 @@ os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true")
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from benchmarks.contenders.frameworks.loops import line, plan_of
-from benchmarks.torture.through import Leg, Steps
 from indexplan import Plan
 from indexplan_torch.transformers import use_plan
+from tests.runs.frameworks.loops import line, plan_of
+from tests.runs.through import Leg, Steps
 
 ENDLESS = False
 

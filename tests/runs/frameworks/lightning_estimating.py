@@ -6,9 +6,9 @@ loader's state: https://github.com/Lightning-AI/pytorch-lightning/issues/20550.
 
 from __future__ import annotations
 
-from benchmarks.contenders.frameworks import lightning_trainer
-from benchmarks.contenders.frameworks.lightning_trainer import Estimating
-from benchmarks.torture.through import Leg, Steps
+from tests.runs.frameworks import lightning_trainer
+from tests.runs.frameworks.lightning_trainer import Estimating
+from tests.runs.through import Leg, Steps
 
 ENDLESS = False
 

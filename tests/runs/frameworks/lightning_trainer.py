@@ -13,9 +13,9 @@ from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
-from benchmarks.contenders.frameworks.loops import line, plan_of
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch import PlanLoader
+from tests.runs.frameworks.loops import line, plan_of
+from tests.runs.through import Leg, Steps
 
 ENDLESS = False
 
@@ -32,7 +32,7 @@ class Noting(pl.LightningModule):
         """Return an optimizer."""
         return torch.optim.SGD(self.parameters(), lr=1e-6)
 
-    def training_step(self, batch: Any, batch_idx: int) -> Any:  # noqa: ARG002 (Lightning's)
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
         """Train on some samples."""
         self.read.append(batch.tolist())
         return self.line(batch[:, None].float()).mean()

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 import indexplan as ip
-from benchmarks.torture.through import Leg, Steps
+from tests.runs.through import Leg, Steps
 
 
 def plan_of(leg: Leg) -> ip.Plan:

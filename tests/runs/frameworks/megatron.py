@@ -14,8 +14,8 @@ import torch
 
 import indexplan as ip
 from benchmarks.contenders import name_packages
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch.megatron import PlanIterator
+from tests.runs.through import Leg, Steps
 
 name_packages("megatron.bridge", "megatron.bridge.data")  # whose __init__ wants transformer_engine
 

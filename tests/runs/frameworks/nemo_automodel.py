@@ -22,12 +22,12 @@ from nemo_automodel.recipes.base_recipe import BaseRecipe
 from torch.nn.parallel import DistributedDataParallel
 
 import indexplan as ip
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch import PlanBatchSampler
+from tests.runs.through import Leg, Steps
 
 ENDLESS = True  # an epoch's last step is filled with samples of the next
 LOCAL_BATCH = 2
-MODULE = "benchmarks.contenders.frameworks.nemo_automodel"
+MODULE = "tests.runs.frameworks.nemo_automodel"
 PLAN = {
     "batch_sampler": {
         "_target_": f"{MODULE}.ByPlan",

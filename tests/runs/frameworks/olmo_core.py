@@ -27,8 +27,8 @@ from olmo_core.train.train_module import TransformerTrainModuleConfig
 from olmo_core.train.train_module.transformer import TransformerDataParallelConfig
 
 import indexplan as ip
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch.olmo import PlanDataLoader
+from tests.runs.through import Leg, Steps
 
 ENDLESS = True  # an epoch's last step is filled with samples of the next
 LENGTH = 4  # tokens of a sample, which are its number

@@ -10,9 +10,9 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 
-from benchmarks.contenders.frameworks.loops import line, load, plan_of, save, train
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch import PlanLoader
+from tests.runs.frameworks.loops import line, load, plan_of, save, train
+from tests.runs.through import Leg, Steps
 
 ENDLESS = False
 

@@ -14,9 +14,9 @@ import torch.distributed as dist
 from ray.train.torch import TorchTrainer
 from torch.utils.data import DataLoader
 
-from benchmarks.contenders.frameworks.loops import line, plan_of, train
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch import PlanLoader
+from tests.runs.frameworks.loops import line, plan_of, train
+from tests.runs.through import Leg, Steps
 
 ENDLESS = False
 

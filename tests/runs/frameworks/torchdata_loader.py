@@ -12,9 +12,9 @@ from torch.nn.parallel import DistributedDataParallel
 from torchdata.stateful_dataloader import StatefulDataLoader
 from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
-from benchmarks.contenders.frameworks.loops import line, plan_of, train
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch import PlanBatchSampler
+from tests.runs.frameworks.loops import line, plan_of, train
+from tests.runs.through import Leg, Steps
 
 ENDLESS = False
 

@@ -8,10 +8,10 @@ import torch
 from torchdata.nodes import Batcher, IterableWrapper, Loader, Mapper, SamplerWrapper
 from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
-from benchmarks.contenders.frameworks.loops import plan_of
-from benchmarks.contenders.frameworks.torchdata_loader import trained
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch import PlanLoader
+from tests.runs.frameworks.loops import plan_of
+from tests.runs.frameworks.torchdata_loader import trained
+from tests.runs.through import Leg, Steps
 
 ENDLESS = False
 

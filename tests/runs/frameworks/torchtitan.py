@@ -18,8 +18,8 @@ from torchtitan.components.tokenizer import BaseTokenizer
 from torchtitan.hf_datasets import DatasetConfig, text_datasets
 
 import indexplan as ip
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
+from tests.runs.through import Leg, Steps
 
 ENDLESS = True
 SEQ_LEN = 4  # tokens of a row, which has one document

@@ -19,8 +19,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from trl import GRPOConfig, GRPOTrainer
 
 import indexplan as ip
-from benchmarks.torture.through import Leg, Steps
 from indexplan_torch.trl import ReadPrompts
+from tests.runs.through import Leg, Steps
 
 ENDLESS = True  # by max_steps
 COPIES = 2

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import indexplan as ip
-from benchmarks.contenders.frameworks.trl import trained
-from benchmarks.torture.through import Leg, Steps
+from tests.runs.frameworks.trl import trained
+from tests.runs.through import Leg, Steps
 
 ENDLESS = True
 

@@ -1,7 +1,7 @@
 """The one table of what groups of a torchft run read by, ours among them.
 
 An entry is a module of this folder with `train(group)`, which reads an epoch with a Group of
-benchmarks/torture/group.py, and ends after as many steps as the epoch has with all groups there.
+tests/runs/groups/group.py, and ends after as many steps as the epoch has with all groups there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A group of a torchft run: a process, forked on request, as importing torchft takes long.
 
-`python -m benchmarks.torture.group MODULE ...` imports modules that hold loops, and says that it is
+`python -m tests.runs.groups.group MODULE ...` imports modules that hold loops, and says that it is
 ready. Then each line is JSON, the words of `Group` with a loop, "module.function"; it forks a group
 that runs this loop, and prints the number of its process. A group writes to its log what it reads
 in each step, before it sums up gradients with the others, and then whether the step counts:
@@ -94,7 +94,7 @@ class Group:
         """
         manager = self.manager
         manager.wait_quorum()
-        self.now = manager._quorum_id, manager.current_step()  # noqa: SLF001 (no public name)
+        self.now = manager._quorum_id, manager.current_step()
         if manager.is_participating():
             place = manager.num_participants(), manager.participating_rank()
             self.write("read", *self.now, *place, rows.tolist())

@@ -36,7 +36,7 @@ class Forking:
         }
         with errors.open("w") as stream:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.torture.group", *modules],
+                [sys.executable, "-m", "tests.runs.groups.group", *modules],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stream,

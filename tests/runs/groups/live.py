@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.contenders.groups import LOADERS, Loader
 from benchmarks.measure.fresh import run_fresh
-from benchmarks.torture.logs import Logs
+from tests.runs.groups import LOADERS, Loader
+from tests.runs.groups.logs import Logs
 
 if TYPE_CHECKING:  # it imports torchft, which may be missing
-    from benchmarks.torture.groups import Forking, Groups
+    from tests.runs.groups.groups import Forking, Groups
 
 GROUPS = 3
 BATCH = 20
@@ -61,7 +61,7 @@ QUICK = ("comes back",)
 
 def run(loader: Loader, kind: str, folder: Path, forking: Forking) -> dict[str, Any]:
     """Read an epoch by groups that come and go; return what was lost and read twice."""
-    from benchmarks.torture.groups import Groups
+    from tests.runs.groups.groups import Groups
 
     groups = Groups(forking, folder, min_groups=GROUPS - 1, join_ms=2000)
     loop = f"{type(loader).__module__}.{loader.module}.train"
@@ -95,7 +95,7 @@ def all_of(kinds: tuple[str, ...]) -> dict[str, Any]:
     there = [each for each in LOADERS if not records[each.name]["missing"]]
     if len(there) < len(LOADERS):  # all numbers of a table are of one run
         return records
-    from benchmarks.torture.groups import Forking
+    from tests.runs.groups.groups import Forking
 
     with tempfile.TemporaryDirectory() as root:
         modules = [f"{type(each).__module__}.{each.module}" for each in there]
@@ -114,7 +114,7 @@ def all_of(kinds: tuple[str, ...]) -> dict[str, Any]:
 def live(kinds: tuple[str, ...] = tuple(KINDS)) -> dict[str, Any]:
     """Return `all_of` of a fresh process, as torchft's lighthouse says a lot."""
     records: dict[str, Any] = run_fresh(
-        "benchmarks.torture.live.all_of", kinds, seconds=SECONDS, OTEL_SDK_DISABLED="true"
+        "tests.runs.groups.live.all_of", kinds, seconds=SECONDS, OTEL_SDK_DISABLED="true"
     )
     return records
 

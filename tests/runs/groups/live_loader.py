@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 import indexplan as ip
-from benchmarks.torture.group import Group
-from benchmarks.torture.live import BATCH, GROUPS
 from indexplan_torch.live import LiveLoader
+from tests.runs.groups.group import Group
+from tests.runs.groups.live import BATCH, GROUPS
 
 
 def train(group: Group) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.contenders.groups import LOADERS
 from benchmarks.render.page import Block
 from benchmarks.render.writer import tabular
-from benchmarks.torture.live import BATCH, GROUPS, HALF, KINDS, SAMPLES, STEPS
+from tests.runs.groups import LOADERS
+from tests.runs.groups.live import BATCH, GROUPS, HALF, KINDS, SAMPLES, STEPS
 
 TITLE = "Groups that die and come back"
 WORDS = (

@@ -9,8 +9,8 @@ import torch
 from torchdata.stateful_dataloader import StatefulDataLoader
 from torchft.data import DistributedSampler
 
-from benchmarks.torture.group import Group
-from benchmarks.torture.live import BATCH, GROUPS, STEPS
+from tests.runs.groups.group import Group
+from tests.runs.groups.live import BATCH, GROUPS, STEPS
 
 
 def train(group: Group) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.contenders.groups.sampler import loader_of, loop
-from benchmarks.torture.group import Group
+from tests.runs.groups.group import Group
+from tests.runs.groups.sampler import loader_of, loop
 
 
 def train(group: Group) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.contenders import Contender
-from benchmarks.torture.histories import Leg
+from tests.runs.histories import Leg
 
 Policy = Callable[[int, Sequence[Leg]], tuple[int, int]]
 """From the samples, and the legs of a pass, to what may be dropped and padded in it."""

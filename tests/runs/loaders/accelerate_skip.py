@@ -12,7 +12,7 @@ from accelerate import PartialState
 from accelerate.data_loader import prepare_data_loader, skip_first_batches
 from torch.utils.data import DataLoader
 
-from benchmarks.torture.running import Place, Saved
+from tests.runs.running import Place, Saved
 
 PartialState(cpu=True)
 

@@ -12,7 +12,7 @@ from grain.multiprocessing import MultiprocessingOptions
 from grain.python import MapDataset
 from grain.sharding import ShardOptions
 
-from benchmarks.contenders.loaders import grain_loader
+from tests.runs.loaders import grain_loader
 
 
 class Loader(grain_loader.Loader):

@@ -13,7 +13,7 @@ from grain.samplers import IndexSampler
 from grain.sharding import ShardOptions
 from grain.transforms import Batch
 
-from benchmarks.torture.running import Place, Saved
+from tests.runs.running import Place, Saved
 
 NO_THREADS = ReadOptions(num_threads=0, prefetch_buffer_size=0)
 """Nothing is read from anywhere, so nothing needs to be read ahead."""

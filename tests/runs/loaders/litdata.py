@@ -13,8 +13,8 @@ os.environ["LITDATA_DISABLE_VERSION_CHECK"] = "1"  # it asks the network at each
 from litdata import StreamingDataLoader, StreamingDataset
 from litdata.streaming.cache import Cache
 
-from benchmarks.torture.histories import EPOCHS
-from benchmarks.torture.running import Place, Saved, Stateful
+from tests.runs.histories import EPOCHS
+from tests.runs.running import Place, Saved, Stateful
 
 CHUNK = 64
 """Samples."""

@@ -6,8 +6,8 @@ from typing import Any
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from benchmarks.torture.running import Place, Saved, Stateful
 from indexplan_torch import PlanBatchSampler
+from tests.runs.running import Place, Saved, Stateful
 
 
 class Loader(Stateful):

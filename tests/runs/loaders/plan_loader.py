@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import indexplan as ip
-from benchmarks.torture.running import Place, Saved, Stateful
 from indexplan_torch import PlanLoader
+from tests.runs.running import Place, Saved, Stateful
 
 
 class Loader(Stateful):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.contenders import name_packages
-from benchmarks.torture.running import Place, Saved, Stateful
+from tests.runs.running import Place, Saved, Stateful
 
 name_packages("streaming")
 from streaming.base.dataloader import StreamingDataLoader  # noqa: E402 (needs the name above)

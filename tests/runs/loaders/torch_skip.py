@@ -13,7 +13,7 @@ from torch.utils.data import BatchSampler, DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
 from benchmarks.contenders.planners import Sized
-from benchmarks.torture.running import Place, Saved
+from tests.runs.running import Place, Saved
 
 
 class Loader:

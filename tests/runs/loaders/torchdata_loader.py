@@ -11,7 +11,7 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
 from benchmarks.contenders.planners import Sized
-from benchmarks.torture.running import Place, Saved, Stateful
+from tests.runs.running import Place, Saved, Stateful
 
 
 class Loader(Stateful):

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.contenders.frameworks import FRAMEWORKS
 from benchmarks.render import page as results
-from benchmarks.torture.through import KINDS, LEGS, Leg, Steps, run
-from benchmarks.torture.through_page import PAGES, blocks, by_stops, waiting, write
+from tests.runs.frameworks import FRAMEWORKS
+from tests.runs.through import KINDS, LEGS, Leg, Steps, run
+from tests.runs.through_page import PAGES, blocks, by_stops, waiting, write
 
 EXACT = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
 
@@ -123,6 +123,6 @@ def test_links_and_modules_of_the_table() -> None:
         page, _, anchor = each.docs.partition("#")
         titles = re.findall("^#+ (.*)$", (docs / page).read_text(), re.MULTILINE)
         assert not anchor or anchor in {title.lower().replace(" ", "-") for title in titles}
-        folder = Path(__file__).parents[1] / "contenders" / "frameworks"
+        folder = Path(__file__).parent / "frameworks"
         assert (folder / f"{each.module}.py").exists()
     assert len({each.module for each in FRAMEWORKS}) == len(FRAMEWORKS)
