@@ -79,6 +79,15 @@ class Histories(RuleBasedStateMachine):
         """What a user tells of passes."""
         return self.loader
 
+    def teardown(self) -> None:
+        """Let go of the loader, whose workers end here.
+
+        If its iterator were left to the garbage collector, that would finalize the iterator and the
+        pipes of its queues in one go: a pipe that the iterator's own thread is closing would be
+        closed a second time, when its number may be another file's.
+        """
+        self.batches = self.expected = self.loader = None
+
     # --- rules
 
     @initialize(plan=plans(), ranks=RANKS)
