@@ -106,29 +106,32 @@ def _shared(
     def blocks() -> Iterator[bytes | memoryview]:
         nonlocal building
         building = True
-        made.append(build())
+        made[:] = [build()]
+        building = False
         yield from _written(name, vars(made[0]))
 
     def whole(held: int) -> Table | None:
         stream = open_kept(path, held)
         if stream is None:
             return None
+        wrote = bool(made)
+        made.clear()  # else its memory would be taken twice
         with stream:
             fields = _read(stream, name)
             if fields is not None:
                 with contextlib.suppress(OSError):
                     os.utime(stream.fileno())  # it is in use
-        if made:
+        if wrote:
             _forget(held)
-        if fields is None:  # damaged: it is built once more, in its place
-            return made[0] if made else None
-        return kind(**fields)
+            if fields is None:
+                raise OSError("its file has other bytes than were written")
+        return None if fields is None else kind(**fields)  # damaged: it is built in its place
 
     try:
         path = user_folder("tables") / "tables" / group / hashlib.sha256(name.encode()).hexdigest()
         return keep(path, whole, blocks)
     except (OSError, PlanFileError) as error:
-        if building and not made:  # what building raises
+        if building:
             raise
         why = f"a table of {group} is not shared with other processes, which takes time and memory"
         warnings.warn(f"{why}: {error}", RuntimeWarning, stacklevel=2)

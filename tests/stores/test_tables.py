@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 import warnings
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing import get_context
@@ -146,13 +147,42 @@ def test_a_full_disk(call: str, cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(
-        f"indexplan.stores.cache.{'write_all' if call == 'write' else 'os.' + call}", full
-    )
+    names = {"write": "indexplan.stores.cache.write_all", "flock": "fcntl.flock"}
+    monkeypatch.setattr(names.get(call, f"os.{call}"), full)
     with pytest.warns(RuntimeWarning, match="No space left on device") as said:
         assert alone == read_alone("Packed", COLUMN)
     assert 1 == len(said)
-    assert not [path for path in cache.rglob("*") if path.is_file() and path.stat().st_size]
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+
+
+def test_a_disk_that_changes_bytes(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was just written and reads otherwise is not written again and again."""
+    alone = read_alone("Packed", COLUMN)
+    shutil.rmtree(cache)
+    monkeypatch.setattr(tables, "_read", lambda *_: None)
+    with pytest.warns(RuntimeWarning, match="other bytes than were written") as said:
+        assert alone == read_alone("Packed", COLUMN)
+    assert 1 == len(said)
+
+
+def test_a_table_is_held_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was built is let go before its file is mapped."""
+    held: list[weakref.ref[Any]] = []
+    written, read = tables._written, tables._read
+
+    def writes(name: str, fields: Any) -> Any:
+        held.append(weakref.ref(fields["members"]))
+        return written(name, fields)
+
+    def maps(*arguments: Any) -> Any:
+        assert [None] == [array() for array in held]
+        return read(*arguments)
+
+    monkeypatch.setattr(tables, "_written", writes)
+    monkeypatch.setattr(tables, "_read", maps)
+    read_alone("ClassBalanced", COLUMN)
+    assert kept(cache)
+    assert 1 == len(held)
 
 
 def test_what_building_raises_is_raised(cache: Path) -> None:
