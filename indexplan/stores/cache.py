@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from io import BufferedReader
@@ -20,6 +23,7 @@ from indexplan.stores.store import BLOCK_BYTES, Store
 from indexplan.stores.temporary import LOCKS
 
 CACHE = "INDEXPLAN_CACHE"
+PATIENCE = 5.0  # seconds of waiting for another process after which one line says so
 Kept = TypeVar("Kept")
 
 
@@ -169,6 +173,31 @@ def _open_part(name: str, held: int) -> int:
             return os.open(name, flags, dir_fd=held)
 
 
+def _lock(number: int, part: Path, held: int) -> None:
+    """Lock a file until this process dies; say once for which one this takes long.
+
+    Another process may hold it that is writing, or was stopped.
+    """
+    import fcntl
+
+    began = time.monotonic()
+    while time.monotonic() - began < PATIENCE:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(0.01)
+        except OSError:  # a file system without locks
+            os.unlink(part.name, dir_fd=held)
+            raise
+    with contextlib.suppress(Exception):  # no Linux, or no stderr
+        file = rf"FLOCK +ADVISORY +WRITE +(\d+) \S+:{os.fstat(number).st_ino} "
+        pids = re.findall(file, Path("/proc/locks").read_text())
+        holder = f"process {pids[0]}" if pids else "another process"
+        sys.stderr.write(f"indexplan: waiting for {holder}, which writes {part}\n")
+    fcntl.flock(number, fcntl.LOCK_EX)
+
+
 def _written(
     path: Path,
     whole: Callable[[int], Kept | None],
@@ -189,7 +218,7 @@ def _written(
         ExitStack() as locked,
     ):
         _check_ours(part, os.fstat(stream.fileno()))
-        fcntl.flock(stream, fcntl.LOCK_EX)  # released when its holder dies
+        _lock(stream.fileno(), part, held)
         locked.callback(fcntl.flock, stream, fcntl.LOCK_UN)  # a fork would hold it too
         if (found := whole(held)) is not None:
             return found

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import re
 import shutil
+import signal
 import time
 import warnings
 import weakref
@@ -29,7 +31,7 @@ from indexplan.stores import cache as store_cache
 from indexplan.stores import tables
 from tests.kill_tables import kill
 from tests.support.children import NOBODY
-from tests.support.shared_tables import ORDERS, kept, read_alone, reads, share_of
+from tests.support.shared_tables import ORDERS, kept, read_alone, reads, share_of, stop_in_writing
 from tests.test_docs import ROOT, printed_by_shell
 
 COLUMN = np.random.default_rng(0).integers(1, 60, 500)
@@ -137,7 +139,7 @@ def test_a_planted_table(cache: Path) -> None:
         os.chown(file, os.geteuid(), os.getegid())
 
 
-@pytest.mark.parametrize("call", ["write", "fsync", "mkdir", "open"])
+@pytest.mark.parametrize("call", ["write", "fsync", "mkdir", "open", "flock"])
 def test_a_full_disk(call: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table stays in memory, nothing of it is left, and one warning says why."""
     with monkeypatch.context() as small:
@@ -183,6 +185,34 @@ def test_a_table_is_held_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> N
     read_alone("ClassBalanced", COLUMN)
     assert kept(cache)
     assert 1 == len(held)
+
+
+def test_who_waits_is_told_for_whom(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that was stopped while it wrote is named, and the others go on after it."""
+    np.save(tmp_path / "column.npy", COLUMN)
+    alone = reads("Weighted", COLUMN)
+    shutil.rmtree(cache)
+    builder = get_context("forkserver").Process(
+        target=stop_in_writing, args=(str(cache), "Weighted", str(tmp_path / "column.npy"))
+    )
+    builder.start()
+    while " T " not in Path(f"/proc/{builder.pid}/stat").read_text():
+        assert builder.is_alive()
+
+    class Terminal(io.StringIO):
+        def write(self, text: str) -> int:
+            os.kill(builder.pid or 0, signal.SIGCONT)
+            return super().write(text)
+
+    monkeypatch.setattr(store_cache, "PATIENCE", 0.1)
+    monkeypatch.setattr("sys.stderr", said := Terminal())
+    assert alone == read_alone("Weighted", COLUMN)
+    builder.join()
+    (path,) = kept(cache)
+    part = path.with_name(f".{path.name}.part")
+    assert f"indexplan: waiting for process {builder.pid}, which writes {part}\n" == said.getvalue()
 
 
 def test_what_building_raises_is_raised(cache: Path) -> None:

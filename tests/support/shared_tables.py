@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,3 +88,16 @@ def check(folder: str, name: str, column: str, expected: list[Any]) -> None:
     share_all(folder)
     if reads(name, column) != expected:
         os._exit(3)
+
+
+def stop_in_writing(folder: str, name: str, column: str) -> None:
+    """Read what an order gives, and stop this process when it begins to write a table."""
+    share_all(folder)
+    written = tables._written
+
+    def stopped(*arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return written(*arguments)
+
+    vars(tables)["_written"] = stopped
+    reads(name, column)
