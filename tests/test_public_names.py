@@ -38,7 +38,7 @@ OF_TORCH = """
     About Bins Piece PlanBatchSampler PlanLoader PlanSampler Seeded
     ShardedDataset join open_parquet seed_rank
 """
-OF_GRAIN = "PlanIterDataset PlanSampler"
+OF_GRAIN = "PlanIterDataset"
 OF_JAX = "rank_indices shuffle step_indices"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
 OF_A_LIVE_LOADER = """

@@ -10,11 +10,11 @@ from typing import Any
 import grain
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import counted, empty_batches, grown, shown
+from indexplan.errors import as_integer, counted, empty_batches, grown, invalid, shown
 from indexplan.keywords import named
-from indexplan_jax.processes import of_processes
-from indexplan_jax.states import STATE_VERSION, check_version
 from indexplan_jax.steps import Steps
+
+STATE_VERSION = 1
 
 
 @named
@@ -90,7 +90,7 @@ class PlanIterDataset(grain.IterDataset):
         multiprocessing_options: grain.MultiprocessingOptions | None = None,
     ) -> None:
         super().__init__()  # without parents, which mp_prefetch would slice
-        plan, shard = of_processes(plan, shard_options)
+        plan, shard = _of_processes(plan, shard_options)
         if not isinstance(dataset, grain.MapDataset):
             dataset = grain.MapDataset.source(dataset)
         if len(dataset) != plan.order.num_samples:
@@ -113,6 +113,26 @@ class PlanIterDataset(grain.IterDataset):
 
     def __iter__(self) -> _Batches:
         return _Batches(self, self._read)
+
+
+def _of_processes(
+    plan: Any, shard_options: grain.sharding.ShardOptions | None
+) -> tuple[Plan, grain.sharding.ShardOptions]:
+    """Return the plan for as many processes as there are, and which one this is."""
+    if not isinstance(plan, Plan):
+        cure = 'pass indexplan.Plan(order, batch_size=..., remainder="carry")'
+        raise invalid("plan", "an indexplan.Plan", plan, cure)
+    shard = grain.sharding.NoSharding() if shard_options is None else shard_options
+    if not isinstance(shard, grain.sharding.ShardOptions):
+        cure = "pass grain.sharding.ShardByJaxProcess(), or ShardOptions(process, count)"
+        raise invalid("shard_options", "Grain's ShardOptions", shard, cure)
+    if plan.world_size is None:
+        plan = plan.replace(world_size=shard.shard_count).resume(plan.start)
+    if plan.world_size != shard.shard_count:
+        rule = f"for {plan.world_size} processes, the plan's world_size"
+        cure = "leave the plan's world_size out, or pass ShardOptions of as many"
+        raise invalid("shard_options", rule, shard, cure)
+    return plan, shard
 
 
 class _Read(grain.MapDataset):
@@ -219,7 +239,9 @@ class _Batches(grain.DatasetIterator):
             got = f"a dict of {shown(list(state))}" if isinstance(state, dict) else shown(state)
             cure = "pass what get_state returned"
             raise IndexPlanError("state", "must be of a PlanIterDataset's iterator", got, cure)
-        check_version(state["version"])
+        if as_integer(state["version"]) != STATE_VERSION:
+            cure = "load it with the version of indexplan that saved it"
+            raise invalid("state", f"of version {STATE_VERSION}", state["version"], cure)
         self._continue(Cursor.from_dict(state["cursor"]))
 
     def start_prefetch(self) -> None:

@@ -1,4 +1,4 @@
-"""Plans in Grain: a sampler for its DataLoader, and a dataset for its Dataset API."""
+"""Plans in Grain: a dataset for its Dataset API."""
 
 from indexplan.errors import install
 
@@ -13,6 +13,5 @@ except ModuleNotFoundError as error:
     ) from error
 
 from indexplan_jax.dataset import PlanIterDataset
-from indexplan_jax.sampler import PlanSampler
 
-__all__ = ["PlanIterDataset", "PlanSampler"]
+__all__ = ["PlanIterDataset"]

@@ -152,13 +152,3 @@ def product_of(size: Any) -> int | None:
     nested = size if isinstance(size, tuple) else (size,)
     numbers = [each for each in nested if isinstance(each, int)]
     return math.prod(numbers) if len(numbers) == len(nested) else None  # phases are no numbers
-
-
-def units_of_each_batch(plan: Plan) -> int | None:
-    """Return how many units every batch of every rank has; None if they differ."""
-    of_all_ranks = plan.batch_size is None
-    units = product_of(plan.global_batch_size if of_all_ranks else plan.batch_size)
-    if plan.remainder not in {"drop", "pad", "carry"} or units is None:
-        return None
-    share, rest = divmod(units, (plan.world_size or 1) if of_all_ranks else 1)
-    return None if rest else share

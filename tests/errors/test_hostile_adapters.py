@@ -20,7 +20,6 @@ import torch
 import indexplan as ip
 from indexplan_fetch import ShardLoader
 from indexplan_jax.grain import PlanIterDataset
-from indexplan_jax.grain import PlanSampler as GrainSampler
 from indexplan_torch import (
     Bins,
     PlanBatchSampler,
@@ -163,13 +162,6 @@ def of_grain(**given: Any) -> Any:
     return [*islice(iterator, 2)], iterator.get_state()
 
 
-def sampled(**given: Any) -> Any:
-    """Read the beginning of what Grain's DataLoader would ask for."""
-    sampler = GrainSampler(**given)
-    sampler.worker_count, len(sampler)
-    return [sampler[number].record_key for number in (0, 2)]
-
-
 def resumed(state: Any) -> Any:
     """Continue a dataset from a state."""
     iterator = iter(PlanIterDataset(range(12), PLAN, SHARD, num_epochs=1))
@@ -184,23 +176,11 @@ GRAINS = {"plan": PLAN, "shard_options": SHARD, "num_epochs": 3}
 def grain_calls() -> Iterator[Call]:
     """Yield what the adapter for Grain makes, and ask of it, with arguments that are right."""
     state = iter(PlanIterDataset(range(12), PLAN, SHARD)).get_state()
-    loader = iter(
-        grain.DataLoader(
-            data_source=range(12),
-            sampler=GrainSampler(**GRAINS),
-            operations=[grain.transforms.Batch(2)],
-        )
-    )
-    next(loader)
     yield "grain.PlanIterDataset", of_grain, {**GRAINS, "dataset": range(12)}
-    yield "grain.PlanSampler", sampled, {**GRAINS, "worker_count": 0, "seed": 1}
     yield "grain.set_state", resumed, {"state": state}
     yield "grain.set_state of", lambda **given: resumed(given), state
     of = lambda **cursor: resumed({**state, "cursor": cursor})  # noqa: E731
     yield "grain.set_state of a cursor of", of, state["cursor"]
-    for method in ("cursor", "resume"):
-        ask = getattr(GrainSampler(**GRAINS), method)
-        yield f"grain.PlanSampler.{method}", ask, {"state": loader.get_state()}
 
 
 def test_every_argument_of_the_adapter_for_grain() -> None:

@@ -7,7 +7,7 @@ processes, the batch size and what reads ahead are others.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import grain
 
 import indexplan as ip
-from indexplan_jax.grain import PlanIterDataset, PlanSampler
+from indexplan_jax.grain import PlanIterDataset
 from tests.support.planned import planned
 
 AHEAD = [
@@ -39,7 +39,7 @@ def shard(rank: int, plan: ip.Plan) -> grain.sharding.ShardOptions:
     return grain.sharding.ShardOptions(rank, plan.world_size)
 
 
-def draw(key: str, remainders: list[Any]) -> tuple[int, list[Leg]]:
+def draw(key: str) -> tuple[int, list[Leg]]:
     """Draw the epochs and the legs of a run; the last one reads to the end."""
     random = Random(key)  # noqa: S311 (for a history that comes again, not for a secret)
     size, seed = random.randint(4, 80), random.randrange(2**63)
@@ -49,7 +49,10 @@ def draw(key: str, remainders: list[Any]) -> tuple[int, list[Leg]]:
         order = ip.Repeat(order, copies=2)
     elif kind == 2:
         order = ip.Mixture({"a": order, "b": ip.Shuffle(9, seed + 1)}, {"a": 2, "b": 1})
-    remainder, sub_epochs = random.choice(remainders), random.choice([1, 1, 2])
+    remainder, sub_epochs = (
+        random.choice(["spread", "carry", "drop", "pad"]),
+        random.choice([1, 1, 2]),
+    )
     legs = []
     for part in (*(random.random() for _ in range(random.randint(0, 3))), 1.0):
         ranks = random.choice([1, 2, 3, 4])
@@ -73,7 +76,7 @@ def steps(plan: ip.Plan, num_epochs: int) -> Iterator[list[list[int]]]:
                     ]
 
 
-def of_datasets(leg: Leg, num_epochs: int, state: Any) -> tuple[list[Any], ip.Plan]:
+def opened(leg: Leg, num_epochs: int, state: Any) -> tuple[list[Any], ip.Plan]:
     """Return the iterators of PlanIterDatasets, and the plan of what is left."""
     samples = grain.MapDataset.range(leg.plan.order.num_samples)
     plan = leg.plan
@@ -91,31 +94,7 @@ def of_datasets(leg: Leg, num_epochs: int, state: Any) -> tuple[list[Any], ip.Pl
     return iterators, plan
 
 
-def of_loaders(leg: Leg, num_epochs: int, state: Any) -> tuple[list[Any], ip.Plan]:
-    """Return the iterators of Grain's DataLoaders over samplers, and the plan of what is left."""
-    plan = leg.plan
-    samplers = [
-        PlanSampler(plan, shard(rank, plan), num_epochs=num_epochs)
-        for rank in range(plan.world_size or 1)
-    ]
-    if state is not None:
-        samplers = [each.resume(state) for each in samplers]
-    loaders = [
-        grain.DataLoader(
-            data_source=range(plan.order.num_samples),
-            sampler=each,
-            operations=[grain.transforms.Batch(each.batch_size)],
-            read_options=leg.ahead,
-        )
-        for each in samplers
-    ]
-    return [iter(each) for each in loaders], samplers[0].plan
-
-
-Open = Callable[[Leg, int, Any], tuple[list[Any], ip.Plan]]
-
-
-def run(opened: Open, num_epochs: int, legs: list[Leg]) -> int:
+def run(num_epochs: int, legs: list[Leg]) -> int:
     """Run a history; raise where a step differs from the plan's.
 
     Returns
@@ -136,10 +115,8 @@ def run(opened: Open, num_epochs: int, legs: list[Leg]) -> int:
         if leg.part == 1:
             assert [None] * len(iterators) == [next(each, None) for each in iterators]
         states = [each.get_state() for each in iterators]
-        if isinstance(states[0], dict):  # a DataLoader's has the place of its own process
-            assert all(each == states[0] for each in states)
-            states = [json.dumps(each) for each in states]
-        state = states[number % len(states)]
+        assert all(each == states[0] for each in states)
+        state = json.dumps(states[0])
     first = legs[0].plan
     if first.remainder == "spread":  # each sample as often as the order has it, over all legs
         order = first.order
