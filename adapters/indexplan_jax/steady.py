@@ -5,12 +5,12 @@ Without JAX, so that what is refused can be looked at anywhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from indexplan import IndexPlanError, Order, Plan, Sequential, Shuffle
 from indexplan.errors import integer, invalid
-from indexplan_jax.steps import product_of
 
 KINDS: tuple[type[Order], ...] = (Shuffle, Sequential)
 STOP = 2**31  # sizes are below it, so that no sum of two passes 32 bits
@@ -116,7 +116,7 @@ def steady_of(plan: Any) -> Steady:
         raise invalid("plan", "one that was not resumed", plan.start, cure)
     plan.steps(0)  # which refuses an open world_size where steps depend on it
     ranks = 1 if plan.batch_size is None else plan.world_size or 1
-    units = product_of(plan.global_batch_size if plan.batch_size is None else plan.batch_size)
+    units = _product_of(plan.global_batch_size if plan.batch_size is None else plan.batch_size)
     if units is None:
         raise invalid("plan's batch size", "one number for the whole run", "phases", ON_THE_HOST)
     batch = integer("a global batch", units * ranks, 1, STOP, "use a smaller batch size")
@@ -160,3 +160,10 @@ def share_of(plan: Plan, steady: Steady) -> int:
             "a global batch", rule, steady.global_batch, "use step_indices, or batch_size="
         )
     return share
+
+
+def _product_of(size: Any) -> int | None:
+    """Return how many units a batch size means; None where there are phases."""
+    nested = size if isinstance(size, tuple) else (size,)
+    numbers = [each for each in nested if isinstance(each, int)]
+    return math.prod(numbers) if len(numbers) == len(nested) else None  # phases are no numbers

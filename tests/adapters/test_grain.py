@@ -181,7 +181,7 @@ def test_options_that_grain_refuses_leave_nothing_to_close() -> None:
 
 @pytest.mark.parametrize("number", range(40))
 def test_steps_of_a_long_run_are_those_that_are_counted(number: int) -> None:
-    """By arithmetic or sub-epoch by sub-epoch, there are as many, at the same places."""
+    """There are as many, at the same places."""
     draw = random.Random(f"steps {number}")  # noqa: S311 (no secret)
     size: Any = draw.choice([7, 12, (2, 3)])
     sized = {"global_batch_size": size} if draw.random() < 0.5 else {"batch_size": size}
@@ -211,13 +211,3 @@ def test_steps_of_a_long_run_are_those_that_are_counted(number: int) -> None:
     assert expected == [found[at] for at in range(len(expected))]
     with pytest.raises(IndexError):
         found[len(expected)]
-
-
-@pytest.mark.parametrize("remainder", ["spread", "carry", "drop", "pad"])
-def test_a_run_of_a_billion_epochs_is_not_counted_through(remainder: str) -> None:
-    """Its length and its last step come by arithmetic."""
-    plan = PLAN.replace(remainder=remainder, world_size=2, sub_epochs=2)
-    steps = Steps(plan, 10**9)
-    each = {"spread": 10, "carry": 100 / 12, "drop": 8, "pad": 10}[remainder]
-    assert -(-each * 10**9 // 1) == len(steps)
-    assert (10**9 - 1, 1) == steps[len(steps) - 1][:2]

@@ -10,7 +10,6 @@ import indexplan as ip
 import indexplan_jax
 from indexplan.partition.remainders import REMAINDERS, Policy
 from indexplan_jax.steady import steady_of
-from indexplan_jax.steps import units_of_each_batch
 
 
 def test_without_jax_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,4 +39,3 @@ def test_a_remainder_that_it_does_not_know(
         steady_of(plan)
     said = f"""plan.remainder must be "drop", "pad" or "carry"{why}; got 'new'; """
     assert str(caught.value) == said + 'use plan.replace(remainder="drop")'
-    assert units_of_each_batch(plan) is None

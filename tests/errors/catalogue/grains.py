@@ -46,6 +46,10 @@ CASES: list[Case] = [
     ),
     ("a dataset of no epoch", lambda: PlanIterDataset(range(12), PLAN, num_epochs=0)),
     (
+        "a dataset of more epochs than are counted",
+        lambda: PlanIterDataset(range(12), PLAN, num_epochs=10**6),
+    ),
+    (
         "a dataset of a plan without a step",
         lambda: Steps(ip.Plan(Shrinking(9), world_size=2, batch_size=2, remainder="drop"), None)[5],
     ),

@@ -60,6 +60,9 @@ CURED: dict[str, Callable[[], Any]] = {
     "a dataset of no epoch": lambda: [
         next(iter(PlanIterDataset(range(12), PLAN, num_epochs=each))) for each in (2, None)
     ],
+    "a dataset of more epochs than are counted": lambda: next(
+        iter(PlanIterDataset(range(12), PLAN, num_epochs=None))
+    ),
     "a dataset of a plan without a step": lambda: [
         Steps(SHRINKING.replace(remainder="pad"), None)[5],
     ],
