@@ -6,15 +6,13 @@ run has consumed. That count is a place in a plan, so nothing else has to be kep
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from indexplan import IndexPlanError, Ledger, Order
+from indexplan import IndexPlanError, Order
 from indexplan.errors import invalid, shown
 from indexplan_torch.endless import PlanIterator
 from indexplan_torch.loader import Options
-from indexplan_torch.megatron_ledgers import keeping, load_saved
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -33,7 +31,6 @@ def datasets_provider(
     test: Pair | None = None,
     *,
     args: Any = None,
-    ledger: str | os.PathLike[str] | Ledger | Literal[False] | None = None,
     **options: Unpack[Options],
 ) -> Callable[..., tuple[Any, ...]]:
     """Return what Megatron's `pretrain` takes as its provider of datasets, under external loaders.
@@ -51,13 +48,8 @@ def datasets_provider(
         `--full-validation` leave valid out, and return loaders of your own for it.
     args : object, optional
         With `micro_batch_size`, `consumed_train_samples`, `consumed_valid_samples` and
-        `num_workers`; `eval_micro_batch_size` if evaluation has another; `dataloader_save` and
-        `iteration` with a ledger. If left out, what `megatron.training.get_args()` returns when
-        Megatron calls the provider.
-    ledger : str, path-like, Ledger or False, optional
-        The file in which the training records what it has read, as for `PlanIterator`. It needs
-        `--dataloader-save`: Megatron's checkpoints then hold the ledger's hash, with which the
-        provider continues.
+        `num_workers`; `eval_micro_batch_size` if evaluation has another. If left out, what
+        `megatron.training.get_args()` returns when Megatron calls the provider.
     **options
         DataLoader's own. num_workers is that of `args` unless it is given.
 
@@ -65,8 +57,7 @@ def datasets_provider(
     ------
     IndexPlanError
         If one is not such a pair. When Megatron calls it: if `--dataloader-type` is not external;
-        if there are phases; if valid is given under `--full-validation`; with a ledger, if there
-        are virtual stages, or checkpoints do not save its hash; or without args, if
+        if there are phases; if valid is given under `--full-validation`; or without args, if
         megatron.training cannot be imported.
     """
     _check_pair("train", train)
@@ -76,11 +67,10 @@ def datasets_provider(
 
     def provider(
         _: Any = None,
-        vp_stage: int | None = None,
+        vp_stage: int | None = None,  # noqa: ARG001 (Megatron's, for each of which it asks)
     ) -> tuple[Any, ...]:
         asked = _args() if args is None else args
         _check_args(asked, valid)
-        kept = keeping(ledger, asked, vp_stage)
         from megatron.core import parallel_state
 
         ours: dict[str, Any] = {"num_workers": asked.num_workers, **options}
@@ -89,14 +79,12 @@ def datasets_provider(
         size = asked.micro_batch_size
         evaluated = getattr(asked, "eval_micro_batch_size", None) or size
 
-        def read(pair: Pair | None, size: int, consumed: int, **more: Any) -> PlanIterator | None:
-            given = {"micro_batch_size": size, "consumed_samples": consumed, **ours, **more}
+        def read(pair: Pair | None, size: int, consumed: int) -> PlanIterator | None:
+            given = {"micro_batch_size": size, "consumed_samples": consumed, **ours}
             return None if pair is None else PlanIterator(*pair, **given)
 
         validating = read(valid, evaluated, asked.consumed_valid_samples)
-        training = read(train, size, asked.consumed_train_samples, **kept)
-        if training is not None and kept["ledger"] is not False:
-            load_saved(training, ledger, asked)
+        training = read(train, size, asked.consumed_train_samples)
         return training, validating, read(test, evaluated, 0)
 
     provider.is_distributed = True  # type: ignore[attr-defined]  # Megatron reads it

@@ -7,21 +7,18 @@ state between steps: the samples consumed and the order, which are equal on all 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import torch
-from torch.distributed import get_world_size
 from torch.utils.data import ConcatDataset, default_collate
 from tyro.conf import Suppress, arg
 
-from indexplan import IndexPlanError, Ledger, Mixture, Order, TokenWindows
+from indexplan import IndexPlanError, Mixture, Order, Plan, TokenWindows
 from indexplan.errors import integer, invalid, shown
 from indexplan_torch.causal import UNTRAINED
 from indexplan_torch.endless import PlanIterator
-from indexplan_torch.ranks import process_group_runs
 from indexplan_torch.token_rows import TokenRows
 
 try:  # main since August 2026, then 0.3.0
@@ -59,11 +56,6 @@ class PlanDataLoader(BaseDataLoader):
     **others
         Other arguments from torchtitan, such as the tokenizer; not used.
 
-    Attributes
-    ----------
-    plan : Plan
-        What is read: its remainder is "carry", and its step is a batch of each rank.
-
     Raises
     ------
     IndexPlanError
@@ -96,10 +88,6 @@ class PlanDataLoader(BaseDataLoader):
             Whether epochs follow each other without end. If one is False, the run's first epoch is
             all there is, and labels of rows past its end are -100. `infinite` is torchtitan 0.3's
             name, which its validator sets; `repeat` that of later ones.
-        ledger : str, path-like, Ledger or False, optional
-            The file in which the run records what it has read, as for `PlanLoader`: when a
-            checkpoint is saved, and when the trainer ends. The process group's first rank writes
-            it. It counts the rows that fill up the last batch of a finite loader, too.
         num_workers, persistent_workers, pin_memory, prefetch_factor
             As for torchtitan's own loader.
         """
@@ -109,7 +97,6 @@ class PlanDataLoader(BaseDataLoader):
         collate_fn: Kept[Callable[[list[Any]], Any] | None] = None
         infinite: bool = True
         repeat: bool = True
-        ledger: Kept[str | os.PathLike[str] | Ledger | Literal[False] | None] = None
         num_workers: int = 0
         persistent_workers: bool = True
         pin_memory: bool = False
@@ -117,9 +104,7 @@ class PlanDataLoader(BaseDataLoader):
 
         def to_dict(self) -> dict[str, Any]:
             """Return what torchtitan logs: of the dataset its type, as its content may be large."""
-            path: Any = getattr(self.ledger, "path", self.ledger)
-            ledger = os.fspath(path) if isinstance(path, str | os.PathLike) else path
-            named = replace(self, dataset=type(self.dataset).__name__, ledger=ledger)
+            named = replace(self, dataset=type(self.dataset).__name__)
             found: dict[str, Any] = BaseDataLoader.Config.to_dict(named)
             return found
 
@@ -154,16 +139,18 @@ class PlanDataLoader(BaseDataLoader):
             consumed_samples=0,
             rank=dp_rank,
             world_size=dp_world_size,
-            ledger=config.ledger,
-            ledger_ranks=range(get_world_size()) if process_group_runs() else None,
             collate_fn=config.collate_fn or collate,
             pin_memory=config.pin_memory,
             **workers,
         )
-        self.plan = self._batches.plan
         endless = config.infinite and config.repeat
         self._stop = None if endless else config.order.num_units(0)
         self._first, self._size = dp_rank * size, size
+
+    @property
+    def plan(self) -> Plan:
+        """What is read: its remainder is "carry", and its step is a batch of each rank."""
+        return self._batches.plan
 
     def __iter__(self) -> Iterator[Any]:
         """Return the loader: it reads on where it stands, however often it is asked."""
@@ -193,7 +180,7 @@ class PlanDataLoader(BaseDataLoader):
         ------
         IndexPlanError
             If it is no state of a PlanDataLoader, or one of another order, which this one does not
-            continue; or if it is that of a run with a ledger, and this one has none.
+            continue.
         """
         text = state_dict.get(KEY) if isinstance(state_dict, dict) else None
         try:

@@ -26,11 +26,11 @@ NUMBERS: dict[str, Any] = {
 }
 
 
-def provided(*others: Any, ledger: Any = None, vp_stage: int | None = None, **args: Any) -> Any:
+def provided(*others: Any, **args: Any) -> Any:
     """Read a micro-batch of each that the provider makes on the only rank."""
     given = argparse.Namespace(**NUMBERS | args)
-    provider = datasets_provider(PAIR, *others, args=given, ledger=ledger)
-    train, valid, test = provider([10, 0, 0], vp_stage=vp_stage)
+    provider = datasets_provider(PAIR, *others, args=given)
+    train, valid, test = provider([10, 0, 0])
     assert 2 == len(next(train))
     for each in (valid, test):
         assert each is None or 2 == len(next(iter(each)))
@@ -43,13 +43,6 @@ CURED: dict[str, Callable[[], Any]] = {
         provided(full_validation=True),
     ],
     "a provider of phases": lambda: provided(consumed_train_samples=100),
-    "a ledger whose hash Megatron does not save": lambda: provided(
-        ledger="run.ledger", dataloader_save="here"
-    ),
-    "a ledger of virtual stages": lambda: [
-        provided(vp_stage=0, dataloader_save="here"),
-        provided(ledger="run.ledger", dataloader_save="here"),
-    ],
     "a provider without Megatron or its numbers": provided,
 }
 

@@ -22,7 +22,6 @@ from torchtitan.config import ConfigManager, Configurable
 
 import indexplan as ip
 from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
-from tests.support.ledger_histories import Listed
 from tests.support.megatron_histories import draw_order
 from tests.through.torchtitan_rows_checks import LENGTH, documents
 from tests.trainers.ranks import run_ranks
@@ -72,38 +71,6 @@ def test_four_three_two_ranks_to_the_end(tmp_path: Path) -> None:
     assert [10, 10, 130] == [len(leg) for leg in read]
     assert [*range(SAMPLES)] == sorted(sum(sum(read, []), []))
     assert 2 == len(read[-1][-1])
-
-
-def test_the_ledger_of_four_three_two_ranks(tmp_path: Path) -> None:
-    """Checkpoints carry it: each batch is there once, through returns to two of them."""
-    path, steps = tmp_path / "run.ledger", Listed()
-    for processes, peers, num_steps, load, save in [
-        (4, 1, 10, None, "a"),
-        (3, 1, 6, "a", "b"),
-        (4, 2, 5, "a", None),  # the steps of b are void
-        (2, 1, 9, "b", "c"),  # and count again
-    ]:
-        leg = {
-            "samples": 98,
-            "global_batch": 24,
-            "steps": num_steps,
-            "checkpoint": load and str(tmp_path / load),
-            "save": save and str(tmp_path / save),
-        }
-        told = run_ranks(READ + "kept", processes, str(path), peers, leg, timeout=240)
-        assert all(each == told[rank // peers * peers] for rank, each in enumerate(told))
-        read = list(steps.saved.get(load or "", []))
-        for step in zip(*told[::peers], strict=True):
-            parts = [[rows[at : at + 2] for at in range(0, len(rows), 2)] for rows in step]
-            read += [[*batches] for batches in zip(*parts, strict=True)]
-        steps.steps = read
-        steps.saved[save or ""] = read
-        steps.check(ip.Ledger(path), 98)
-    saved: dict[str, Any] = {"dataloader": {"indexplan": ""}}
-    torch.distributed.checkpoint.load(saved, checkpoint_id=tmp_path / "c" / "step-25", no_dist=True)
-    state = json.loads(saved["dataloader"]["indexplan"])
-    assert ip.Ledger(path).verify(state["ledger"]).ok
-    assert 25 * 24 == state["consumed_samples"]
 
 
 # --- in one process
@@ -256,12 +223,12 @@ def draw(key: str) -> tuple[ip.Order, list[Leg], bool]:
     return order, found, random.random() < 0.5
 
 
-def check_history(key: str, ledger: Path) -> int:
-    """Run a history; compare each optimizer step with the run's next places, and the ledger."""
+def check_history(key: str) -> int:
+    """Run a history; compare each optimizer step with the run's next places."""
     order, found, finite = draw(key)
     num = order.num_units(0)
     stop = num if finite else 2**62
-    place, state, listed = 0, None, Listed()
+    place, state = 0, None
     for leg in found:
         random = Random(f"{key} {place}")  # noqa: S311 (the same)
         ranks = loaders(
@@ -270,7 +237,6 @@ def check_history(key: str, ledger: Path) -> int:
             leg.rows,
             infinite=not finite,
             by_tokens=leg.by_tokens,
-            ledger=ledger,
         )
         for each in ranks if state is not None else []:
             each.load_state_dict(state)
@@ -284,15 +250,12 @@ def check_history(key: str, ledger: Path) -> int:
                 ranks[0]._batches._loader.dataset.failing.add(index)
             read: list[int] = []
             for _ in range(batches):
-                rows = []
                 for each in ranks:
                     try:
-                        fields, labels = next(each)
+                        _, labels = next(each)
                     except OSError:
-                        fields, labels = next(each)
+                        _, labels = next(each)
                     read += [n for n in labels.reshape(-1, 3)[:, 0].tolist() if n != IGNORE_INDEX]
-                    rows.append(fields["input"].reshape(-1, 3)[:, 0].tolist())
-                listed.steps.append(rows)
             expected: list[int] = []
             while place < end:
                 upto = min(end, (place // num + 1) * num)
@@ -302,54 +265,15 @@ def check_history(key: str, ledger: Path) -> int:
             if batches < accumulated:
                 assert [] == rest(ranks)
         (state, *others) = [exchanged(each.state_dict()) for each in ranks]
-        alike = {**json.loads(state["indexplan"])}
-        alike.pop("ledger", None)  # which rank 0 keeps
-        assert all(alike == json.loads(other["indexplan"]) for other in others), (state, others)
+        assert all(state == other for other in others), (state, others)
         assert place == json.loads(state["indexplan"])["consumed_samples"]
-        if listed.steps:
-            listed.check(ip.Ledger(ledger), order.num_samples)
     return place
 
 
 @pytest.mark.parametrize("number", range(60))
-def test_drawn_histories(number: int, tmp_path: Path) -> None:
+def test_drawn_histories(number: int) -> None:
     """Other ranks, rows, accumulations, signatures and failures; finite and endless."""
-    check_history(f"titan {number}", tmp_path / "run.ledger")
-
-
-def test_a_checkpoint_of_a_ledger_is_not_read_on_without_it(tmp_path: Path) -> None:
-    """Its config has to name the ledger, or leave it on purpose."""
-    (loader,) = loaders(ip.Sequential(40), 1, 4, ledger=tmp_path / "run.ledger")
-    assert [*range(4)] == step_of([loader])
-    saved = exchanged(loader.state_dict())
-    (other,) = loaders(ip.Sequential(40), 1, 4)
-    with pytest.raises(ip.IndexPlanError, match=r"^ledger must be passed to the loader, as the"):
-        other.load_state_dict(saved)
-    assert [*range(4)] == step_of([other])
-    (left,) = loaders(ip.Sequential(40), 1, 4, ledger=False)
-    left.load_state_dict(saved)
-    assert [4, 5, 6, 7] == step_of([left])
-    assert "ledger" not in json.loads(left.state_dict()["indexplan"])
-
-
-def test_an_endless_run_after_a_finite_one_leaves_the_ledger(tmp_path: Path) -> None:
-    """Rows of the next epoch fill up its last batch, which the ledger counts."""
-    given: dict[str, Any] = {"ledger": tmp_path / "run.ledger"}
-    (finite,) = loaders(ip.Sequential(10), 1, 4, infinite=False, **given)
-    assert [*range(10)] == rest([finite])
-    saved = exchanged(finite.state_dict())
-    (again,) = loaders(ip.Sequential(10), 1, 3, infinite=False, **given)
-    again.load_state_dict(saved)
-    assert rest([again]) == []
-    assert saved == again.state_dict()
-    (endless,) = loaders(ip.Sequential(10), 1, 4, **given)
-    endless.load_state_dict(saved)
-    with pytest.raises(ip.IndexPlanError, match="must be started where the run in"):
-        next(endless)
-    (left,) = loaders(ip.Sequential(10), 1, 4, ledger=False)
-    left.load_state_dict(saved)
-    assert [*range(4)] == step_of([left])
-    assert ip.Ledger(given["ledger"]).step == 3
+    check_history(f"titan {number}")
 
 
 # --- torchtitan's config
@@ -382,8 +306,6 @@ def test_the_command_line_and_the_log() -> None:
     assert (80, 98) == (len(config.dataset), config.dataset.__dict__["made"])
     logged = json.loads(json.dumps(config.to_dict()))
     assert ("TokenRows", config.order.to_dict()) == (logged["dataset"], logged["order"])
-    for ledger in ("run.ledger", Path("run.ledger"), ip.Ledger("run.ledger")):
-        assert "run.ledger" == replace(config, ledger=ledger).to_dict()["ledger"]
     # what torchtitan's validator does
     assert replace(config, infinite=True).infinite
     assert not replace(config, repeat=False).repeat

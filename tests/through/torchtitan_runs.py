@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 import torch.distributed as dist
 
 import indexplan as ip
@@ -41,30 +39,5 @@ def finite(num_workers: int, leg: dict[str, Any]) -> list[list[int]]:
         num_workers=num_workers,
     )
     steps = run.train(_leg(leg), config)
-    dist.destroy_process_group()
-    return steps
-
-
-class Rows(torch.utils.data.Dataset[Any]):
-    """Rows of their own numbers."""
-
-    def __init__(self, samples: int) -> None:
-        self.samples = samples
-
-    def __len__(self) -> int:
-        return self.samples
-
-    def __getitem__(self, index: int) -> Any:
-        row = torch.full((run.SEQ_LEN,), index)
-        return {"input": row}, row
-
-
-def kept(ledger: str, peers: int, leg: dict[str, Any]) -> list[list[int]]:
-    """Return those of a run that keeps a ledger; so many ranks are one of data parallelism."""
-    dist.init_process_group("gloo")
-    order = ip.Shuffle(leg["samples"], seed=1)
-    config = PlanDataLoader.Config(dataset=Rows(leg["samples"]), order=order, ledger=ledger)
-    ranks = {"rank": dist.get_rank() // peers, "world_size": dist.get_world_size() // peers}
-    steps = run.train(replace(_leg(leg), **ranks), config)
     dist.destroy_process_group()
     return steps

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from datetime import timedelta
-from itertools import islice
 from typing import Any
 
 import torch.distributed as dist
@@ -167,7 +166,6 @@ def rank_0_ends(folder: str, name: str) -> str:
         "new.ledger": lambda: PlanLoader(range(103), plan, **kept),
         "damaged.ledger": lambda: PlanLoader(range(103), plan, **kept),
         "loaded.ledger": lambda: loaded(PlanLoader(range(103), plan, **kept)),
-        "tensor-parallel.ledger": lambda: islice(tensor_parallel(**kept), 3),
     }
     return read(cases.get(name, lambda: PlanLoader(range(103), plan)))
 
@@ -177,11 +175,3 @@ def loaded(loader: PlanLoader) -> PlanLoader:
     next(iter(loader))
     loader.load_state_dict(loader.state_dict())
     return loader
-
-
-def tensor_parallel(**options: Any) -> PlanIterator:
-    """Make an iterator of two ranks that read the same, and compare nothing."""
-    ours: dict[str, Any] = {"micro_batch_size": 6, "rank": 0, "world_size": 1}
-    return PlanIterator(
-        range(103), PLAN.order, consumed_samples=0, ledger_ranks=(0, 1), **ours, **options
-    )

@@ -13,7 +13,6 @@ from torch.distributed.device_mesh import init_device_mesh
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
-from indexplan_torch.megatron import PlanIterator
 from tests.support.ledger_histories import Leg, act
 
 PLAN = ip.Plan(ip.Shuffle(103, seed=4), batch_size=3, sub_epochs=2)
@@ -61,40 +60,6 @@ def same_batches(folder: str, given: str) -> str:
         told = str(error)
     if first:
         dist.barrier()
-    dist.barrier()  # the store is rank 0's
-    return told
-
-
-def counted(folder: str, load: str | None, steps: list[int], size: int, peers: int) -> list[Any]:
-    """Read a part of a run as Megatron does, where each so many ranks read the same.
-
-    The first of the peers keep the ledger and save a state after each number of steps.
-    """
-    dist.init_process_group("gloo")
-    rank, world_size = dist.get_rank() // peers, dist.get_world_size() // peers
-    keepers = range(0, dist.get_world_size(), peers)
-    keeps = dist.get_rank() in keepers
-    iterator = PlanIterator(
-        range(103),
-        PLAN.order,
-        micro_batch_size=size,
-        consumed_samples=0,
-        rank=rank,
-        world_size=world_size,
-        ledger=f"{folder}/run.ledger" if keeps else False,
-        ledger_ranks=None if peers == 1 else keepers,
-    )
-    if load:
-        iterator.load_state(json.loads(Path(folder, f"{load}.json").read_text()))
-    told: list[Any] = []
-    for number in steps:
-        told += [next(iterator).tolist() for _ in range(number)]
-        states: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(states, iterator.save_state() if keeps else None)
-        assert all(states[each] == states[0] for each in keepers), states
-        if dist.get_rank() == 0:
-            Path(folder, f"{len(told)} of {world_size}.json").write_text(json.dumps(states[0]))
-    told += [next(iterator).tolist() for _ in range(2)]
     dist.barrier()  # the store is rank 0's
     return told
 

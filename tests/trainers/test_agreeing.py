@@ -21,7 +21,6 @@ ENDS = {
     "seeds": f"ranks must read the same plan; .*; {re.escape(CURE)}",
     "new.ledger": "read",
     "loaded.ledger": "read",
-    "tensor-parallel.ledger": "read",
     "damaged.ledger": ".*damaged.ledger, line 1: .*",
 }
 

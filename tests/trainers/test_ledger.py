@@ -30,24 +30,6 @@ def test_ranks_write_what_they_read(tmp_path: Path) -> None:
         listed.check(ip.Ledger(tmp_path / "run.ledger"), 103)
 
 
-def test_one_of_the_ranks_that_read_the_same_writes(tmp_path: Path) -> None:
-    """2 ranks of 2 peers each, 3 ranks, and 1 rank of 2 peers; with returns and micro-batches."""
-    steps: dict[str | None, list[Any]] = {None: []}
-    for processes, peers, size, load, counts in [
-        (4, 2, 3, None, [3, 20]),
-        (3, 1, 2, "3 of 2", [5, 4]),
-        (2, 2, 5, "23 of 2", [1]),  # whose steps are void since
-        (2, 1, 1, "9 of 3", [2]),
-    ]:
-        run = f"{RUNS}:counted"
-        told = run_ranks(run, processes, str(tmp_path), load, counts, size, peers)
-        assert all(each == told[rank // peers * peers] for rank, each in enumerate(told))
-        read = [[*ranks] for ranks in zip(*told[::peers], strict=True)]
-        for number in range(1, len(read) + 1):
-            steps[f"{number} of {processes // peers}"] = steps[load] + read[:number]
-        Listed(steps[load] + read).check(ip.Ledger(tmp_path / "run.ledger"), 103)
-
-
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """What two ranks tell of ledgers that cannot be written."""

@@ -7,8 +7,6 @@ import sys
 from typing import Any
 from unittest.mock import patch
 
-import torch.distributed as dist
-
 import indexplan as ip
 from indexplan_torch.megatron import PlanIterator, datasets_provider
 from tests.errors.catalogue.made import Case
@@ -23,25 +21,9 @@ def iterator(micro_batch_size: int = 2, **options: Any) -> PlanIterator:
     return PlanIterator(range(10), ORDER, rank=0, world_size=1, **given, **options)
 
 
-def in_a_group(**options: Any) -> None:
-    """Read an iterator that keeps a ledger, in a process group of one rank."""
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    given: dict[str, Any] = {"micro_batch_size": 2, "consumed_samples": 0, "world_size": 2}
-    try:
-        next(PlanIterator(range(10), ORDER, rank=0, ledger="run.ledger", **given, **options))
-    finally:
-        dist.destroy_process_group()
-
-
 def provided(*others: Any, **args: Any) -> None:
     """Call the provider as Megatron does, with some arguments of Megatron's."""
     datasets_provider(PAIR, *others, args=argparse.Namespace(**args))([10, 0, 0])
-
-
-def kept(vp_stage: int | None = None, **args: Any) -> None:
-    """Call the provider of a run with a ledger, for a virtual pipeline stage."""
-    provider = datasets_provider(PAIR, args=argparse.Namespace(**args), ledger="run.ledger")
-    provider([10, 0, 0], vp_stage=vp_stage)
 
 
 def without_megatron() -> None:
@@ -58,16 +40,12 @@ def other_version() -> None:
 
 CASES: list[Case] = [
     ("a micro-batch of nothing", lambda: iterator(0)),
-    ("a ledger of ranks that are no list", lambda: iterator(ledger="a", ledger_ranks=7)),
-    ("a ledger in a group of other ranks", in_a_group),
-    ("a ledger that this rank does not keep", lambda: in_a_group(ledger_ranks=[1, 2])),
+    ("a ledger of an iterator whose state is a count", lambda: iterator(ledger="run.ledger")),
     ("a state of something else", lambda: iterator().load_state({"model": 1})),
     ("a state of another version", other_version),
     ("a provider of a dataset without an order", lambda: datasets_provider(range(10))),  # type: ignore[arg-type]
     ("a provider where Megatron makes the loaders", lambda: provided(dataloader_type="single")),
     ("a provider for a whole validation", lambda: provided(PAIR, full_validation=True)),
     ("a provider of phases", lambda: provided(phase_transition_iterations=[2])),
-    ("a ledger whose hash Megatron does not save", kept),
-    ("a ledger of virtual stages", lambda: kept(0, dataloader_save="here")),
     ("a provider without Megatron or its numbers", without_megatron),
 ]
