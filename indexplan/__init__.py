@@ -10,10 +10,8 @@ from indexplan.orders import (
     Order,
     Sequential,
     Shuffle,
-    Traits,
     register,
 )
-from indexplan.orders.units import Units, expand
 from indexplan.partition.phases import Phase
 from indexplan.plan import Balance, Plan
 from indexplan.plan.cursor import Cursor
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from indexplan.files.exporting import export
     from indexplan.files.read import load
     from indexplan.files.saving import save
-    from indexplan.headers import get_include
     from indexplan.ledger.ledger import Ledger
     from indexplan.orders.class_balanced import ClassBalanced
     from indexplan.orders.class_batches import ClassBatches
@@ -87,17 +84,13 @@ __all__ = [
     "Subset",
     "TokenBudget",
     "TokenWindows",
-    "Traits",
-    "Units",
     "Weighted",
     "Without",
     "__version__",
     "diff",
     "draws",
-    "expand",
     "explain",
     "export",
-    "get_include",
     "live",
     "load",
     "plot",
@@ -129,7 +122,6 @@ _AT_FIRST_USE = {
     "Shards": "indexplan.shards.shards",
     "shard_sizes": "indexplan.shards.counting",
     "export": "indexplan.files.exporting",
-    "get_include": "indexplan.headers",
     "ClassBalanced": "indexplan.orders.class_balanced",
     "ClassBatches": "indexplan.orders.class_batches",
     "Epochs": "indexplan.orders.epochs",

@@ -27,6 +27,7 @@ from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.support.headings import anchor_of, anchors
 from tests.support.ports import free_port
+from tests.test_public_names import OF_OWN_ORDERS
 
 ROOT = Path(__file__).parents[1]
 
@@ -294,6 +295,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     pages = [page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")]
     entries = re.findall(r"^::: (\S+)$", "\n".join(pages), re.MULTILINE)
     public = {f"indexplan.{name}" for name in ip.__all__} - {"indexplan.testing", "indexplan.types"}
+    public |= {f"indexplan.orders.{name}" for name in OF_OWN_ORDERS}
     public |= {f"indexplan.types.{name}" for name in ip.types.__all__}
     public |= {f"indexplan.testing.{name}" for name in ip.testing.__all__}
     public |= {f"indexplan_fetch.{name}" for name in indexplan_fetch.__all__}

@@ -19,10 +19,11 @@ WRITTEN = """
     Balance BlockShuffle ClassBalanced ClassBatches Column Cursor Dataset DocumentWindows Epochs
     Grouped IndexPlanError Layer Ledger LengthGrouped LocalShuffle Mixture Order Packed Phase Plan
     PlanFileError Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget
-    TokenWindows Traits Units Weighted Without __version__ diff draws expand explain
-    export get_include live load plot reads register save
+    TokenWindows Weighted Without __version__ diff draws explain
+    export live load plot reads register save
     shard_sizes stream testing traffic types verify worker_seed
 """
+OF_OWN_ORDERS = ("Traits", "Units", "expand")
 RETURNED = """
     Account At Batch Bench Check Difference Draws LedgerAccount Location OrderReport Part
     Read Reading Reads Remainder Report Saved Stored Stream
@@ -53,6 +54,12 @@ DRAWN = "life mixing reading save sizes work"
 def test_what_a_user_writes() -> None:
     """The top level has what is written in a script, and nothing that is only returned."""
     assert WRITTEN.split() == dir(ip) == ip.__all__
+
+
+def test_what_the_author_of_an_order_writes() -> None:
+    """`indexplan.orders` alone has these: who uses an order needs none of them."""
+    assert {*OF_OWN_ORDERS} <= {*ip.orders.__all__}
+    assert not {*OF_OWN_ORDERS} & {*ip.__all__}
 
 
 def test_what_is_only_returned() -> None:

@@ -55,7 +55,6 @@ ip.save(lanes_of_them, "b.plan", dataset=parquet)
 rows_in_shards: tuple[NDArray[np.int64], NDArray[np.int64]] = parquet.locate([1, 2, 3])
 loaded: ip.Plan = ip.load("a.plan", dataset=ip.Dataset.scan("data", "**/*.jpg"))
 ok: bool = ip.verify(loaded).ok
-headers: str = ip.get_include()
 
 kept: ip.Subset = ip.Subset(ip.Shuffle(3), [4, 7, 8], num_samples=10)
 masked: ip.Subset = ip.Subset(ip.Shuffle(3), np.arange(10) < 3, num_samples=10)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from benchmarks.measure.memory import measured
+from indexplan.orders import Traits
 
 BATCH = 256
 
@@ -24,7 +25,7 @@ class Rounded(ip.Order):
     num_samples: int
 
     algorithm = "benchmarks-rounded-v1"
-    traits = ip.Traits(reads="any")
+    traits = Traits(reads="any")
 
     def num_units(self, epoch: int) -> int:  # noqa: ARG002 (the order's protocol)
         """Return how many numbers there are."""

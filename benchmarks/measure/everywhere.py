@@ -44,7 +44,13 @@ def compiled(folder: Path, processor: str, optimise: str) -> Callable[[int], Any
     """Return a function of n that writes the indices at the first positions, in C."""
     source, library = folder / "indices.c", folder / f"indices{optimise}.so"
     source.write_text(SOURCE)
-    flags = [optimise, f"-march={processor}", "-shared", "-fPIC", f"-I{ip.get_include()}"]
+    flags = [
+        optimise,
+        f"-march={processor}",
+        "-shared",
+        "-fPIC",
+        f"-I{Path(ip.__file__).parent / 'include'}",
+    ]
     subprocess.run(["gcc", *flags, str(source), "-o", str(library)], check=True)  # noqa: S607
     function = ctypes.CDLL(str(library)).indices
     out = np.zeros(NUM, np.int64)  # written once, so that its pages are there

@@ -20,7 +20,7 @@ import indexplan as ip
 from benchmarks.contenders.binners import Case, Int64
 from benchmarks.measure import bins
 from benchmarks.measure.real_lengths import KINDS, load
-from indexplan.orders import packed
+from indexplan.orders import expand, packed
 
 MAX_LENGTHS = (2048, 4096, 8192, 32768)
 TAILS = (0, 1, 2, 5, 10, 20, 40, 100)
@@ -83,7 +83,7 @@ def main() -> None:
     for kind, max_length in product(KINDS, MAX_LENGTHS):
         whole = load(kind)
         counts = -(-whole // max_length)  # pieces of each, as docs/packing.md makes them
-        starts = ip.expand(np.zeros_like(counts), counts) * max_length
+        starts = expand(np.zeros_like(counts), counts) * max_length
         lengths = np.minimum(np.repeat(whole, counts) - starts, max_length)
         if lengths.sum() < LEAST * max_length:
             continue

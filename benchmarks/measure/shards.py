@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import indexplan as ip
+from indexplan.orders import Traits
 
 RANKS, BATCH = 8, 32
 NODES = (1, 4, 16, 64)
@@ -74,7 +75,7 @@ class Dealt(ip.Order):
     num_samples: int
 
     algorithm = "dealt-by-others"
-    traits = ip.Traits(reads="any")
+    traits = Traits(reads="any")
 
     def num_units(self, epoch: int) -> int:  # noqa: ARG002 (of one epoch)
         """Return its length."""

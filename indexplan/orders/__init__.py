@@ -7,6 +7,7 @@ from indexplan.orders.registry import order_from_dict, register
 from indexplan.orders.sequential import Sequential
 from indexplan.orders.shuffle import Shuffle
 from indexplan.orders.traits import Traits
+from indexplan.orders.units import Units, expand
 
 __all__ = [
     "BlockShuffle",
@@ -15,6 +16,8 @@ __all__ = [
     "Sequential",
     "Shuffle",
     "Traits",
+    "Units",
+    "expand",
     "order_from_dict",
     "register",
 ]

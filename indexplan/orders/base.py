@@ -180,7 +180,7 @@ class Order(HasFields, HasGroups, abc.ABC):
             0 <= epoch < 2**32.
         starts, stops : numpy.ndarray
             int64, shape (num_runs,), C-contiguous: valid runs [start, stop) of positions, in any
-            order; some may be empty. `indexplan.expand` turns them into positions.
+            order; some may be empty. `indexplan.orders.expand` turns them into positions.
         out : numpy.ndarray
             int64, with exactly one element for each position. Several threads may call this at
             once, each with its own part of one array.

@@ -67,8 +67,8 @@ def register(order: Any = None, *, one_to_one: Any = False) -> Any:
 
     Examples
     --------
-    >>> import indexplan as ip
     >>> from dataclasses import dataclass
+    >>> from indexplan.orders import expand
     >>> @register
     ... @dataclass(frozen=True, eq=False)
     ... class Backwards(Order):
@@ -76,7 +76,7 @@ def register(order: Any = None, *, one_to_one: Any = False) -> Any:
     ...     algorithm = "backwards-v1"
     ...
     ...     def fill(self, epoch, starts, stops, out):
-    ...         out[:] = self.num_samples - 1 - ip.expand(starts, stops)
+    ...         out[:] = self.num_samples - 1 - expand(starts, stops)
     ...
     ...     def find(self, epoch, indices, most=None):
     ...         return np.arange(len(indices)), self.num_samples - 1 - indices

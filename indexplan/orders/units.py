@@ -30,8 +30,8 @@ def expand(starts: Int64, stops: Int64) -> Int64:
 
     Examples
     --------
-    >>> import indexplan as ip
-    >>> ip.expand(np.array([2, 7]), np.array([5, 9]))
+    >>> from indexplan.orders import expand
+    >>> expand(np.array([2, 7]), np.array([5, 9]))
     array([2, 3, 4, 7, 8])
     """
     if len(starts) == 1:
@@ -80,8 +80,8 @@ class Units(NamedTuple):
 
     Examples
     --------
-    >>> import indexplan as ip
-    >>> units = ip.Units(np.array([7, 2, 9]), sizes=np.array([1, 2]))  # bins [7] and [2, 9]
+    >>> from indexplan.orders import Units
+    >>> units = Units(np.array([7, 2, 9]), sizes=np.array([1, 2]))  # bins [7] and [2, 9]
     >>> units.offsets
     array([0, 1, 3])
     """

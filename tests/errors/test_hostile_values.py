@@ -17,6 +17,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.errors import LONGEST_MESSAGE
+from indexplan.orders import Traits
 from indexplan.reports.benchmark import bench
 from tests.support.every_order import every_order
 
@@ -178,7 +179,7 @@ def calls() -> Iterator[Call]:
     given = {"path": "data", "kind": "npy", "whole_files": False, "count": False, "num_threads": 2}
     yield "shard_sizes", ip.shard_sizes, {**given, "progress": None}
     traits = {"deals_bins": True, "constant_num_units": True, "reads": "any", "cuts_samples": True}
-    yield "Traits", ip.Traits, traits
+    yield "Traits", Traits, traits
     yield "check_same", dataset.check_same, {"built_for": dataset}
     right: dict[str, Any] = {"plan": PLAN, "path": "right.plan", "epochs": [0], "dataset": None}
     right |= {"executor": None, "part": None, "progress": None, "units_per_chunk": 2**26}

@@ -15,8 +15,8 @@ from indexplan.keywords import PLACES, named
 from indexplan_torch import endless, live, token_rows
 
 # not ours to refuse: they take any keyword, or their class's __init__ is Python's or a tuple's
-OTHERS = {"IndexPlanError", "PlanFileError", "Order", "Layer", "Units", "Column", "Dataset"}
-OTHERS |= {"Shards", "expand", "get_include", "register", "worker_seed"}
+OTHERS = {"IndexPlanError", "PlanFileError", "Order", "Layer", "Column", "Dataset"}
+OTHERS |= {"Shards", "register", "worker_seed"}
 
 CALLS: dict[str, Any] = {
     **{name: getattr(ip, name) for name in ip.__all__ if callable(getattr(ip, name))},

@@ -43,7 +43,7 @@ def answers(command: list[str]) -> Path:
 
 def build(command: list[str], source: Path, program: Path, include: str | None = None) -> Path:
     """Compile a program, and return its path."""
-    folder = ip.get_include() if include is None else include
+    folder = Path(ip.__file__).parent / "include" if include is None else include
     done = subprocess.run(
         [*command, f"-I{folder}", str(source), "-o", str(program)],
         capture_output=True,

@@ -19,7 +19,7 @@ from tests.support.shuffle_cases import CASES
 from tests.test_docs import check_page
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "rank_batches.c"
-HEADER = Path(ip.get_include(), "indexplan", "shuffle_v1.h").read_text()
+HEADER = (Path(ip.__file__).parent / "include/indexplan/shuffle_v1.h").read_text()
 KNOWN = [Run(n, seed, epoch, start, len(indices)) for n, seed, epoch, start, indices in CASES]
 NONE = -1  # SHUFFLE_V1_NONE, as int64
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.files.format import INDICES, Build, Chunk, header
 from indexplan.files.mapped import Chunks
+from indexplan.orders import Units
 from indexplan.partition.remainders import REMAINDERS
 from tests.golden.files import (
     DIRECTORIES,
@@ -317,7 +318,7 @@ class Heavy(Bins):
 
     algorithm = "test-heavy-v1"
 
-    def deal(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> ip.Units:
+    def deal(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> Units:
         units = super().deal(epoch, starts, stops)
         return units._replace(sizes=np.full_like(units.sizes, 2**53 + 1))
 

@@ -19,6 +19,7 @@ from indexplan.cli import main
 from indexplan.files import running
 from indexplan.files.format import SLAB_UNITS, Build, Chunk
 from indexplan.files.marking import Seen
+from indexplan.orders import Traits, Units, expand
 from indexplan.stores.store import BLOCK_BYTES
 from tests.support.bins import Bins, ChangingBins
 from tests.support.forging import rewritten
@@ -67,7 +68,7 @@ class Skewed(Known):
     """The same, of samples that may repeat."""
 
     algorithm = "test-weighted-v1"
-    traits = ip.Traits(reads="any")
+    traits = Traits(reads="any")
 
 
 @ip.register(one_to_one=True)
@@ -378,15 +379,15 @@ class Wide(ip.Order):
     num_samples: int
 
     algorithm = "test-wide-v1"
-    traits = ip.Traits(deals_bins=True)
+    traits = Traits(deals_bins=True)
 
     def num_units(self, epoch: int) -> int:
         return self.num_samples // 1000
 
-    def deal(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> ip.Units:
-        samples = ip.expand(starts * 1000, stops * 1000)
+    def deal(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> Units:
+        samples = expand(starts * 1000, stops * 1000)
         assert len(samples) <= SLAB_UNITS
-        return ip.Units(samples, np.full(len(samples) // 1000, 1000))
+        return Units(samples, np.full(len(samples) // 1000, 1000))
 
     def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
         return at(indices // 1000)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.errors import shown
+from indexplan.orders import Traits
 from indexplan.orders.registry import _REGISTRY
 from indexplan.orders.units import expand
 from indexplan.testing import check_order
@@ -90,7 +91,7 @@ class Tiled(ip.Order):
     num_reads: int
 
     algorithm = "test-kit-tiled-v1"
-    traits = ip.Traits(reads="any")
+    traits = Traits(reads="any")
 
     def num_units(self, epoch: int) -> int:
         return self.num_samples + self.num_reads

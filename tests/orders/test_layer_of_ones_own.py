@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import indexplan as ip
+from indexplan.orders import Units, expand
 from indexplan.orders.registry import order_from_dict
 from indexplan.testing import check_order
 from tests.support.bins import Bins
@@ -30,7 +31,7 @@ class Backwards(ip.Layer):
         return self.order.num_units(epoch) - 1 - positions
 
     def inside(self, epoch: int, starts: Int64, stops: Int64) -> list[tuple[int, Int64, Int64]]:
-        units = self.turned(epoch, ip.expand(starts, stops))
+        units = self.turned(epoch, expand(starts, stops))
         return [(epoch, units, units + 1)]
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
@@ -56,9 +57,9 @@ class Keeps(Bins):
     """Deals arrays that it keeps, which an order should not."""
 
     algorithm = "test-layer-keeps-v1"
-    kept: ClassVar[dict[Any, ip.Units]] = {}
+    kept: ClassVar[dict[Any, Units]] = {}
 
-    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         asked = epoch, starts.tobytes(), stops.tobytes()
         if asked not in self.kept:
             self.kept[asked] = super().deal(epoch, starts, stops)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import indexplan as ip
+from indexplan.orders import expand
 from tests.support.examples import examples
 
 Int64 = NDArray[np.int64]
@@ -28,7 +29,7 @@ class Counted(ip.Order):
     asked: ClassVar[list[int]] = []
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        out[:] = ip.expand(starts, stops)
+        out[:] = expand(starts, stops)
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         self.asked.append(len(indices))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import indexplan as ip
+from indexplan.orders import Traits
 from tests.support.bins import Bins, Drawn
 from tests.support.examples import examples
 from tests.support.strategies import remainders
@@ -38,7 +39,7 @@ class Twins(ip.Layer):
         object.__setattr__(self, "num_samples", 2 * self.order.num_samples)
 
     @property
-    def traits(self) -> ip.Traits:
+    def traits(self) -> Traits:
         """Half of the samples are never read."""
         inner = self.order.traits
         reads = "at most once" if inner.reads == "once" else inner.reads

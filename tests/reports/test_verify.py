@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 import indexplan as ip
+from indexplan.orders import Traits
 from indexplan.partition import ranks as shares
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Partition, steps_in
@@ -33,7 +34,7 @@ class Pausing(ip.Sequential):
     empty: int = 0
 
     algorithm = "test-pausing-v1"
-    traits = ip.Traits(reads="any")
+    traits = Traits(reads="any")
 
     def num_units(self, epoch: int) -> int:
         """Return the number of units of an epoch."""

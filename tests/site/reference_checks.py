@@ -12,9 +12,11 @@ import indexplan as ip
 import indexplan_fetch
 import indexplan_jax.grain
 import indexplan_torch
+from tests.test_public_names import OF_OWN_ORDERS
 
 NAMES = [
     *(f"indexplan.{name}" for name in ip.__all__ if name not in ("plot", "testing", "types")),
+    *(f"indexplan.orders.{name}" for name in OF_OWN_ORDERS),
     *(f"indexplan.types.{name}" for name in ip.types.__all__),
     *(f"indexplan.plot.{name}" for name in ip.plot.__all__),
     *(f"indexplan.testing.{name}" for name in ip.testing.__all__),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import indexplan as ip
+from indexplan.orders import Traits, Units
 from tests.support.found import at, by_offsets
 
 Int64 = NDArray[np.int64]
@@ -34,7 +35,7 @@ class Bins(ip.Order):
     num_samples: int
 
     algorithm = "test-bins-v1"
-    traits = ip.Traits(deals_bins=True)
+    traits = Traits(deals_bins=True)
 
     def row(self, epoch: int) -> list[range]:
         """Return the bins of an epoch, in the order in which they are dealt."""
@@ -51,10 +52,10 @@ class Bins(ip.Order):
         runs = zip(starts.tolist(), stops.tolist(), strict=True)
         return [row[position] for start, stop in runs for position in range(start, stop)]
 
-    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         dealt = self._dealt(epoch, starts, stops)
         samples = [sample for unit in dealt for sample in unit]
-        return ip.Units(np.array(samples, np.int64), np.array([len(u) for u in dealt], np.int64))
+        return Units(np.array(samples, np.int64), np.array([len(u) for u in dealt], np.int64))
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         row = self.row(epoch)
@@ -68,7 +69,7 @@ class ChangingBins(Bins):
     """Bins whose number changes with the epoch; odd epochs leave the last sample out."""
 
     algorithm = "test-changing-bins-v1"
-    traits = ip.Traits(deals_bins=True, constant_num_units=False, reads="at most once")
+    traits = Traits(deals_bins=True, constant_num_units=False, reads="at most once")
 
     @property
     def stream_key(self) -> int:
@@ -100,9 +101,9 @@ class Pieces(Bins):
     """Bins of pieces: of sample s at position p the tokens [p, p + s + 1)."""
 
     algorithm = "test-pieces-v1"
-    traits = ip.Traits(deals_bins=True, cuts_samples=True)
+    traits = Traits(deals_bins=True, cuts_samples=True)
 
-    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         positions = np.concatenate([np.arange(0), *map(np.arange, starts, stops)])
         dealt = zip(positions.tolist(), self._dealt(epoch, starts, stops), strict=True)
         spans = [(p, p + sample + 1) for p, unit in dealt for sample in unit]
@@ -119,7 +120,7 @@ class Drawn(ip.Order):
     seed: int = 0
 
     algorithm = "test-drawn-v1"
-    traits = ip.Traits(reads="any")
+    traits = Traits(reads="any")
 
     def row(self, epoch: int) -> Int64:
         """Return the samples of an epoch, in the order in which they are dealt."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import indexplan as ip
+from indexplan.orders import Traits, Units
 from tests.support.found import by_offsets
 
 Int64 = NDArray[np.int64]
@@ -24,7 +25,7 @@ class Listed(ip.Order):
     shares: ip.Column | None = None
 
     algorithm = "test-listed-column-v1"
-    traits = ip.Traits(reads="any")
+    traits = Traits(reads="any")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "samples", ip.Column.of(self.samples, "integers"))
@@ -59,7 +60,7 @@ class Wrapped(ip.Order):
         return self.order.num_samples
 
     @property
-    def traits(self) -> ip.Traits:
+    def traits(self) -> Traits:
         return self.order.traits
 
     def num_units(self, epoch: int) -> int:
@@ -68,7 +69,7 @@ class Wrapped(ip.Order):
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         self.order.fill(epoch, starts, stops, out)
 
-    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         return self.order.deal(epoch, starts, stops)
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:

@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 import indexplan as ip
+from indexplan.orders import Traits, Units
 from indexplan.orders.units import expand
 from tests.support.found import at, by_offsets
 
@@ -50,8 +51,8 @@ class Planted(NamedTuple):
 
 
 PLANTED: list[Planted] = []
-ANY = ip.Traits(reads="any")
-BINS = ip.Traits(deals_bins=True)
+ANY = Traits(reads="any")
+BINS = Traits(deals_bins=True)
 
 
 def planted(
@@ -78,9 +79,9 @@ class Heavy(Good):
     def num_units(self, epoch: int) -> int:
         return self.num_samples // 1024
 
-    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         samples = expand(starts * 1024, stops * 1024) + self.shift
-        return ip.Units(samples, np.full(len(samples) // 1024, 1024))
+        return Units(samples, np.full(len(samples) // 1024, 1024))
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         return np.arange(len(indices)), indices // 1024
@@ -91,9 +92,9 @@ class Binned(Good):
 
     traits = BINS
 
-    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         samples = (expand(starts, stops) + epoch + self.shift) % self.num_samples
-        return ip.Units(samples, np.ones_like(samples))
+        return Units(samples, np.ones_like(samples))
 
 
 @planted("have valid num_samples, stream_key, traits and groups", "stream_key -1")
@@ -197,7 +198,7 @@ class Keeps(Binned):
 
     kept: ClassVar[dict[bytes, Any]] = {}
 
-    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         asked = bytes([epoch]) + starts.tobytes() + stops.tobytes()
         if asked not in self.kept:
             self.kept[asked] = super().deal(epoch, starts, stops)
@@ -206,7 +207,7 @@ class Keeps(Binned):
 
 @planted(ALONE, "sizes from deal in epoch 0 that are int32 of shape (30,), not int64 of (30,)")
 class SmallSizes(Binned):
-    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         units = super().deal(epoch, starts, stops)
         return units._replace(sizes=units.sizes.astype(np.int32))
 
@@ -219,7 +220,7 @@ class OneMore(Good):
 
 
 SPANS = "say which part of each sample it reads, if it cuts some"
-CUTS = ip.Traits(deals_bins=True, cuts_samples=True)
+CUTS = Traits(deals_bins=True, cuts_samples=True)
 
 
 @planted(
@@ -235,7 +236,7 @@ class Halves(Binned):
 
     traits = CUTS
 
-    def deal(self, epoch: int, starts: Int64, stops: Int64) -> ip.Units:
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         units = super().deal(epoch, starts, stops)
         return units._replace(spans=self.parts(expand(starts, stops), starts))
 
@@ -350,7 +351,7 @@ class Twice(Halved):
 
 @planted(OFTEN, "sample 0 more than once in epoch 0")
 class TwiceAtMostOnce(Halved):
-    traits = ip.Traits(reads="at most once")
+    traits = Traits(reads="at most once")
 
 
 @planted(OFTEN, "no read of sample 29 in epoch 0")

@@ -18,6 +18,7 @@ import numpy as np
 import indexplan as ip
 from indexplan.files.chunk_files import write_chunk
 from indexplan.files.format import Build
+from indexplan.orders import Traits
 from tests.errors.catalogue.made import (
     CHUNK,
     STORED,
@@ -62,7 +63,7 @@ class Even(ip.Sequential):
     """An order without units in odd epochs."""
 
     algorithm = "even-test"
-    traits = ip.Traits(constant_num_units=False, reads="at most once")
+    traits = Traits(constant_num_units=False, reads="at most once")
 
     def num_units(self, epoch: int) -> int:
         """Return the number of samples, or 0."""

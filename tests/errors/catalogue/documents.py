@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
+from indexplan.orders import Traits, Units
 from tests.errors.catalogue.made import Case, saved
 from tests.support.forging import rewritten
 from tests.support.listed import Wrapped
@@ -24,9 +25,9 @@ class Cut(ip.Sequential):
     """An order that says that it cuts samples, and not where."""
 
     algorithm = "test-cut-v1"
-    traits = ip.Traits(deals_bins=True, cuts_samples=True)
+    traits = Traits(deals_bins=True, cuts_samples=True)
 
-    def deal(self, epoch: int, starts: Any, stops: Any) -> ip.Units:
+    def deal(self, epoch: int, starts: Any, stops: Any) -> Units:
         return super().deal(epoch, starts, stops)
 
 
@@ -35,7 +36,7 @@ class Over(Wrapped):
     """An order over another one, which knows nothing of spans."""
 
     algorithm = "test-over-v1"
-    traits = ip.Traits(deals_bins=True, reads="any")
+    traits = Traits(deals_bins=True, reads="any")
 
 
 def forged(**changes: Any) -> None:
@@ -77,7 +78,7 @@ CASES: list[Case] = [
     ("too many tokens", lambda: ip.DocumentWindows(np.full(2**23, 2**40), 8)),
     ("lengths that have changed", changed),
     ("spans of whole samples", lambda: ip.Shuffle(5).spans(0, 1)),
-    ("a trait of pieces without bins", lambda: ip.Traits(cuts_samples=True)),
+    ("a trait of pieces without bins", lambda: Traits(cuts_samples=True)),
     ("spans that nobody wrote", lambda: Cut(5).spans(0, 1)),
     ("a layer that knows nothing of spans", lambda: ip.Plan(Over(ORDER), batch_size=1)),
     (

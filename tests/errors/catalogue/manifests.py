@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import indexplan as ip
+from indexplan.orders import Traits
 from tests.errors.catalogue.made import (
     CHUNK,
     STORED,
@@ -47,7 +48,7 @@ CASES: list[Case] = [
     ),
     (
         "a plan.json of a trait that is none",
-        lambda: load_edited(traits={**asdict(ip.Traits()), "reads": "twice"}),
+        lambda: load_edited(traits={**asdict(Traits()), "reads": "twice"}),
     ),
     ("a plan.json of too few traits", lambda: load_edited(traits={"reads": "any"})),
     ("a plan.json of a stream key that is none", lambda: load_edited(stream_key=-1)),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import indexplan as ip
+from indexplan.orders import Traits
 from tests.errors.catalogue.made import Case
 from tests.support.listed import Wrapped
 
@@ -60,13 +61,13 @@ def nested(depth: int) -> Any:
 
 
 CASES: list[Case] = [
-    ("a trait of a number", lambda: ip.Traits(deals_bins=1)),
-    ("a trait of another word", lambda: ip.Traits(reads="twice")),
+    ("a trait of a number", lambda: Traits(deals_bins=1)),
+    ("a trait of another word", lambda: Traits(reads="twice")),
     ("no inverse", lambda: Nowhere(5).locate(0, 1)),
     ("an order that reads nothing", lambda: Unread(5).take(0, 1)),
     ("a field named like a hook", lambda: of("Full", __annotations__={"fill": "bool"})),
     ("a final method written again", lambda: of("Own", take=len)),
-    ("bins without deal", lambda: of("Boxes", traits=ip.Traits(deals_bins=True))),
+    ("bins without deal", lambda: of("Boxes", traits=Traits(deals_bins=True))),
     ("an order without fields", lambda: Plain(5).to_dict()),
     ("a check of a class", lambda: ip.testing.check_order(ip.Shuffle)),
     ("a check of no epochs", lambda: ip.testing.check_order(ip.Shuffle(5), epochs=[])),

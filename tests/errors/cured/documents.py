@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from indexplan.orders import Traits, Units
 from tests.errors.catalogue.documents import ORDER, PLAN, Cut, Over, other_spans
 from tests.errors.catalogue.made import saved
 
@@ -23,7 +24,7 @@ class Spanned(Cut):
 
     algorithm = "test-spanned-v1"
 
-    def deal(self, epoch: int, starts: Any, stops: Any) -> ip.Units:
+    def deal(self, epoch: int, starts: Any, stops: Any) -> Units:
         """Deal the spans with the samples."""
         units = super().deal(epoch, starts, stops)
         return units._replace(spans=np.tile([0, 1], (len(units.samples), 1)))
@@ -34,7 +35,7 @@ class Through(Over):
     """An order over another one, whose spans it passes on."""
 
     algorithm = "test-through-v1"
-    traits = ip.Traits(deals_bins=True, reads="any", cuts_samples=True)
+    traits = Traits(deals_bins=True, reads="any", cuts_samples=True)
 
 
 def inside(order: ip.Order) -> Any:
@@ -94,7 +95,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "too many tokens": lambda: ip.DocumentWindows(np.full(2**23, 2**30), 8),
     "lengths that have changed": reopened,
     "spans of whole samples": lambda: ip.Shuffle(5).take(0, 1),
-    "a trait of pieces without bins": lambda: ip.Traits(cuts_samples=True, deals_bins=True),
+    "a trait of pieces without bins": lambda: Traits(cuts_samples=True, deals_bins=True),
     "spans that nobody wrote": lambda: Spanned(5).spans(0, 1),
     "a layer that knows nothing of spans": lambda: ip.Plan(
         Through(ORDER), world_size=1, batch_size=1

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
+from indexplan.orders import Traits, Units, expand
 from tests.errors.catalogue.orders import Nowhere, Plain, Spread, Unread, nested, of
 
 
@@ -17,7 +18,7 @@ class Found(Nowhere):
     """An order that says where it reads samples."""
 
     algorithm = "test-found-v1"
-    traits = ip.Traits(reads="any")
+    traits = Traits(reads="any")
 
     def find(self, epoch: int, indices: Any, most: int | None = None) -> Any:
         """Find sample 0 at every position, and no other."""
@@ -35,19 +36,19 @@ class Filled(Unread):
 
     def fill(self, epoch: int, starts: Any, stops: Any, out: Any) -> None:
         """Read the samples from the front."""
-        out[:] = ip.expand(starts, stops)
+        out[:] = expand(starts, stops)
 
 
 class Dealt(Unread):
     """An order that deals bins, of one sample each."""
 
     algorithm = "test-dealt-v1"
-    traits = ip.Traits(deals_bins=True)
+    traits = Traits(deals_bins=True)
 
-    def deal(self, epoch: int, starts: Any, stops: Any) -> ip.Units:
+    def deal(self, epoch: int, starts: Any, stops: Any) -> Units:
         """Deal the samples from the front."""
-        samples = ip.expand(starts, stops)
-        return ip.Units(samples, np.ones(len(samples), np.int64))
+        samples = expand(starts, stops)
+        return Units(samples, np.ones(len(samples), np.int64))
 
 
 @ip.register
@@ -81,8 +82,8 @@ def saved(order: ip.Order) -> Any:
 
 
 CURED: dict[str, Callable[[], Any]] = {
-    "a trait of a number": ip.Traits,
-    "a trait of another word": ip.Traits,
+    "a trait of a number": Traits,
+    "a trait of another word": Traits,
     "no inverse": lambda: Found(5).locate(0, 1),
     "an order that reads nothing": lambda: (Filled(5).take(0, 1), Dealt(5).take(0, 1)),
     "a field named like a hook": lambda: of("Full", __annotations__={"fill_": "bool"}),
