@@ -7,7 +7,7 @@ of hashes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +84,10 @@ def finder(store: Store, folder: Path) -> Callable[[Identity], Column]:
     return find
 
 
-def damage(store: Store, spec: Any, over: Collection[str]) -> list[str]:
-    """Return a message for each column of a plan directory that is damaged or missing.
-
-    Those of the sha256 in `over` may be missing.
-    """
+def damage(store: Store, spec: Any) -> list[str]:
+    """Return a message for each column of a plan directory that is damaged or missing."""
     said = []
     for name, identity in identities(spec).items():
-        if identity["sha256"] in over and not store.has(name):
-            continue
         try:
             for _ in _checked(store, name, identity):
                 pass

@@ -66,7 +66,6 @@ class PlanDirectory:
         """
         build = self.build
         columns = identities(build.spec)
-        optional = {f"columns/{digest}.npy" for digest in build.over}
 
         def names() -> Iterator[str]:
             for chunk in build.chunks():
@@ -76,11 +75,11 @@ class PlanDirectory:
 
         def look(name: str) -> int:
             # the first that is missing ends it: an edited plan.json may claim millions of files
-            if (size := next(found)) is None and name not in optional:
+            if (size := next(found)) is None:
                 rule = f"must have all of its {1 + 2 * build.num_chunks + len(columns)} files"
                 cure = "run the same build again, or each of its parts"
                 raise PlanFileError(self.path, rule, f"none named {name}", cure)
-            return -1 if size is None else size
+            return size
 
         found = self.store.sizes(names())
         sizes: dict[Key, int] = {}
@@ -97,8 +96,7 @@ class PlanDirectory:
             self._check_size(chunk.hashes_name, hashes, hashes_bytes(size))
             sizes[chunk.key] = size
         for name, identity in columns.items():
-            if (size := look(name)) >= 0:
-                self._check_size(name, size, num_bytes(identity))
+            self._check_size(name, look(name), num_bytes(identity))
         return sizes
 
     def _check_size(self, name: str, found: int, size: int) -> None:

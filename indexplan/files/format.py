@@ -18,7 +18,6 @@ from indexplan.canonical import canonical_json, check_fields
 from indexplan.errors import IndexPlanError, counted, integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.registry import over
 from indexplan.orders.traits import Traits
 from indexplan.seeds import EPOCH_STOP, SEED_STOP
 from indexplan.shards.dataset import Dataset, Identified, dataset_of
@@ -153,11 +152,6 @@ class Build:
     def spec(self) -> list[dict[str, Any] | None]:
         """The dict forms that may name columns: those of the order and of the balance."""
         return [self.order, self.plan.get("balance")]
-
-    @property
-    def over(self) -> set[str]:
-        """The sha256 of the columns that may be missing: only earlier epochs need them."""
-        return over(self.order, min(self.epochs, default=0))
 
     @property
     def dtype(self) -> str:

@@ -151,11 +151,6 @@ class Stored(Layer):
     def ip_num_copies(self) -> int:
         return self.order.ip_num_copies
 
-    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
-        if self.continues(saved, epoch, position):
-            return self
-        return self.order.ip_with_past(saved, epoch, position)
-
     def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         return self._apart_inside(saved, epoch, position)  # their dict forms are the same one
 
@@ -293,12 +288,8 @@ class Stored(Layer):
     @property
     def columns(self) -> dict[str, Column]:
         """The columns of the order that is stored, by their sha256."""
-        build, has = self.build, self._chunks.store.has
-        return {
-            each["sha256"]: self.find_column(each)
-            for name, each in identities(build.order).items()
-            if each["sha256"] not in build.over or has(name)
-        }
+        named = identities(self.build.order).values()
+        return {each["sha256"]: self.find_column(each) for each in named}
 
     def find_column(self, identity: Mapping[str, Any]) -> Column:
         """Return a column from the plan directory, one of the order or of the balance."""
@@ -378,7 +369,7 @@ class _Unmade(Order):
     @property
     def made(self) -> Order:
         """The order; `IndexPlanError` where it still cannot be made."""
-        return order_from_dict(self._build.order, self._find_column, self._build.epochs[0])
+        return order_from_dict(self._build.order, self._find_column)
 
     def _of(self, epoch: int) -> Order:
         """Return it for an epoch that is not stored."""

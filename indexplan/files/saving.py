@@ -150,9 +150,6 @@ def save(
         raise invalid("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     order = plan.order.source if isinstance(plan.order, Stored) else plan.order
     build = Build.of(plan.to_dict(), order, numbers, units_per_chunk, dataset)
-    for digest, column in order.ip_lacks.items():
-        if digest not in build.over:
-            column.array  # noqa: B018 (raises, before anything is written)
     mine = _chunks_of(part, build.num_chunks)
     store = store_of(path)
     check_executor(executor)

@@ -85,7 +85,7 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     source, why = stored.known
     root = store_of(stored.path)
     findings = Findings(sum(stored.sizes.values()), not_generated=why)
-    findings.problems.extend(damage(root, build.spec, build.over))
+    findings.problems.extend(damage(root, build.spec))
     if source is not None and (said := _disagreements(build, source)):
         findings.problems.extend(said)
         findings.not_generated, source = "its order is not that of plan.json", None

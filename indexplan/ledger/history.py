@@ -19,7 +19,6 @@ from indexplan.orders.columns import Columns
 from indexplan.partition.steps import Resume
 from indexplan.plan.layout import Layout
 from indexplan.plan.plan import Plan, layout_of, plan_from_dict
-from indexplan.seeds import EPOCH_STOP
 
 KEPT_PARTS = 2**16  # sub-epochs of walks that are kept, 1 kB each
 
@@ -77,8 +76,7 @@ class NamedPlan:
     def plan(self) -> Plan:
         """The plan, closed and not resumed; raises `PlanFileError` if the line names none."""
         try:
-            # its steps may lie in later epochs only; if not, asking for what is missing raises
-            return plan_from_dict(self.line.plan, self._columns, EPOCH_STOP)
+            return plan_from_dict(self.line.plan, self._columns)
         except PlanFileError:
             raise
         except IndexPlanError as error:

@@ -12,8 +12,6 @@ from indexplan.ledger.data import line_of_data, may_name
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History
 from indexplan.ledger.lines import FIRST, Line, PlanLine, RunLine
-from indexplan.orders.registry import over
-from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
 from indexplan.stores.folder import Folder
 
@@ -33,7 +31,6 @@ class _Ledger(NamedTuple):
     folder: Folder
     data: Dataset | None
     columns: set[str]  # those that were compared
-    missing: dict[int, dict[str, str]]  # by the line of a plan: files of columns, by their sha256
 
 
 def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> Report:
@@ -63,7 +60,7 @@ def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> 
 
 def _found(file: LedgerFile, data: Dataset | None) -> Found:
     """Yield each thing that was looked at, by the name of its check, and what is wrong or ""."""
-    ledger = _Ledger(History(file.columns(), file.where), Folder(file.path.parent), data, set(), {})
+    ledger = _Ledger(History(file.columns(), file.where), Folder(file.path.parent), data, set())
     for number, line in enumerate(file.lines, 1):
         try:
             found = _looked_at(ledger, number, line)
@@ -98,10 +95,8 @@ def _plan(ledger: _Ledger, number: int, line: PlanLine) -> Found:
         yield DATASET, "it names no dataset"
     history.add(line, number)
     named = identities(line.plan)  # each column once, as most are those of the plan before
-    missing = {each["sha256"]: name for name, each in named.items() if not ledger.folder.has(name)}
-    ledger.missing[number] = missing
     new = [column for name, column in named.items() if name not in ledger.columns]
-    for problem in damage(ledger.folder, new, over(line.plan["order"], EPOCH_STOP)):
+    for problem in damage(ledger.folder, new):
         yield PLANS, problem
     ledger.columns.update(named)
     history.plans[number].plan  # noqa: B018 (it raises)
@@ -119,9 +114,5 @@ def _run(ledger: _Ledger, number: int, line: RunLine) -> Found:
         continues = order.continues(old["order"], at.epoch, at.position)
         if not (continues and named.plan.sub_epochs == old["sub_epochs"]):
             yield PLANS, "its plan does not continue the one before"  # which has read steps
-    if missing := ledger.missing[line.plan]:
-        past = over(named.line.plan["order"], line.start.epoch)
-        for digest in missing.keys() - past:
-            yield PLANS, f"{ledger.folder.path}/{missing[digest]} is missing"
     history.walk(history.live[-1])
     yield STEPS, ""

@@ -160,14 +160,6 @@ class Order(HasFields, HasGroups, abc.ABC):
         """
         return ()
 
-    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
-        """Return this order for a run that was saved under another; None if it cannot continue.
-
-        It is this order, unless its data of epochs that are over are not the saved one's: then what
-        was read before that place is the saved order's, of which only the identity is known.
-        """
-        return self if self.continues(saved, epoch, position) else None
-
     def _repr_html_(self) -> str:
         return html_of_fields(self)
 

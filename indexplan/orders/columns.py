@@ -94,8 +94,6 @@ class Column:
     def __init__(self, values: ArrayLike | str | os.PathLike[str], kind: str | None = None) -> None:
         self._hold("a column", values, kind)
 
-    _missing: IndexPlanError | None = None  # what asking for the numbers raises, if they are absent
-
     def _hold(self, what: str, values: Any, kind: str | None) -> None:
         """Check and keep the values, which messages call `what`."""
         if kind is not None and not (isinstance(kind, str) and kind in TYPES):
@@ -139,21 +137,6 @@ class Column:
         vars(column)["identity"] = dict(identity)
         return column
 
-    @classmethod
-    def missing(cls, identity: Mapping[str, Any], error: IndexPlanError) -> Column:
-        """Return a column of which only the identity is known: asking for its numbers raises.
-
-        It stands for data of epochs that are over, which a run that was resumed need not have.
-        """
-        column = cls(np.zeros(0), _kind(identity["dtype"]))
-        vars(column).update(identity=dict(identity), _missing=error)
-        return column
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the numbers are there, and not only their identity."""
-        return self._missing is None
-
     @property
     def array(self) -> NDArray[Any]:
         """The numbers, read-only; those of a file are mapped, and refused if it has changed.
@@ -161,8 +144,6 @@ class Column:
         Reading a mapped file that was cut short would kill the process (SIGBUS). So a long-lived
         reader has to ask for the numbers again after a while.
         """
-        if self._missing is not None:
-            raise type(self._missing)(*self._missing.args)
         self.check_file(gone=True)  # 4 us for a file
         return self._array
 
@@ -224,11 +205,10 @@ class Column:
         return dict(self.identity)
 
     def __len__(self) -> int:
-        return len(self._array) if self.is_there else int(self.identity["length"])
+        return len(self._array)
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f", of {self.path}"
-        where = where if self.is_there else ", which are missing"
         return f"<Column of {len(self)} numbers, {self._array.dtype.str}{where}>"
 
     def __eq__(self, other: object) -> bool:
@@ -238,8 +218,6 @@ class Column:
         return hash(self.identity["sha256"])
 
     def __reduce__(self) -> tuple[Callable[..., Column], tuple[Any, ...]]:
-        if self._missing is not None:
-            return Column.missing, (self.identity, self._missing)
         if self.path is None:
             return Column, (self.array,)
         return Column.claimed, (self.path, self.identity, self._status)
@@ -475,10 +453,7 @@ def _candidate(values: Any, identity: Mapping[str, Any]) -> Column | None:
     if isinstance(values, str | os.PathLike):
         if Path(values).is_dir():
             return _in_folder(values, identity)
-    elif isinstance(values, Column):
-        if not values.is_there:
-            return None
-    elif not _is_of_length(values, identity["length"]):
+    elif not isinstance(values, Column) and not _is_of_length(values, identity["length"]):
         return None
     column = Column.of(values)
     if len(column) != identity["length"]:

@@ -46,7 +46,7 @@ def place_of(order: Order, cursor: Any, what: str, cure: str = CURE) -> tuple[in
         raise invalid(what, "a Cursor", cursor, cure) from None
     epoch = check_epoch(epoch)
     check_saved(saved, epoch, position)
-    if order.ip_with_past(saved, epoch, position) is None:
+    if not order.continues(saved, epoch, position):
         got = f"one of {saved.get('algorithm')} with other fields"
         raise invalid(what, "a cursor of the order that is read", got, cure)
     num_units = order.num_units(epoch)

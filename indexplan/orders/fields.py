@@ -96,21 +96,9 @@ class HasFields:
 
     @property
     def columns(self) -> dict[str, Column]:
-        """The columns of the order, and of those inside it, by their sha256.
-
-        A run that was resumed need not have those that only epochs before it read.
-        """
+        """The columns of the order, and of those inside it, by their sha256."""
         values = [getattr(self, name) for name in field_names(type(self))]
-        columns = _columns(values, "columns")
-        return {each.identity["sha256"]: each for each in columns if each.is_there}
-
-    @property
-    def ip_lacks(self) -> dict[str, Column]:
-        """The columns of the order, and of those inside it, of which only the identity is known."""
-        names = getattr(type(self), "__dataclass_fields__", ())
-        values = [getattr(self, name, None) for name in names]
-        columns = _columns(values, "ip_lacks")
-        return {each.identity["sha256"]: each for each in columns if not each.is_there}
+        return {each.identity["sha256"]: each for each in _columns(values)}
 
     @property
     def fingerprint(self) -> str:
@@ -166,15 +154,15 @@ def as_json(value: Any) -> Any:
     return value
 
 
-def _columns(value: Any, of_order: str) -> Iterator[Column]:
-    """Yield the columns in an order, or in a field's value; of orders in it, an attribute's."""
+def _columns(value: Any) -> Iterator[Column]:
+    """Yield the columns in a field's value, and those of the orders in it."""
     if isinstance(value, Column):
         yield value
     elif isinstance(value, HasFields):
-        yield from getattr(value, of_order).values()
+        yield from value.columns.values()
     elif isinstance(value, Mapping | tuple | list):
         for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _columns(each, of_order)
+            yield from _columns(each)
 
 
 def nest(order: HasFields, inside: Sequence[HasFields]) -> None:

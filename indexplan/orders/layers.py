@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from indexplan.errors import invalid
 from indexplan.orders.base import Draws, Float64, Int64, Order, Why
 from indexplan.orders.columns import Column
-from indexplan.orders.fields import field_names, nest
+from indexplan.orders.fields import nest
 from indexplan.orders.groups import Place
 from indexplan.orders.sources import num_sources
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, joined
-
-if TYPE_CHECKING:
-    from typing import Self
 
 AT_ONCE = 2**20  # samples that are renamed at a time
 Run: TypeAlias = tuple[int, Int64, Int64]  # epoch, starts, stops
@@ -293,25 +290,3 @@ class Layer(Order):
         if self.order.continues(inside, *place):
             return None
         return self.order.ip_apart(inside, *place) or ()
-
-    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
-        if self.continues(saved, epoch, position):
-            return self
-        return self._with_inner_past(saved.get("order"), saved, epoch, position)
-
-    def _with_inner_past(
-        self, inside: Any, saved: Mapping[str, Any], epoch: int, position: int
-    ) -> Order | None:
-        """Return this layer around its order with the past of the saved layer's; or None."""
-        if not isinstance(inside, Mapping):
-            return None
-        order = self.order.ip_with_past(inside, *self.reach(epoch, position))
-        if order is None or order is self.order:
-            return None
-        changed = self._around(order)
-        return changed if changed.continues(saved, epoch, position) else None
-
-    def _around(self, order: Order) -> Self:
-        """Return this layer around another order."""
-        fields = {name: getattr(self, name) for name in field_names(type(self))}
-        return type(self)(**{**fields, "order": order})

@@ -410,11 +410,13 @@ class Mixture(Order):
             rule = f"at or before unit {at} of the run, since which the weights are others"
             cure = f"use an earlier cursor, or give the former mixture new weights from {place} on"
             return rule, f"unit {place}", f"{cure}, by its with_phase(cursor, weights)"
-        for name, source, inside, where in self._formerly(former, place):
+        read, sizes = self._phases.count(place).tolist(), self._sizes.tolist()
+        each = zip(self.sources, former.sources, read, sizes, strict=False)
+        for (name, source), inside, count, size in each:
             now = source.ip_form
             if inside == now:
                 continue
-            kept = isinstance(inside, Mapping) and source.continues(inside, *where)
+            kept = isinstance(inside, Mapping) and source.continues(inside, *divmod(count, size))
             if not kept or num_sources(inside) != num_sources(now):
                 cure = "leave it as it was, and let what is new join as one more source"
                 return (
@@ -423,27 +425,6 @@ class Mixture(Order):
                     cure,
                 )
         return None
-
-    def _formerly(
-        self, former: Former, place: int
-    ) -> Iterator[tuple[str, Order, Any, tuple[int, int]]]:
-        """Yield each source of a former mixture: name, order, former dict form, its next place."""
-        read, sizes = self._phases.count(place).tolist(), self._sizes.tolist()
-        each = zip(self.sources, former.sources, read, sizes, strict=False)
-        for (name, source), inside, count, size in each:
-            yield name, source, inside, divmod(count, size)
-
-    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
-        former = Former.of(saved, self.ip_form)
-        place = epoch * self.epoch_size + position
-        if former is None or place >= PLACE_STOP or self.continues(saved, epoch, position):
-            return super().ip_with_past(saved, epoch, position)
-        sources = dict(self.sources)
-        for name, source, inside, where in self._formerly(former, place):
-            if isinstance(inside, Mapping):
-                sources[name] = source.ip_with_past(inside, *where) or source
-        changed = Mixture(sources, self.weights, epoch_size=self.epoch_size, seed=self.seed)
-        return changed if changed.continues(saved, epoch, position) else None
 
     def num_units(self, epoch: int) -> int:
         """Return the epoch size."""

@@ -6,29 +6,22 @@ import functools
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, TypeVar, overload
 
-from indexplan.errors import IndexPlanError, invalid
+from indexplan.errors import invalid
 from indexplan.keywords import named
 from indexplan.orders.base import Order
 from indexplan.orders.columns import (
-    Column,
     Columns,
-    check_identity,
     find_column,
     from_json,
     is_identity,
 )
 from indexplan.orders.fields import DEEPEST
-from indexplan.seeds import EPOCH_STOP
 
 WRITTEN = "write specs with to_json"
 
 OURS = "indexplan.orders."  # where the orders of this library are
-
-WEIGHTED = "weighted-v1"
-SAME_EPOCHS = ("repeat-v1", "subset-v1", "without-v1")  # as the order inside
-OTHER_EPOCHS = ("epochs-v1", "mixture-v1")  # which epochs they read inside, only an order can tell
 
 _REGISTRY: dict[str, type[Order]] = {}
 _ONE_TO_ONE: set[type[Order]] = set()  # not what is derived from these, which may fill otherwise
@@ -120,7 +113,7 @@ def registered() -> list[type[Order]]:
     return [kind for _, kind in sorted(_REGISTRY.items())]
 
 
-def order_from_dict(data: Mapping[str, Any], columns: Columns = None, begun: int = 0) -> Order:
+def order_from_dict(data: Mapping[str, Any], columns: Columns = None) -> Order:
     """Return the order that `to_dict` described.
 
     Parameters
@@ -129,8 +122,6 @@ def order_from_dict(data: Mapping[str, Any], columns: Columns = None, begun: int
         What `to_dict` returned.
     columns : folder, or iterable of columns, arrays, paths and folders, optional
         Where to find the order's columns, by their sha256.
-    begun : int, default 0
-        The first epoch that is read: columns that only earlier ones need may be missing.
 
     Raises
     ------
@@ -139,29 +130,12 @@ def order_from_dict(data: Mapping[str, Any], columns: Columns = None, begun: int
         or orders are nested more than 8 deep.
     """
     try:
-        return _order(data, _Known(columns, over(data, begun)), 1)
+        return _order(data, columns, 1)
     except RecursionError:  # lists nested in lists
         raise invalid("an order", "a dict that is nested less deeply", data, WRITTEN) from None
 
 
-class _Known(NamedTuple):
-    """Where to look for columns, and the sha256 of those that may be missing."""
-
-    columns: Columns
-    over: set[Any]
-
-    def find(self, field: str, identity: Mapping[str, Any]) -> Column:
-        """Return the column that a field's identity stands for."""
-        check_identity(field, identity)
-        try:
-            return find_column(field, identity, self.columns)
-        except IndexPlanError as error:
-            if identity["sha256"] not in self.over:
-                raise
-            return Column.missing(identity, error)
-
-
-def _order(data: Any, columns: _Known, depth: int) -> Order:
+def _order(data: Any, columns: Columns, depth: int) -> Order:
     if not isinstance(data, Mapping) or not isinstance(data.get("algorithm"), str):
         rule = "an object with the field 'algorithm'"
         raise invalid("an order", rule, data, "pass what to_dict returned")
@@ -185,57 +159,14 @@ def _order(data: Any, columns: _Known, depth: int) -> Order:
     return order
 
 
-def _value(name: str, value: Any, columns: _Known, depth: int) -> Any:
+def _value(name: str, value: Any, columns: Columns, depth: int) -> Any:
     """Return what the JSON value of a field stands for: an order, a column, or itself."""
     if isinstance(value, Mapping) and "algorithm" in value:
         return _order(value, columns, depth + 1)
     if is_identity(value):
-        return columns.find(name, value)
+        return find_column(name, value, columns)
     if isinstance(value, list):
         return [_value(name, each, columns, depth) for each in value]
     if isinstance(value, Mapping):
         return {each: _value(name, value[each], columns, depth) for each in value}
     return value
-
-
-def rows_of(weights: Any) -> list[Any]:
-    """Return the arrays of weights in a dict form, each with its epoch; [] if there are none."""
-    rows = weights if isinstance(weights, list) else [[0, weights]]
-    right = all(
-        isinstance(row, list) and len(row) == 2 and type(row[0]) is int and is_identity(row[1])
-        for row in rows
-    )
-    return rows if right else []
-
-
-def since_epoch(rows: list[Any], epoch: int) -> int:
-    """Return the number of the row that applies in an epoch; -1 if none does."""
-    return max((i for i, row in enumerate(rows) if row[0] <= epoch), default=-1)
-
-
-def over(data: Any, epoch: int) -> set[Any]:
-    """Return the sha256 of the columns in a dict form that no epoch from this one on needs.
-
-    Inside `Epochs` and `Mixture`, whose inner epochs have other numbers, all weights but the last
-    count as over, if the epoch is not the first.
-    """
-    past, needed = list[Any](), list[Any]()
-    left = [(data, epoch)] if epoch else []
-    while left:
-        value, begun = left.pop()
-        if is_identity(value):
-            needed.append(value["sha256"])
-        elif isinstance(value, list):
-            left += [(each, begun) for each in value]
-        elif isinstance(value, Mapping):
-            kind = value.get("algorithm", "")
-            rows = rows_of(value.get("weights")) if kind == WEIGHTED else []
-            now = max(0, since_epoch(rows, begun))
-            past += [row[1]["sha256"] for row in rows[:now]]
-            needed += [row[1]["sha256"] for row in rows[now:]]
-            if kind and kind not in SAME_EPOCHS:
-                begun = EPOCH_STOP if kind in OTHER_EPOCHS else 0
-            left += [(each, begun) for name, each in value.items() if not rows or name != "weights"]
-    return {each for each in past if isinstance(each, str)} - {
-        each for each in needed if isinstance(each, str)
-    }

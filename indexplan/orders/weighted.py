@@ -15,9 +15,9 @@ from indexplan.errors import IndexPlanError, invalid
 from indexplan.once import Latest, once
 from indexplan.orders.arguments import keeps_planned
 from indexplan.orders.base import Int64, Order, Why
-from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, check_identity
+from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, is_identity
 from indexplan.orders.fields import SEED, whole
-from indexplan.orders.registry import register, rows_of, since_epoch
+from indexplan.orders.registry import register
 from indexplan.orders.streams import first_by_reading
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import expand
@@ -170,41 +170,19 @@ class Weighted(Order):
     def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         """Return which weights differ in epochs that have been started."""
         mine = self.ip_form
-        rows, others = rows_of(mine["weights"]), rows_of(saved.get("weights"))
+        rows, others = _rows_of(mine["weights"]), _rows_of(saved.get("weights"))
         if not others or {**saved, "weights": 0} != {**mine, "weights": 0}:
             return ()
+        if others[0][0] or others[0][1]["length"] != self.num_samples:
+            return ()
         begun = epoch + (position > 0)
-        before = [[row for row in each if row[0] < begun] for each in (rows, others)]
-        if before[0] == before[1] and others[0][1]["length"] == self.num_samples:
-            return None
-        mine_at, saved_at = since_epoch(rows, epoch), since_epoch(others, epoch)
-        if saved_at < 0:
-            return ()
-        own, other = rows[mine_at][1]["sha256"], others[saved_at][1]["sha256"]
-        if own == other:  # of another length
-            return ()
-        rule = f"of a run that reads epoch {epoch} by the plan's weights, with sha256 {own}"
-        cure = f"pass those weights, or let the new ones begin later: updated({begun}, weights)"
-        return rule, f"one with sha256 {other}", cure
-
-    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Weighted | None:
-        if self.continues(saved, epoch, position):
-            return self
-        mine, rows = self.ip_form, rows_of(saved.get("weights"))
-        mine_at, saved_at = (since_epoch(each, epoch) for each in (rows_of(mine["weights"]), rows))
-        if saved_at < 0 or {**saved, "weights": 0} != {**mine, "weights": 0}:
-            return None
-        first, weights = self._entries[mine_at]
-        if weights.identity == rows[saved_at][1]:
-            past, later = rows[: saved_at + 1], self._entries[mine_at + 1 :]
-        elif first == epoch and not position:  # which begins there, whatever was read before
-            past, later = [row for row in rows if row[0] < epoch], self._entries[mine_at:]
-        else:
-            return None
-        known = self.columns
-        kept = [(at, known.get(each["sha256"]) or _over(at, each)) for at, each in past]
-        order = replace(self, weights=(*kept, *later))
-        return order if order.continues(saved, epoch, position) else None
+        for at in sorted({row[0] for row in (*rows, *others) if row[0] < begun}):
+            own, other = (_in_force(each, at)["sha256"] for each in (rows, others))
+            if own != other:
+                rule = f"of a run that reads epoch {at} by the plan's weights, with sha256 {own}"
+                cure = "pass the weights of all epochs so far, or their files, as the run had them"
+                return rule, f"one with sha256 {other}", f"{cure}: Weighted([(0, weights), ...])"
+        return None
 
     @once
     def _entries(self) -> Entries:
@@ -309,6 +287,21 @@ class Weighted(Order):
         return which, positions
 
 
+def _rows_of(weights: Any) -> list[Any]:
+    """Return the arrays of weights in a dict form, each with its epoch; [] if there are none."""
+    rows = weights if isinstance(weights, list) else [[0, weights]]
+    right = all(
+        isinstance(row, list) and len(row) == 2 and type(row[0]) is int and is_identity(row[1])
+        for row in rows
+    )
+    return rows if right else []
+
+
+def _in_force(rows: list[Any], epoch: int) -> Any:
+    """Return the identity of the weights that apply in an epoch."""
+    return next(row[1] for row in reversed(rows) if row[0] <= epoch)
+
+
 def _entries(weights: Any) -> Entries:
     """Return columns of weights, each with the epoch at which it takes effect."""
     first: Any = weights[0] if isinstance(weights, list | tuple) and weights else None
@@ -330,19 +323,6 @@ def _entries(weights: Any) -> Entries:
     return tuple(entries)
 
 
-def _over(epoch: int, identity: Mapping[str, Any]) -> Column:
-    """Return the weights of epochs that are over, of which a cursor has only the identity."""
-    check_identity("weights", identity)
-    error = IndexPlanError(
-        "Weighted",
-        f"needs the weights since epoch {epoch}, with sha256 {identity['sha256']}, to answer for "
-        "their epochs",
-        "only their sha256, as they were over when the run was resumed",
-        "give them to Plan.from_dict(plan.to_dict(), columns=[weights, ...]) of the resumed plan",
-    )
-    return Column.missing(identity, error)
-
-
 def _is_pair(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) == 2
 
@@ -358,8 +338,6 @@ def _check_weights(column: Column, length: int) -> int:
     """Return how many weights are not 0; raise `IndexPlanError` unless all are valid."""
     if len(column) != length:
         raise invalid("weights", f"{length} numbers, as the first array has", len(column), CURE)
-    if not column.is_there:
-        return length
     if (known := vars(column).get(CHECKED)) is not None:  # by an order with fewer arrays
         return int(known)
     num_positive = 0

@@ -179,8 +179,8 @@ class Without(Layer):
         """Raise `IndexPlanError` if an epoch would have nothing left."""
         if len(self.samples) == self.num_samples:
             raise nothing_left(len(self.samples))
-        if self.left_out.is_closed or self.ip_lacks:
-            return  # what it lacks is of an epoch that is over; each epoch looks itself
+        if self.left_out.is_closed:
+            return
         epoch = min(self.since[-1][0] + 1, EPOCH_STOP - 1)
         first = np.zeros(1, np.int64)
         units = self.order.deal(epoch, first, np.minimum(self.order.num_units(epoch), [LOOKED_AT]))
@@ -333,9 +333,8 @@ class Without(Layer):
         return self.ip_with_phase(where, weights, sources=sources, planned=planned)
 
     def ip_with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Without:
-        inside = self.reach(*where)
-        changed = self.order.ip_with_phase(inside, weights, **options)
-        return self._around(changed)
+        changed = self.order.ip_with_phase(self.reach(*where), weights, **options)
+        return replace(self, order=changed)
 
     # What a run may continue with.
 
@@ -369,15 +368,6 @@ class Without(Layer):
             cure = "use an earlier cursor, or one of this plan, or leave out only what follows it"
             return rule, f"epoch {epoch}, position {position}", cure
         return self._apart_inside(inside, epoch, position)
-
-    def ip_with_past(self, saved: Mapping[str, Any], epoch: int, position: int) -> Order | None:
-        if self.continues(saved, epoch, position):
-            return self
-        found = (
-            self._with_inner_past(inside, saved, epoch, position)
-            for _, inside in self._before(saved)
-        )
-        return next((each for each in found if each is not None), None)
 
 
 def _check_samples(rising: Int64, num_samples: int) -> None:

@@ -127,13 +127,7 @@ class Cursor:
         return cls.from_dict(parse_json_object("a cursor", text))
 
     def checked(self, order: Order, sub_epochs: int) -> Resume:
-        """Return where a run of this order and these sub_epochs continues, or raise as `on`."""
-        return self.on(order, sub_epochs)[1]
-
-    def on(self, order: Order, sub_epochs: int) -> tuple[Order, Resume]:
-        """Return the order that a run continues with, and where.
-
-        It is the given one, with the cursor's in place of its own past.
+        """Return where a run of this order and these sub_epochs continues.
 
         Raises
         ------
@@ -141,10 +135,8 @@ class Cursor:
             If the cursor was saved under another order that this one does not continue, or under
             other sub_epochs, or its position is outside its sub-epoch.
         """
-        found = known = vars(self).get("_of")
-        if known is not order:
-            found = order.ip_with_past(self._form, self.epoch, self.position)
-        if found is None:
+        same = vars(self).get("_of") is order
+        if not same and not order.continues(self._form, self.epoch, self.position):
             if why := order.ip_apart(self._form, self.epoch, self.position):
                 raise IndexPlanError("a cursor", f"must be {why[0]}", *why[1:])
             raise IndexPlanError(
@@ -159,7 +151,7 @@ class Cursor:
                 "a cursor's sub_epochs", f"{sub_epochs}, the plan's", self.sub_epochs, cure
             )
         place = Resume(self.epoch, self.sub_epoch, self.step, self.position)
-        return found, check_place(place, found, sub_epochs)
+        return check_place(place, order, sub_epochs)
 
 
 def cursor_of(order: Order, place: Resume, sub_epochs: int) -> Cursor:

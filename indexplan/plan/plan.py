@@ -554,8 +554,8 @@ class Plan:
             raise invalid(
                 "cursor", "a Cursor", cursor, "load it with Cursor.from_json or from_dict"
             )
-        order, place = cursor.on(self.order, self.sub_epochs)
-        plan = _changed({**spec.given_of(self), "order": order, "_resumed": place})
+        place = cursor.checked(self.order, self.sub_epochs)
+        plan = _changed({**spec.given_of(self), "_resumed": place})
         if any(place):  # from the very first unit, it may be resumed once more before it's asked
             layout_of(plan)  # refuses epochs without a step
         return plan
@@ -676,12 +676,9 @@ def _changed(given: spec.Fields, *, of_run: bool = False) -> Plan:
     return plan
 
 
-def plan_from_dict(data: Mapping[str, Any], columns: Columns, begun: int) -> Plan:
-    """Return the plan of a run that `to_dict` described, as `plan_of_run` does.
-
-    Without columns that only earlier epochs need.
-    """
-    given = {"balance": None, **spec.from_json_types(data, None, columns, begun)}
+def plan_from_dict(data: Mapping[str, Any], columns: Columns) -> Plan:
+    """Return the plan of a run that `to_dict` described, as `plan_of_run` does."""
+    given = {"balance": None, **spec.from_json_types(data, None, columns)}
     return _changed(cast("spec.Fields", given), of_run=True)
 
 

@@ -18,7 +18,6 @@ from indexplan.partition.steps import Partition, Resume
 from indexplan.plan.balance import Balance
 from indexplan.plan.cursor import check_place
 from indexplan.plan.layout import Layout
-from indexplan.seeds import check_epoch
 
 WORLD_STOP = 2**31
 PARTITION_VERSION = "partition-v1"  # other batches from the same fields need another version
@@ -177,13 +176,8 @@ def names_in(data: Any) -> list[str]:
     return names
 
 
-def from_json_types(
-    data: Any, order: Order | None, columns: Columns, begun: int = 0
-) -> dict[str, Any]:
-    """Return the fields of the plan that `to_json_types` described, or raise `IndexPlanError`.
-
-    Columns that only epochs before the start of the plan need, or before `begun`, may be missing.
-    """
+def from_json_types(data: Any, order: Order | None, columns: Columns) -> dict[str, Any]:
+    """Return the fields of the plan that `to_json_types` described, or raise `IndexPlanError`."""
     names = names_in(data)
     values = {name: data[name] for name in names}
     if order is not None and order.to_dict() != values["order"]:
@@ -197,9 +191,8 @@ def from_json_types(
                 "resumed", "an object or null", values["resumed"], "write plans with to_json"
             )
         check_fields("resumed", values["resumed"], Resume._fields)
-        values["resumed"] = place = Resume(**values["resumed"])
-        begun = max(begun, check_epoch(place.epoch))
-    values["order"] = order or order_from_dict(values["order"], columns, begun)
+        values["resumed"] = Resume(**values["resumed"])
+    values["order"] = order or order_from_dict(values["order"], columns)
     if "balance" in values:
         values["balance"] = Balance.from_dict(values["balance"], columns)
     values["_resumed"] = values.pop("resumed")
