@@ -7,7 +7,12 @@ from typing import Any
 
 import torch
 from accelerate.data_loader import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    BatchSamplerShard,
+    DataLoaderDispatcher,
     DataLoaderShard,
+)
+from accelerate.state import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    GradientState,
 )
 from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
     recursively_apply,
@@ -15,8 +20,10 @@ from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,u
 from torch.utils.data import default_collate
 
 from indexplan import Plan
+from indexplan_torch.counting import dealt_out
 from indexplan_torch.cuts import check_together
 from indexplan_torch.loader import PlanLoader, handed_over
+from indexplan_torch.run import Run
 from indexplan_torch.versions import lacking
 
 _MICRO_STEP = "micro_step"  # in a state: how many steps `accumulate` has counted
@@ -162,6 +169,32 @@ def _taken(accelerator: Any, each: Any) -> Any:
     if isinstance(each, PlanLoader) and not isinstance(each, PreparedLoader):
         return PreparedLoader(accelerator, each)
     return each
+
+
+def refuse_dealing_out(run: Run) -> None:
+    """Refuse to hand one rank's batches, of several, to a loader that deals them out to all ranks.
+
+    Accelerate's gradient state has the loader that is read. Each rank's names the pass before any
+    batch is drawn, so all ranks raise, and none waits for a batch that another would send.
+
+    Parameters
+    ----------
+    run : Run
+        Of the sampler whose pass is set or handed out.
+
+    Raises
+    ------
+    IndexPlanError
+        If it does.
+    """
+    inner = GradientState().active_dataloader
+    dealt = isinstance(inner, DataLoaderDispatcher) and run.running()[0].world_size != 1
+    while inner is not None and getattr(inner, "run", None) is not run:
+        dealt = dealt or isinstance(inner, BatchSamplerShard)
+        batches = getattr(inner, "batch_sampler", None)
+        inner = getattr(inner, "sampler", None) if batches is None else batches
+    if dealt and inner is not None:
+        raise dealt_out()
 
 
 def gather(accelerator: Any, data: Any) -> Any:

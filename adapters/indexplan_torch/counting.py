@@ -1,76 +1,57 @@
-"""Refuse trainers that count steps themselves, if they would read other data or report wrong sums.
+"""What frameworks do with a plan's batches and tell no loader, so that data would be read wrongly.
 
-Hugging Face Trainer and Composer don't load a loader's state. They continue at the step number that
-they saved, which is right only if a pass has the same steps as before. Hugging Face Trainer also
-fetches all micro-batches of an update before it trains on the first. Their counts are local
-variables, so `counting_transformers` and `counting_composer` look at those, but only to refuse: no
-batch depends on it. They are imported where the trainer is, and look where it asks a loader for its
-length, or a sampler to set a pass, so that a plain pass takes no look.
+Hugging Face Trainer and Composer count steps, Accelerate deals a rank's batches out to all ranks,
+Ray fetches ahead and mmengine skips. The file of each framework refuses that where it can be seen.
+It is imported where the framework has been, when a loader is asked for its length, or a sampler to
+set or hand out a pass, so that a plain pass takes no look at callers.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
 
-from indexplan_torch.arguments import loaded
+from indexplan import IndexPlanError
 
 UNDER_TRAINER = (
     "; under transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)"
 )
+_OURS = {
+    "transformers.trainer": "counting_transformers",
+    "composer.trainer.trainer": "counting_composer",
+    "accelerate.data_loader": "accelerate",
+    "ray.train.torch.train_loop_utils": "ray",
+    "mmengine.runner.loops": "mmengine",
+}
 
 
-def refuse_counting(run: Any) -> None:
-    """If Hugging Face Trainer asks how long a pass is, check that it counts like the plan.
+def refuse_under(framework: str, what: str, *arguments: Any) -> None:
+    """If a module of a framework is imported, ask our file of it for what it refuses.
 
-    Raises
-    ------
-    IndexPlanError
-        If the trainer resumes by counting steps that are not this plan's, or can't take its
-        batches.
-    """
-    if "transformers.trainer" in sys.modules:
-        from indexplan_torch import counting_transformers
-
-        counting_transformers.refuse_counting(run)
-
-
-def refuse_composers_counting(run: Any) -> None:
-    """If Composer's Trainer sets a sampler's pass, check that it counts like the plan.
-
-    Raises
-    ------
-    IndexPlanError
-        If the trainer resumes by counting steps that are not this plan's.
-    """
-    if "composer.trainer.trainer" in sys.modules:
-        from indexplan_torch import counting_composer
-
-        counting_composer.refuse_counting(run)
-
-
-def refuse_fetched_ahead(run: Any) -> None:
-    """Refuse to name the current batch while Hugging Face Trainer is still at an earlier one.
+    Parameters
+    ----------
+    framework : str
+        The module.
+    what : str
+        The function of our file, such as "refuse_counting".
+    *arguments
+        The function's.
 
     Raises
     ------
     IndexPlanError
-        If the trainer has fetched several micro-batches of this run and is not at the last.
+        If the framework does that.
     """
-    refuse_ahead = loaded("counting_transformers", "refuse_ahead")
-    if refuse_ahead is not None:
-        refuse_ahead(run)
+    if framework in sys.modules:
+        getattr(import_module(f"indexplan_torch.{_OURS[framework]}"), what)(*arguments)
 
 
-def refuse_dealing_out(run: Any) -> None:
-    """Refuse to hand a rank's batches to Accelerate, which would deal them out to ranks again.
-
-    Raises
-    ------
-    IndexPlanError
-        If it is what draws them.
-    """
-    if "accelerate.data_loader" in sys.modules:
-        from indexplan_torch import dealing
-
-        dealing.refuse_dealing_out(run.running()[0].world_size)
+def dealt_out() -> IndexPlanError:
+    """Return the error of a sampler that Accelerate deals out again."""
+    return IndexPlanError(
+        "a plan's sampler",
+        "must not be given to accelerator.prepare, which would deal its batches out again",
+        "one of this rank",
+        "use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
+    )

@@ -12,7 +12,7 @@ from itertools import chain, compress, islice, repeat
 from typing import Any
 
 from indexplan import IndexPlanError
-from indexplan_torch.counting import UNDER_TRAINER, refuse_dealing_out
+from indexplan_torch.counting import UNDER_TRAINER, refuse_under
 from indexplan_torch.items import Form
 from indexplan_torch.run import Reading, Run, State
 
@@ -42,6 +42,7 @@ class Drawn(Iterator[Any]):
     """
 
     def __init__(self, run: Run) -> None:
+        refuse_under("accelerate.data_loader", "refuse_dealing_out", run)
         self.run = run
         self.begun: Reading | None = None  # unless a loader has begun it, and counts
         self._batches = self._draw()
@@ -146,10 +147,9 @@ def begin(run: Run) -> Reading:
     Raises
     ------
     IndexPlanError
-        If a PlanLoader has a state of its own to keep; if nobody can tell whether the loop has
-        read a pass already; or if Accelerate deals out what is handed out.
+        If a PlanLoader has a state of its own to keep; or if nobody can tell whether the loop has
+        read a pass already.
     """
-    refuse_dealing_out(run)
     if run.alone:  # the other loader may skip what the state has skipped, and looks ahead
         raise IndexPlanError(
             "a PlanLoader",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -15,7 +14,7 @@ from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import invalid, shown
 from indexplan.keywords import PLACES, unknown
 from indexplan_torch.arguments import check_by_index, check_length, flag, is_bins, loaded
-from indexplan_torch.counting import UNDER_TRAINER
+from indexplan_torch.counting import UNDER_TRAINER, refuse_under
 from indexplan_torch.cuts import check_received
 from indexplan_torch.items import Item
 from indexplan_torch.ranks import refuse_num_replicas
@@ -273,10 +272,7 @@ class PlanLoader(DataLoader[Any]):
     def _pass(self) -> Generator[Any, None, bool]:
         """Yield what is left of a pass; return whether the loop has moved to another plan in it."""
         check_length(self.dataset, self.run.plan.order, again=True)
-        if "ray.train.torch.train_loop_utils" in sys.modules:
-            from indexplan_torch.dealing import refuse_fetching_ahead
-
-            refuse_fetching_ahead()
+        refuse_under("ray.train.torch.train_loop_utils", "refuse_fetching_ahead")
         begun = self.run.begin()
         if begun.first == begun.stop:
             return False  # starts no workers, and draws no seed that an uninterrupted run would not

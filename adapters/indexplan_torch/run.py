@@ -26,11 +26,8 @@ import numpy as np
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import as_integer, empty_batches, invalid, shown
 from indexplan_torch.again import Dealt
-from indexplan_torch.arguments import count
-from indexplan_torch.counting import (
-    refuse_counting,
-    refuse_fetched_ahead,
-)
+from indexplan_torch.arguments import count, loaded
+from indexplan_torch.counting import refuse_under
 from indexplan_torch.cuts import check_left, warn_of_left
 
 if TYPE_CHECKING:
@@ -356,9 +353,7 @@ class Run:
         """
         number = self.number = self.coming
         if number <= self.first and (self.first or self.unread):
-            from indexplan_torch.skipping import refuse_skipping
-
-            refuse_skipping()
+            refuse_under("mmengine.runner.loops", "refuse_skipping")
         warn_of_left(self, number)
         self.named = None
         self.record()
@@ -448,7 +443,7 @@ class Run:
 
     def length(self) -> int:
         """Return the number of steps in the pass that is set, including finished ones."""
-        refuse_counting(self)
+        refuse_under("transformers.trainer", "refuse_counting", self)
         return 0 if self.number in self.over else self.steps(self.number).stop
 
     # --- where the loop stands
@@ -483,7 +478,7 @@ class Run:
         check_left(self, self.number)
         reading = self.reading
         if reading is None or reading.number != self.number:
-            refuse_fetched_ahead(self)
+            self._refuse_ahead()
             return self.number, None
         self._check_counted(reading)
         if reading.unread:
@@ -501,7 +496,13 @@ class Run:
     def _check_counted(self, reading: Reading) -> None:
         """Raise if nobody knows what the loop has received of a pass."""
         reading.check_counted()
-        refuse_fetched_ahead(self)
+        self._refuse_ahead()
+
+    def _refuse_ahead(self) -> None:
+        """Refuse to name the current batch while Hugging Face Trainer is at an earlier one."""
+        refuse_ahead = loaded("counting_transformers", "refuse_ahead")
+        if refuse_ahead is not None:
+            refuse_ahead(self)
 
     def _cursor(self, number: int, step: int | None) -> Cursor:
         plan, _ = self._ran()

@@ -15,7 +15,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import counted, invalid, shown
 from indexplan.keywords import named
-from indexplan_torch.counting import refuse_composers_counting, refuse_dealing_out
+from indexplan_torch.counting import dealt_out, refuse_under
 from indexplan_torch.drawn import Drawn, DrawnUnits, requests
 from indexplan_torch.items import Form, Item, num_phases
 from indexplan_torch.ranks import refuse_num_replicas
@@ -58,7 +58,8 @@ class _RunSampler(DistributedSampler[Any]):
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
-        refuse_composers_counting(self.run)
+        refuse_under("composer.trainer.trainer", "refuse_counting", self.run)
+        refuse_under("accelerate.data_loader", "refuse_dealing_out", self.run)
         self.run.set_epoch(epoch)
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
@@ -114,13 +115,12 @@ class PlanView(_RunSampler):
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next pass, by the number that a trainer gives it."""
+        refuse_under("accelerate.data_loader", "refuse_dealing_out", self.run)
         self.run.set_epoch_from_trainer(epoch)
 
     @property
     def generator(self) -> None:
         """Raise: `accelerator.prepare` reads this before it splits batches among the ranks."""
-        from indexplan_torch.dealing import dealt_out
-
         raise dealt_out()
 
     def __len__(self) -> int:
@@ -134,7 +134,7 @@ class PlanView(_RunSampler):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices one by one, or its bins if the plan's order has bins."""
-        refuse_dealing_out(self.run)
+        refuse_under("accelerate.data_loader", "refuse_dealing_out", self.run)
         if self.run.number not in self.run.over:
             for batch in requests(self.run, self.run.number, Form()):
                 yield from batch

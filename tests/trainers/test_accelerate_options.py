@@ -43,6 +43,36 @@ def every() -> dict[str, Any]:
     return seen
 
 
+def dealt_out() -> dict[str, str]:
+    """What each rank is told where Accelerate would deal a bare sampler's batches out again."""
+    import torch
+    from accelerate import Accelerator, DataLoaderConfiguration
+    from torch.utils.data import DataLoader
+
+    from indexplan_torch import PlanBatchSampler, PlanSampler
+
+    told: dict[str, str] = {}
+    plan = PLAN.replace(remainder="drop")
+    for option in ("dispatch_batches", "use_seedable_sampler"):
+        accelerator = Accelerator(dataloader_config=DataLoaderConfiguration(**{option: True}))
+        for form in ({"batch_sampler": PlanBatchSampler(plan)}, {"sampler": PlanSampler(plan)}):
+            (name,) = form
+            size: Any = {} if name == "batch_sampler" else {"batch_size": 8}
+            loader = DataLoader(torch.arange(45.0), **form, **size)  # type: ignore[arg-type]
+            try:
+                told[f"{option} {name}"] = str(next(iter(accelerator.prepare(loader))))
+            except ip.IndexPlanError as error:
+                told[f"{option} {name}"] = error.what
+    accelerator.end_training()
+    return told
+
+
+def test_both_ranks_are_told_whose_batches_are_dealt_out() -> None:
+    """Rank 0 alone was, under `dispatch_batches`: the other waited for its batch, for ever."""
+    seen = run_ranks(f"{__name__}:dealt_out", 2, timeout=60, **ON_CPU)
+    assert 2 * [4 * ["a plan's sampler"]] == [[*told.values()] for told in seen]
+
+
 @pytest.fixture(scope="module")
 def ranks() -> list[Any]:
     """What two ranks saw of it all."""

@@ -320,12 +320,12 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         ]
     },
     (
-        "adapters/indexplan_torch/dealing.py",
+        "adapters/indexplan_torch/ray.py",
         "refuse_fetching_ahead",
         "raise IndexPlanError('a PlanLoader', 'must be read by the lo",
     ): "takes Ray: tests/trainers/test_ray.py",
     (
-        "adapters/indexplan_torch/skipping.py",
+        "adapters/indexplan_torch/mmengine.py",
         "refuse_skipping",
         "raise IndexPlanError('a loader that was resumed', 'must be t",
     ): "takes mmengine: tests/through/mmengine_checks.py",
