@@ -224,7 +224,7 @@ class PlanLoader(DataLoader[Any]):
     @property
     def sampler(self) -> Any:
         """An instance of DistributedSampler, on which trainers call `set_epoch`."""
-        return PlanView(self.run)
+        return PlanView(self.run, of_loader=True)
 
     @sampler.setter
     def sampler(self, sampler: Any) -> None:

@@ -49,6 +49,16 @@ class Received(NamedTuple):
     step: int
 
 
+class Perhaps(NamedTuple):
+    """A number that the loader's sampler alone was given, as a script does.
+
+    A trainer gives it to the batch sampler's too, and might mean another pass.
+    """
+
+    number: int
+    named: Literal["by a trainer"] | None  # who had named the pass before
+
+
 @dataclass(eq=False)
 class Reading:
     """A pass that the loop is in: its steps [first, stop), and how far the loop has come.
@@ -109,8 +119,8 @@ class Run:
         Whether the start is in the middle of a pass that the loop has not continued yet.
     number : int
         The pass that is set.
-    named : "by a user", "by a trainer" or None
-        Who has named it since the last pass began, if anybody.
+    named : "by a user", "by a trainer", Perhaps or None
+        Who has named it since the last pass began, if anybody. A Perhaps is not set yet.
     told : int or None
         The number that a trainer gave last; None before its first, and after a state is loaded.
     reading : Reading or None
@@ -142,7 +152,7 @@ class Run:
         """Start where a plan does, which may have been resumed from a state; read nothing."""
         self.plan, self.saved_in, self.dealt = plan, saved_in, dealt
         self.number, self.unread = self.first, bool(plan.start.step or dealt)
-        self.named: Literal["by a user", "by a trainer"] | None = None
+        self.named: Literal["by a user", "by a trainer"] | Perhaps | None = None
         self.reading: Reading | None = None
 
     @property
@@ -253,8 +263,12 @@ class Run:
             self.record()
             self.reading = None  # a finished pass that is named again is read again
 
-    def set_epoch_from_trainer(self, number: int) -> None:
+    def set_epoch_from_trainer(self, number: int, *, perhaps: bool = False) -> None:
         """Set the next pass, by the number that a trainer gives it.
+
+        With `perhaps`, a script may have given it. If a trainer would mean another pass by it, it
+        is a script's, as `set_epoch` takes it, unless it comes once more before the run is asked
+        for anything.
 
         A pass that a user has named stays. Else a number never takes the loader back inside a fit,
         where passes may be shorter than the trainer's epochs: a pass that the loop is in is
@@ -271,24 +285,41 @@ class Run:
             would have to be continued.
         """
         number = count("epoch", number)
-        last, reading = self.told, self.reading
-        if self.named and number == last:  # some give it twice
+        if isinstance(self.named, Perhaps):
+            self.named = self.named.named
+        if self.named and number == self.told:  # some give it twice
             return
-        self.told = number
         if self.named == "by a user":
+            self.told = number
             return
+        meant, reading, last = self._meant(number), self.reading, self.told
+        stays = last is not None and last < number and meant == self.coming
+        inside = not (self.given.pinned or reading is None or reading.finished)
+        continues = stays and inside and self.named is None
+        if perhaps and (meant != number or continues):
+            self.named = Perhaps(number, self.named)
+            return
+        if continues:
+            self.move(self.given.plan)
+        self.told = number
+        self._name(meant, "by a trainer")
+
+    def _meant(self, number: int) -> int:
+        """Return the pass that a trainer means by a number, which never is an earlier one."""
+        last = self.told
         if last is None:
             saved_in = self.first if self.saved_in is None else self.saved_in
             follows = self.saved_in is None or number <= self.first + self.unread
-            if number < saved_in or not follows:
-                number = self.coming
-        elif last < number:
+            return number if number >= saved_in and follows else self.coming
+        if last < number:
             number = min(number, self.number + number - last)  # if it counts on after a load
-            if number <= self.coming:
-                if not (self.named or self.given.pinned or reading is None or reading.finished):
-                    self.move(self.given.plan)
-                number = self.coming
-        self._name(number, "by a trainer")
+            return max(number, self.coming)
+        return number
+
+    def _settle(self) -> None:
+        """Take the number of a script, which no trainer has given since."""
+        if isinstance(self.named, Perhaps):
+            self._name(self.named.number, "by a trainer")  # else a later one would not count
 
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
@@ -351,6 +382,7 @@ class Run:
             If a rank would get an empty batch in it, which datasets and models don't accept; if an
             earlier pass was left early; or if ranks have different plans.
         """
+        self._settle()
         number = self.number = self.coming
         if number <= self.first and (self.first or self.unread):
             refuse_under("mmengine.runner.loops", "refuse_skipping")
@@ -443,6 +475,7 @@ class Run:
 
     def length(self) -> int:
         """Return the number of steps in the pass that is set, including finished ones."""
+        self._settle()
         refuse_under("transformers.trainer", "refuse_counting", self)
         return 0 if self.number in self.over else self.steps(self.number).stop
 
@@ -475,6 +508,7 @@ class Run:
 
     def _standing(self) -> tuple[int, int | None]:
         """Return the pass that is set, and the step in it (None if nothing was read of it)."""
+        self._settle()
         check_left(self, self.number)
         reading = self.reading
         if reading is None or reading.number != self.number:

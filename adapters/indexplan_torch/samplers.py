@@ -105,18 +105,18 @@ class PlanView(_RunSampler):
     >>> import indexplan as ip
     >>> from indexplan_torch import PlanLoader
     >>> loader = PlanLoader(range(10), ip.Plan(ip.Sequential(10), batch_size=4))
-    >>> loader.sampler.set_epoch(3)  # as trainers do
+    >>> loader.sampler.set_epoch(3)  # as scripts and trainers do
     >>> loader.cursor.epoch
     3
     """
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self, run: Run, *, of_loader: bool = False) -> None:
+        self.run, self.of_loader = run, of_loader
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the next pass, by the number that a trainer gives it."""
+        """Set the next pass, by the number that a trainer gives it, or a script to a loader's."""
         refuse_under("accelerate.data_loader", "refuse_dealing_out", self.run)
-        self.run.set_epoch_from_trainer(epoch)
+        self.run.set_epoch_from_trainer(epoch, perhaps=self.of_loader)
 
     @property
     def generator(self) -> None:

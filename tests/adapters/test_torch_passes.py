@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 from accelerate import Accelerator
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 import indexplan as ip
@@ -209,6 +211,41 @@ def test_a_sampler_answers_for_no_pass_that_it_hands_out(make: Any, num_workers:
     assert not hasattr(sampler, "state_dict")  # or torchdata would ask for it with every batch
     with pytest.raises(ip.IndexPlanError, match=r"^a sampler must not be asked for a state, "):
         sampler.state_dict()
+
+
+SCRIPT = st.one_of(
+    st.tuples(st.just("name"), st.integers(0, 4)),
+    st.tuples(st.just("read"), st.integers(1, 4)),
+    st.tuples(st.just("resume"), st.integers(0, 1)),
+)
+
+
+@pytest.mark.filterwarnings("ignore:epoch ")
+@given(st.sampled_from([1, 2]), st.lists(SCRIPT, max_size=8))
+def test_a_script_names_passes_on_a_loader_or_its_sampler(
+    sub_epochs: int, script: list[tuple[str, int]]
+) -> None:
+    """The same is read, or refused: a number before the state's was ignored on the sampler."""
+    plan = PLAN.replace(sub_epochs=sub_epochs, batch_size=20)  # of 3 or 2 steps
+    seen: list[Any] = []
+    for on_sampler in (False, True):
+        loader, here = loader_of(plan), list[Any]()
+        seen.append(here)
+        for what, number in script:
+            try:
+                if what == "name":
+                    (loader.sampler if on_sampler else loader).set_epoch(number)
+                elif what == "read":
+                    here.append(list(islice(loader, number)))
+                else:
+                    state = loader.state_dict()
+                    here.append(state)
+                    loader = loader_of(plan, partial=bool(number))
+                    loader.load_state_dict(state)
+                here.append(len(loader))
+            except ip.IndexPlanError as error:
+                here.append(str(error))
+    assert seen[0] == seen[1]
 
 
 @pytest.mark.parametrize("step", [0, 2, 4])

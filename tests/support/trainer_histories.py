@@ -47,8 +47,9 @@ class TrainerHistories(Histories):
     ) -> None:
         """Lightning: `iter`, `set_epoch`, `len`; Hugging Face and Composer name the pass first.
 
-        Trainers name it by `loader.sampler`, `loader.batch_sampler.sampler` or both, or never. One
-        that `counts` its own epochs knows nothing of passes, as Lightning around CombinedLoader.
+        Trainers name it by `loader.batch_sampler.sampler`, or by `loader.sampler` first, or never.
+        One that `counts` its own epochs knows nothing of passes, as Lightning around
+        CombinedLoader.
         """
         number = max(0, ((self.model.told or 0) if counts else self.model.set) + further)
         for call in calls:
@@ -57,8 +58,9 @@ class TrainerHistories(Histories):
             elif call == "count":
                 self.its_length_is_asked_for()
             else:
-                view = self.named.sampler if by else self.named.batch_sampler.sampler
-                view.set_epoch(number)
+                if by:
+                    self.named.sampler.set_epoch(number)
+                self.named.batch_sampler.sampler.set_epoch(number)
                 self.a_trainer_named(number)
 
     def a_trainer_named(self, number: int) -> None:
