@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import multiprocessing
 import re
-import sys
 from typing import Any
 
 import pytest
 
 import indexplan as ip
-from indexplan_torch.megatron import PlanIterator, datasets_provider
+from indexplan_torch.megatron import PlanIterator
 from tests.support.megatron_histories import draw, run
 
 ORDER = ip.Shuffle(100, seed=1)
@@ -218,76 +216,3 @@ def test_states_that_are_refused(state: Any, message: str) -> None:
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
         ranks[0].load_state(state)
     assert expected == found + read(ranks, 2)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (
-            (None,),
-            "train must be a pair of a dataset and an order; got None; pass (dataset, order)",
-        ),
-        (
-            ((range(3), ip.Shuffle(3)), range(3)),
-            "valid must be a pair of a dataset and an order; got range(0, 3); pass (dataset, "
-            "order)",
-        ),
-        (
-            ((range(3), ip.Shuffle(3)), [(range(3), ip.Shuffle(3))]),
-            "valid must be a pair of a dataset and an order; got [(range(0, 3), "
-            "Shuffle(num_samples=3, seed=0))]; pass (dataset, order)",
-        ),
-    ],
-)
-def test_pairs_that_are_refused(given: Any, message: str) -> None:
-    """The provider says which of its arguments is no dataset with its order."""
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-        datasets_provider(*given)
-
-
-PAIR = (range(100), ORDER)
-ARGS = {
-    "micro_batch_size": 2,
-    "consumed_train_samples": 0,
-    "consumed_valid_samples": 0,
-    "num_workers": 0,
-}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"dataloader_type": "single"},
-            "dataloader_type must be external, as a plan deals the batches; got 'single'; start "
-            "Megatron with --dataloader-type external",
-        ),
-        (
-            {"phase_transition_iterations": [5, 8]},
-            "--phase-transition-iterations must be left out, as its phases are jobs that each "
-            "count their samples from 0; got [5, 8]; leave it out, and change a Mixture's weights "
-            "with with_phase",
-        ),
-        (
-            {"full_validation": True, "valid": PAIR},
-            "valid must be None under --full-validation, which asks for loaders that have a "
-            "length; got 'a pair'; leave it out, and return a loader that "
-            "docs/migrate/megatron.md writes",
-        ),
-    ],
-)
-def test_options_of_megatron_that_are_refused(changes: dict[str, Any], message: str) -> None:
-    """With which Megatron would read otherwise, or fail hours later."""
-    pairs = {name: changes[name] for name in ("valid", "test") if name in changes}
-    args = argparse.Namespace(**{**ARGS, **changes})
-    provider = datasets_provider(PAIR, **pairs, args=args)
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-        provider([10, 0, 0])
-
-
-def test_args_without_megatron(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where megatron.training cannot be imported, its numbers have to be passed."""
-    monkeypatch.setitem(sys.modules, "megatron.training", None)
-    provider = datasets_provider((range(100), ORDER))
-    with pytest.raises(ip.IndexPlanError, match=r"^args must be passed where megatron\.training "):
-        provider([10, 0, 0])

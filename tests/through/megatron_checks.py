@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Iterator
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from torch.utils.data import default_collate
 
 import indexplan as ip
 from indexplan_torch import Piece
-from indexplan_torch.megatron import PlanIterator, datasets_provider
+from indexplan_torch.megatron import PlanIterator
 from tests.support.megatron_histories import draw, run
 from tests.test_docs import blocks
 from tests.trainers.ranks import run_ranks
@@ -312,7 +310,7 @@ def test_megatrons_own_ramp_up() -> None:
     assert len(read) > 500
 
 
-def provided_in_groups(tp: int, pp: int, vp: int) -> list[Any]:
+def read_in_groups(tp: int, pp: int, vp: int) -> list[Any]:
     """Return what a rank of Megatron's groups reads on each virtual stage, and which it is."""
     torch.distributed.init_process_group("gloo")
     parallel_state.initialize_model_parallel(
@@ -320,27 +318,27 @@ def provided_in_groups(tp: int, pp: int, vp: int) -> list[Any]:
         pipeline_model_parallel_size=pp,
         virtual_pipeline_model_parallel_size=vp or None,
     )
-    consumed = {"consumed_train_samples": 12, "consumed_valid_samples": 4}
-    args = argparse.Namespace(
-        micro_batch_size=2, num_workers=0, dataloader_type="external", **consumed
-    )
-    train, valid = (range(60), ip.Shuffle(60, seed=1)), (range(20), ip.Sequential(20))
-    provider = datasets_provider(train, valid, args=args)
+    ranks = {
+        "rank": parallel_state.get_data_parallel_rank(),
+        "world_size": parallel_state.get_data_parallel_world_size(),
+    }
+    pairs = {12: (range(60), ip.Shuffle(60, seed=1)), 4: (range(20), ip.Sequential(20))}
     read = []
-    for stage in range(vp or 1):
-        chosen = partial(provider, vp_stage=stage) if vp else provider
-        *both, test = chosen([1000, 100, 100])
-        assert provider.is_distributed
-        assert test is None
-        iterators = [RerunDataIterator(each) for each in both]
+    for _ in range(vp or 1):
+        iterators = [
+            RerunDataIterator(
+                PlanIterator(*pair, micro_batch_size=2, consumed_samples=consumed, **ranks)
+            )
+            for consumed, pair in pairs.items()
+        ]
         read.append([[next(each).tolist() for _ in range(3)] for each in iterators])
     return [parallel_state.get_data_parallel_rank(), read]
 
 
 @pytest.mark.parametrize(("tp", "pp", "vp"), [(2, 1, 0), (1, 2, 2), (1, 1, 0)])
-def test_the_provider_in_megatrons_groups(tp: int, pp: int, vp: int) -> None:
+def test_the_page_in_megatrons_groups(tp: int, pp: int, vp: int) -> None:
     """Ranks of a tensor or pipeline group read the same, and each virtual stage all of it."""
-    said = run_ranks(f"{__name__}:provided_in_groups", 4, tp, pp, vp)
+    said = run_ranks(f"{__name__}:read_in_groups", 4, tp, pp, vp)
     world_size = 4 // (tp * pp)
     order = ip.Shuffle(60, seed=1)
     rows = [order.take(0, 0, 60).tolist(), [*range(20)] * 2]

@@ -298,13 +298,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "self._explained('readable')",
     ): "fsspec lists what a local folder lets it see; takes a server that goes away",
     **{
-        ("adapters/indexplan_torch/megatron_ledgers.py", *where): _OF_MEGATRON
-        for where in [
-            ("load_saved", "raise invalid('consumed_train_samples', rule, consumed, cure"),
-            ("_saved", "raise IndexPlanError(f'states of a loader in {folder}', 'mus"),
-        ]
-    },
-    **{
         ("adapters/indexplan_torch/megatron_samples.py", *where): _OF_MEGATRON
         for where in [
             ("Samples.__init__", "raise invalid('indexed', rule, each, cure)"),

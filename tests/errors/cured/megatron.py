@@ -1,4 +1,4 @@
-"""Cures of the iterators that Megatron reads; tests/through follows those that need Megatron."""
+"""Cures of the iterators that Megatron reads."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import indexplan as ip
-from indexplan_torch.megatron import datasets_provider
-from tests.errors.catalogue.megatron import PAIR, iterator
+from tests.errors.catalogue.megatron import iterator
 
 
 def loaded() -> None:
@@ -29,5 +28,4 @@ CURED: dict[str, Callable[[], Any]] = {
     "a micro-batch of nothing": lambda: next(iterator(2)),
     "a ledger of an iterator whose state is a count": recorded,
     "a state of something else": loaded,
-    "a provider of a dataset without an order": lambda: datasets_provider(PAIR),
 }
