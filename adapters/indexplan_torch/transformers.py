@@ -124,33 +124,10 @@ def keep(trainer: Any, make_plan: Any, dataset: Any, options: dict[str, Any]) ->
     trainer.get_train_dataloader = get_train_dataloader
 
 
-class PlanTrainer:
-    """What makes a trainer of yours read a plan: `class MyTrainer(PlanTrainer, Trainer)`.
-
-    Pass the plan to your class: `MyTrainer(model, arguments, plan=plan, train_dataset=dataset)`. Or
-    override `get_train_dataloader` and return a `PlanLoader` of your own; then leave `plan` out.
-
-    Parameters
-    ----------
-    *args, **options
-        The trainer's own.
-    plan : Plan, optional
-        As for `use_plan`.
-    """
-
-    def __init__(self, *args: Any, plan: Plan | None = None, **options: Any) -> None:
-        super().__init__(*args, **options)
-        trainer: Any = self
-        if plan is None:
-            trainer.add_callback(KeepState(trainer))
-        else:
-            use_plan(trainer, plan)
-
-
 class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     """Saves a PlanLoader's state in checkpoints, and runs each pass of its plan to the end.
 
-    `use_plan` and `PlanTrainer` add it; add it yourself to a trainer whose `get_train_dataloader`
+    `use_plan` adds it; add it yourself to a trainer whose `get_train_dataloader`
     returns a PlanLoader: `trainer.add_callback(KeepState(trainer))`.
 
     A resumed run continues where the loop stood, with any world size, batch size, accumulation and

@@ -149,14 +149,18 @@ def test_trainer_keeps_the_plan(tmp_path: Any) -> None:
 
 
 def test_a_plan_leaves_the_class_and_the_evaluation_alone(tmp_path: Any) -> None:
-    """By `use_plan` and by the mixin; the last plan is used, and a stream is refused."""
+    """Also in a class of one's own; the last plan is used, and a stream is refused."""
     import torch
     import transformers
 
-    from indexplan_torch.transformers import PlanTrainer, use_plan
+    from indexplan_torch.transformers import use_plan
 
-    class Own(PlanTrainer, transformers.Trainer):  # type: ignore[misc]
-        """A trainer of one's own."""
+    class Own(transformers.Trainer):  # type: ignore[misc]
+        """A trainer of one's own, as on the page."""
+
+        def __init__(self, *args: Any, plan: ip.Plan, **options: Any) -> None:
+            super().__init__(*args, **options)
+            use_plan(self, plan)
 
     class Stream(torch.utils.data.IterableDataset[int]):
         """A dataset without indices."""
