@@ -15,11 +15,10 @@ from indexplan_fetch.fetch import Attempt, Clock, Fetch, Settings
 from indexplan_fetch.folder import Folder
 from indexplan_fetch.following import Reader
 from indexplan_fetch.future import NEVER, Epoch, Future, Outlook
-from indexplan_fetch.locks import make_room_for_notes, write_note
+from indexplan_fetch.locks import write_note
 from indexplan_fetch.metrics import Counts
 from indexplan_fetch.room import Room
 from indexplan_fetch.source import Source
-from indexplan_fetch.stalls import BEAT, NOTE, TOLD, Beat, Coming
 from indexplan_fetch.stock import Stock
 
 STILL = 5.0  # seconds without progress of the loops, after which a process that waits comes first
@@ -50,7 +49,7 @@ class Turn:
     Parameters
     ----------
     lock : file
-        Held by this process; it notes there that it runs.
+        Held by this process; it notes there which it is.
     folder : Folder
     shards : Shards
     settings : Settings
@@ -73,14 +72,10 @@ class Turn:
     ) -> None:
         self.lock, self.folder, self.shards, self.settings = lock, folder, shards, settings
         self.room, self.counts, self._stop, self._wake = room, counts, stop, wake
-        self._rank: int | None = None
-        self._full = False  # whether the next shard has to wait for room
-        self._beaten = 0.0  # when it last noted that it runs
         self._fetches: dict[int, Fetch] = {}
         self._clock = Clock()
         with suppress(OSError):  # of a full disk: then processes that wait are told less
-            make_room_for_notes(lock, NOTE)
-        self._beat(first=True)
+            write_note(lock, os.getpid())
         self.awaited, self._progress = Awaited(folder), Progress()
         self.source = Source(shards, folder.place, folder.columns)
         self.stock = Stock(folder, shards, self.source)
@@ -88,8 +83,6 @@ class Turn:
 
     def work(self, reader: Reader | None) -> None:
         """Check on what is being fetched, and begin what comes next; called again and again."""
-        self._rank = None if reader is None else reader.rank
-        self._beat()
         self._reap()
         self.stock.drop_to_fit(self.settings.cache_bytes)
         self._schedule(reader)
@@ -100,19 +93,6 @@ class Turn:
         for attempt in running:
             attempt.leave()
         return running
-
-    def _beat(self, *, first: bool = False) -> None:
-        """Note that this process runs, and how far its fetches are, for processes that wait."""
-        now = time.monotonic()
-        if not first and now - self._beaten < BEAT:
-            return
-        self._beaten = now
-        coming = [
-            Coming(each.shard, each.num_bytes, each.idle, each.num_tries)
-            for each in list(self._fetches.values())[:TOLD]
-        ]
-        with suppress(OSError):
-            write_note(self.lock, Beat(os.getpid(), self._rank, now, self._full, coming), NOTE)
 
     def _reap(self) -> None:
         """Check on what is being fetched."""
@@ -139,7 +119,7 @@ class Turn:
         )
         if outlook is not None:  # what is being fetched is not on the disk yet
             self.room.follow(outlook.epoch, self.source, self.stock.num_bytes)
-        self._full = blocked = False  # blocked: by a shard whose size is not known yet
+        blocked = False  # by a shard whose size is not known yet
         for shard, use in self._queue(wanted, outlook):
             if shard in self.stock.whole or shard in self._fetches:
                 continue
@@ -150,10 +130,7 @@ class Turn:
             size = self.source.bytes_on_disk(shard)
             if size is None:
                 blocked = True
-            elif blocked:
-                break
-            elif not self._make_room(shard, size, use, wanted, outlook):
-                self._full = True
+            elif blocked or not self._make_room(shard, size, use, wanted, outlook):
                 break
             self.awaited.try_again(shard)
             self._begin(shard, size)
@@ -167,7 +144,6 @@ class Turn:
         if self._future is None or self._future.plan is not reader.plan:
             most = self.settings.num_epochs
             self._future = Future(reader.plan, self.shards, reader.ranks, most)
-            self._beat(first=True)  # with this rank
         position = min(self.folder.positions(reader.name), default=None)
         if position is None:
             return None
@@ -228,7 +204,6 @@ class Turn:
         """Look at all steps of an epoch, as what is needed last is known only then."""
         while not epoch.complete and not self._stop.is_set():
             epoch.look()
-            self._beat()
 
     def _check_step(self, shard: int, outlook: Outlook) -> None:
         """Fail a shard if the shards of one step alone do not fit."""

@@ -79,10 +79,9 @@ class ShardedDataset(Samples, Dataset[Any]):
     -----
     UserWarning
         When a batch has waited 60 seconds for a shard, and again each time the wait has doubled.
-        The warning names the process that fetches, whether it runs, how many bytes have come, and
-        what to do. Also when the shards that a worker reads at a time don't fit into memory or
-        keep_open, or those of the node into cache_bytes or the disk. That warning says how much
-        would be enough.
+        The warning names the process that fetches, and what to check. Also when the shards that a
+        worker reads at a time don't fit into memory or keep_open, or those of the node into
+        cache_bytes or the disk. That warning says how much would be enough.
 
     Examples
     --------
