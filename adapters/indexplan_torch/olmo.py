@@ -201,7 +201,7 @@ class PlanDataLoader(TextDataLoaderBase):
         first = self._plan.start.epoch
         if number < first:
             rule = f"{first + 1} or later, where the run was resumed, as earlier ones are finished"
-            cure = "call reshuffle() without it, as OLMo-core's Trainer does"
+            cure = "pass none; or leave out reset() after a last step, which the Trainer calls"
             raise invalid("epoch", rule, number + 1, cure)
         return self._plan.steps(number)
 

@@ -20,7 +20,12 @@ from tests.runs.through import Leg, Steps, in_processes
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of OLMo-core, about what is not installed
-    from olmo_core.data import DataCollator, NumpyFSLDatasetConfig, TokenizerConfig
+    from olmo_core.data import (
+        DataCollator,
+        NumpyFSLDataLoader,
+        NumpyFSLDatasetConfig,
+        TokenizerConfig,
+    )
     from olmo_core.train.callbacks import BatchSizeSchedulerCallback, Callback
     from olmo_core.train.common import Duration
 
@@ -416,6 +421,69 @@ def numpy_dataset(tmp_path: Path, num: int = 50) -> Any:
     return dataset
 
 
+Fits = tuple[int | str, ...]  # optimizer steps of a fit; or what is done between two
+
+
+def fitted(make: Callable[[], Any], fits: Fits) -> list[Any]:
+    """Return each step's epoch, first sample and counts, in loops as the Trainer's `fit` makes."""
+    loader, epoch, told = make(), 1, list[Any]()
+    for each in fits:
+        if each == "resume":
+            state, loader = loader.state_dict(), make()
+            loader.load_state_dict(state)
+        elif isinstance(each, str):
+            loader.reset()
+        left = each if isinstance(each, int) else 0
+        while left:
+            loader.reshuffle(epoch)
+            for batch in loader:
+                counts = loader.batches_processed, loader.tokens_processed, loader.total_batches
+                told.append((epoch, numbers(batch)[0], *counts))
+                left -= 1
+                if not left:
+                    break  # as the Trainer, which neither resets then nor counts the epoch
+            else:
+                epoch += 1
+                loader.reset()
+    return told
+
+
+@pytest.mark.parametrize(
+    "fits",
+    [
+        (2, 3),
+        (4, 2),  # the first ends with the epoch
+        (2, "reset", 3),
+        (4, "reset", 3),
+        (6, "reset", 1, "resume", 2),
+        (2, "resume", 3),
+        (4, "resume", 2),
+        (2, "resume", "reset", 3),
+        (2, "reset", "resume", 3),
+        (3, "reset", "reset", 2),
+    ],
+)
+def test_a_fit_after_a_reset_reads_what_olmos_own_loader_does(fits: Fits, tmp_path: Path) -> None:
+    """It starts the epoch over; without one it continues, through checkpoints and epochs' ends."""
+    dataset = numpy_dataset(tmp_path)
+    given: dict[str, Any] = {"global_batch_size": 12 * LENGTH, "work_dir": str(tmp_path)}
+    ours = partial(loader, ip.Sequential(50), dataset=dataset, remainder="drop", **given)
+    ranks = {"dp_world_size": 1, "dp_rank": 0, "fs_local_rank": 0}
+    collator = DataCollator(pad_token_id=0)
+    theirs = partial(
+        NumpyFSLDataLoader, dataset, collator=collator, seed=0, shuffle=False, **ranks, **given
+    )
+    assert fitted(theirs, fits) == fitted(ours, fits)
+
+
+def test_an_epoch_that_a_resume_has_finished_is_not_read_again() -> None:
+    """OLMo-core's own loader reads it once more; what to write instead is said, and works."""
+    ours = partial(loader, ip.Sequential(50), global_batch_size=12 * LENGTH, remainder="drop")
+    with pytest.raises(ip.IndexPlanError, match=r"leave out reset\(\) after a last step"):
+        fitted(ours, (4, "resume", "reset", 1))
+    assert fitted(ours, (4, "resume", 1))[-1][:2] == (2, 0)
+
+
 def test_olmos_datasets_are_known_by_their_fingerprint(tmp_path: Path) -> None:
     """A run continues with the dataset that it began with, and with no other."""
     dataset = numpy_dataset(tmp_path)
@@ -505,7 +573,7 @@ def test_what_is_refused_on_the_way() -> None:
     later.load_state_dict(ours.state_dict())
     rule = "epoch must be 2 or later, where the run was resumed, as earlier ones are finished; got "
     refuses(
-        rule + "1; call reshuffle() without it, as OLMo-core's Trainer does",
+        rule + "1; pass none; or leave out reset() after a last step, which the Trainer calls",
         lambda: later.reshuffle(1),
     )
     later.reshuffle()
