@@ -42,7 +42,6 @@ bins_of_prompts: list[NDArray[np.int64]] = pulled.draw(8, units=True).bins
 pulled.load_state_dict(pulled.state_dict())
 goes_on: ip.Plan = plan.resume(pulled.cursor)
 standing: ip.live.Standing = ip.live.Standing(plan, cursor, max_world=16)
-drawn_for_them: bool = standing.holds(world_size=3, rank=1)
 dealt_live: NDArray[np.int64] = standing.deal(world_size=3, rank=1)
 bins_live: list[NDArray[np.int64]] = standing.deal(3, 1, units=True).bins
 standing.load_json(standing.to_json())

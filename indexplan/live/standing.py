@@ -178,13 +178,6 @@ class Standing:
         kind = "a number of ranks, at most max_world,"
         return integer("world_size", world_size, 1, self._max_world + 1, LARGER, kind)
 
-    def holds(self, world_size: int, rank: int) -> bool:
-        """Return whether `deal`, asked now, would return what it has returned last.
-
-        For loops that draw before they know who takes part: they draw again if it would not.
-        """
-        return self._dealt == (self._place, world_size, rank)
-
     @property
     def step_size(self) -> int:
         """How many units all ranks together read in the step that comes next, without padding.
