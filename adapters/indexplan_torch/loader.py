@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -46,13 +46,8 @@ class Options(TypedDict, total=False):
     in_order: Literal[True]
 
 
-def check_options(
-    kind: type, given: Mapping[str, Any], others: Iterable[str] = Options.__annotations__
-) -> None:
-    """Refuse keywords that are neither ours nor DataLoader's, and say where they belong.
-
-    `others` are those that the class takes besides its own.
-    """
+def check_options(kind: type, given: Mapping[str, Any]) -> None:
+    """Refuse keywords that are neither ours nor DataLoader's, and say where they belong."""
     if given.keys() <= Options.__annotations__.keys():
         return
     theirs = {*signature(DataLoader.__init__).parameters} - {"dataset", "batch_sampler"}
@@ -60,7 +55,7 @@ def check_options(
         ours = [
             each for each in signature(kind).parameters if each not in ("batch_sampler", "options")
         ]
-        raise unknown(kind.__name__, name, given[name], [*ours, *others])
+        raise unknown(kind.__name__, name, given[name], [*ours, *Options.__annotations__])
 
 
 def refuse_the_plans_own(given: Mapping[str, Any]) -> None:
