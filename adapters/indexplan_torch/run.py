@@ -17,7 +17,6 @@ here knows torch: `Given` finds the ranks and compares them, and a `Recorder` wr
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -350,21 +349,6 @@ class Run:
     def read_by(self, ranks: tuple[int, ...]) -> None:
         """Read the plan on these ranks of the process group, where their number does not say it."""
         self.given = replace(self.given, readers=ranks)
-
-    def pin(self) -> Run:
-        """Return a run that reads the pass that is set now in every epoch.
-
-        Raises
-        ------
-        IndexPlanError
-            If it keeps a ledger, because a run with a ledger reads each pass once.
-        """
-        if self.recorder:
-            cure = "leave out ledger=, or overfit_batches"
-            raise invalid("ledger", "left out where a pass is read again and again", "one", cure)
-        run = copy.copy(self)
-        run.given, run.reading = replace(self.given, partial=True, pinned=True), None
-        return run
 
     # --- the pass that the loop is in
 

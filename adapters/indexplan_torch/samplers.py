@@ -1,16 +1,17 @@
 """Samplers that yield a plan's indices, in a form that trainers don't change.
 
 Trainers recognise a sampler that knows its rank by the type `DistributedSampler`, call `set_epoch`
-on `loader.sampler` or `loader.batch_sampler`, and rebuild batch samplers as
-`cls(sampler, batch_size=..., drop_last=...)`. These samplers share a `Run`, which survives that.
+on `loader.sampler` or `loader.batch_sampler`, and make batch samplers again as
+`cls(sampler, batch_size=..., drop_last=...)`. These samplers share a `Run`, which a `sampler` of
+ours brings along; around another one they would read other data, and are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
+from torch.utils.data import BatchSampler, DistributedSampler, Sampler
 
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import counted, invalid, shown
@@ -21,9 +22,6 @@ from indexplan_torch.items import Form, Item, num_phases
 from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.run import Run
 from indexplan_torch.running import Given
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class NoStateError(IndexPlanError, AttributeError):
@@ -140,21 +138,6 @@ class PlanView(_RunSampler):
                 yield from batch
 
 
-class BatchSize(int):
-    """A batch size that carries its run along when a trainer rebuilds a batch sampler."""
-
-    run: Run
-
-    def __new__(cls, size: int, run: Run) -> Self:
-        """Make a batch size for a run."""
-        self = super().__new__(cls, size)
-        self.run = run
-        return self
-
-    def __reduce__(self) -> tuple[type[int], tuple[int]]:
-        return int, (int(self),)
-
-
 @named
 class PlanBatchSampler(BatchSampler, _RunSampler):
     """A batch sampler that yields this rank's batches: `DataLoader(dataset, batch_sampler=...)`.
@@ -201,15 +184,15 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
     Other Parameters
     ----------------
     batch_size, drop_last, sampler
-        For trainers that rebuild batch samplers. Leave them out.
+        For Lightning, which makes that of a PlanLoader again to predict. Leave them out.
     num_replicas
         Refused: use world_size.
 
     Raises
     ------
     IndexPlanError
-        If an argument breaks its rule, or (at first use, or earlier) the plan's world_size is not
-        the running one.
+        If an argument breaks its rule; if a trainer makes it again around a sampler of its own; or
+        (at first use, or earlier) if the plan's world_size is not the running one.
 
     Examples
     --------
@@ -244,7 +227,15 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
     ) -> None:
         refuse_num_replicas(num_replicas)
         injected = sampler if isinstance(plan, Plan) else plan
-        run = getattr(injected, "run", None) or getattr(batch_size, "run", None)
+        run = getattr(injected, "run", None)  # of our own, as Lightning makes it again to predict
+        if run is None and isinstance(injected, Sampler):
+            raise IndexPlanError(
+                "a plan's batch sampler",
+                "must not be made again around a trainer's own sampler",
+                type(injected).__name__,
+                "pass the trainer a PlanLoader; in place of Lightning's overfit_batches, one whose "
+                "plan has few samples, as by ip.Subset(ip.Shuffle(16), range(16), len(dataset))",
+            )
         if run is None:
             if not isinstance(plan, Plan) or batch_size is not None or drop_last is not False:
                 raise IndexPlanError(
@@ -265,8 +256,6 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
                 again=again,
             )
             run = Run(given)
-        if isinstance(injected, SequentialSampler):
-            run = run.pin()  # overfit_batches: the same batches in every epoch
         self.run = run
         self.sampler = PlanView(run)
 
@@ -274,7 +263,7 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
     def batch_size(self) -> int:  # type: ignore[override]
         """The size of the largest batch in the coming sub-epoch, in units."""
         plan, _ = self.run.running()
-        return BatchSize(plan.account(*self.run.where).max_batch_size or 0, self.run)
+        return plan.account(*self.run.where).max_batch_size or 0
 
     def __len__(self) -> int:
         """Return the number of steps in the coming sub-epoch, including finished ones."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, SequentialSampler
+from torch.utils.data import DataLoader
 
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
@@ -233,16 +233,6 @@ def test_loaders_pickle_with_what_they_stand_for() -> None:
     assert (state, 1) == (copy.state_dict(), copy.worker_init_fn.run.number + 1)
     assert of_plan(PLAN, 1) == list(copy)
     assert copy.run is copy.worker_init_fn.run is copy.batch_sampler.run
-
-
-def test_a_pinned_sampler_keeps_its_item() -> None:
-    """Built anew to overfit, a sampler asks for the same items in every pass."""
-    sampler = PlanBatchSampler(PLAN, item=lambda index, _: -index, **ME)
-    flat = SequentialSampler(Identity())
-    pinned = PlanBatchSampler(flat, batch_size=sampler.batch_size, drop_last=False)
-    expected = [[-index for index in batch] for batch in of_plan(PLAN, 0)]
-    pinned.set_epoch(1)
-    assert [expected, expected] == [list(pinned), list(pinned)]
 
 
 def test_an_item_that_does_not_pickle_says_so() -> None:

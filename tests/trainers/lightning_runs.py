@@ -163,25 +163,27 @@ def train(folder: str) -> dict[str, Any]:
     """Train, save and resume; return the stories by name."""
     stories: dict[str, Any] = {}
 
-    def fits(workers: int, kind: str, where: str, **options: Any) -> None:
+    def fits(workers: int, where: str, **options: Any) -> None:
         """Train for four passes; leave checkpoints."""
-        name = f"{kind}-{workers}-{where}"
+        name = f"loader-{workers}-{where}"
         saving = {"callbacks": checkpoints(folder, name), "enable_checkpointing": True}
 
         def make() -> Any:
-            return loader(given.PLAN, workers, plain=kind == "plain", **options)
+            return loader(given.PLAN, workers, **options)
 
         model = fit(make, inside=where == "inside", max_epochs=4, **saving)
         stories[f"fit {name}"] = model.story
         stories[f"validated {name}"] = model.validated
 
     for where in ("outside", "inside"):
-        fits(0, "loader", where)
-        fits(0, "plain", where)
-    fits(2, "loader", "outside")
-    fits(2, "loader", "inside", persistent_workers=True)
-    fits(2, "plain", "outside")
-    fits(2, "plain", "inside")
+        fits(0, where)
+        inside: dict[str, Any] = {"inside": where == "inside", "max_epochs": 1}
+        model = fit(lambda: loader(given.PLAN, plain=True), **inside)
+        stories[f"plain {where}"] = model.refused
+        model = fit(lambda: loader(given.PLAN), validate=False, overfit_batches=2, **inside)
+        stories[f"overfit {where}"] = model.refused
+    fits(2, "outside")
+    fits(2, "inside", persistent_workers=True)
 
     for name, (saved, workers, where) in given.RESUMES.items():
         options = {"persistent_workers": True} if workers and where == "inside" else {}
@@ -193,12 +195,6 @@ def train(folder: str) -> dict[str, Any]:
         inside = where == "inside"
         stories[f"resume {name}"] = fit(make, inside=inside, ckpt=path, max_epochs=4).story
 
-    def plain(workers: int) -> Any:
-        return loader(given.PLAN, workers, plain=True)
-
-    path = f"{folder}/plain-0-outside-end-epoch=1.ckpt"
-    stories["plain resume 0"] = fit(lambda: plain(0), ckpt=path, max_epochs=4).story
-    stories["plain resume 2"] = fit(lambda: plain(2), ckpt=path, max_epochs=4).story
     for name in ("step=6", "step=8", "validation-epoch=1", "end-epoch=1"):
         path = f"{folder}/loader-0-outside-{name}.ckpt"
         for validate in (True, False):
@@ -211,29 +207,17 @@ def train(folder: str) -> dict[str, Any]:
 
 
 def evaluate() -> dict[str, Any]:
-    """Validate, predict and overfit; return what was seen by name."""
+    """Validate and predict; return what was seen by name."""
     stories: dict[str, Any] = {}
-    for kind in ("loader", "plain"):
-        for workers in (0, 2):
-            name = f"{kind} {workers}"
-
-            def make(plan: Any, workers: int = workers, plain: bool = kind == "plain") -> Any:
-                return loader(plan, workers, plain=plain)
-
-            model = Recorder()
-            trainer().validate(model, make(given.EXACT), verbose=False)
-            stories[f"validate {name}"] = model.validated
-            writer = Indices()
-            predicted = trainer(callbacks=[writer]).predict(model, make(given.EXACT))
-            stories[f"predict {name}"] = [batch.tolist() for batch in predicted]
-            stories[f"writer {name}"] = [writer.batches, writer.epoch]
-            few: dict[str, Any] = {"validate": False, "overfit_batches": 2, "max_epochs": 3}
-            again = make(given.PLAN)
-            stories[f"overfit {name} outside"] = fit(lambda it=again: it, **few).story
-            model = fit(lambda it=again: it, validate=False, max_epochs=2)
-            stories[f"overfit {name} after"] = model.story
-            model = fit(lambda make=make: make(given.PLAN), inside=True, **few)
-            stories[f"overfit {name} inside"] = model.story
+    for workers in (0, 2):
+        name = f"loader {workers}"
+        model = Recorder()
+        trainer().validate(model, loader(given.EXACT, workers), verbose=False)
+        stories[f"validate {name}"] = model.validated
+        writer = Indices()
+        predicted = trainer(callbacks=[writer]).predict(model, loader(given.EXACT, workers))
+        stories[f"predict {name}"] = [batch.tolist() for batch in predicted]
+        stories[f"writer {name}"] = [writer.batches, writer.epoch]
     model = fit(lambda: loader(given.PLAN), max_epochs=1, val_check_interval=0.5)
     stories["validated twice"] = [model.story, model.validated]
     return stories
@@ -243,16 +227,15 @@ def changing(folder: str) -> dict[str, Any]:
     """Train a schedule that changes the number of steps; return the stories by name."""
     stories: dict[str, Any] = {}
 
-    def counted(name: str, workers: int = 0, plain: bool = False, **options: Any) -> None:
+    def counted(name: str, workers: int = 0, **options: Any) -> None:
         options = {"max_epochs": 4, **options}
         options["callbacks"] = [RefreshStepCounts(), *options.get("callbacks", [])]
-        model = fit(lambda: loader(given.CHANGING, workers, plain=plain), **options)
+        model = fit(lambda: loader(given.CHANGING, workers), **options)
         stories[f"changing {name}"] = [model.story, model.trainer.global_step]
 
     saving = {"callbacks": checkpoints(folder, "changing"), "enable_checkpointing": True}
     counted("refreshed", **saving)
     counted("workers", workers=2)
-    counted("plain", plain=True)
     counted("at most 5", limit_train_batches=5)
     counted("half", limit_train_batches=0.5)
     counted("accumulated", accumulate_grad_batches=4)
@@ -264,10 +247,8 @@ def changing(folder: str) -> dict[str, Any]:
     stories["changing by itself"] = [model.story, model.trainer.global_step]
     model = fit(lambda: loader(given.CHANGING), max_epochs=4, limit_train_batches=5)
     stories["changing at most 5, by itself"] = [model.story, model.trainer.global_step]
-    for kind in ("loader", "plain"):
-        make = loader(given.CHANGING, plain=kind == "plain")
-        model = fit(lambda make=make: make, max_epochs=4, alone=True)
-        stories[f"changing not refreshed {kind}"] = [model.story, model.refused]
+    model = fit(lambda: loader(given.CHANGING), max_epochs=4, alone=True)
+    stories["changing not refreshed"] = [model.story, model.refused]
     limits = {"limit_val_batches": 1, "limit_train_batches": 2, "num_sanity_val_steps": 1}
     model = fit(lambda: loader(given.PLAN), max_epochs=3, **limits)
     stories["limited"] = [model.story, model.validated, model.refused]

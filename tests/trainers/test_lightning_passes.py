@@ -103,14 +103,13 @@ def test_a_limit_that_loses_samples_is_told_once_and_its_cure_loses_none() -> No
     [
         {"fast_dev_run": 2},
         {"max_epochs": 1, "limit_train_batches": 2},
-        {"max_epochs": 3, "overfit_batches": 2},
         {"max_epochs": 2, "limit_train_batches": 9},  # more than there are
         {"max_epochs": 2, "max_steps": 6},
         {"max_epochs": 3, "limit_train_batches": 2, "loader": loader_of(PLAN, partial=True)},
     ],
 )
 def test_limits_that_lose_nothing_or_were_meant_are_not_told(options: dict[str, Any]) -> None:
-    """Trial runs of one pass, the same batches each time, and who says partial=True."""
+    """Trial runs of one pass, and who says partial=True."""
     assert [] == said(**options)[1]
 
 

@@ -74,11 +74,6 @@ def saved_in_a_fork() -> None:
         made.state_dict()
 
 
-def again_and_again() -> None:
-    """Read one pass in every epoch, as overfit_batches does."""
-    kept().run.pin()
-
-
 def by_another_loader() -> None:
     """Draw the batches through a DataLoader of torch."""
     first(DataLoader(range(10), batch_sampler=kept().batch_sampler))
@@ -141,7 +136,6 @@ CASES: list[Case] = [
     ("a ledger that is no path", lambda: loader(ledger=7)),
     ("a ledger of passes that are left", lambda: kept(partial=True)),
     ("a ledger of an evaluation", lambda: kept(evaluation=True)),
-    ("a ledger of one pass again and again", again_and_again),
     (
         "a state whose ledger is a number",
         lambda: kept().load_state_dict({**loader().state_dict(), "ledger": 7}),

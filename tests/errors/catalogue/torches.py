@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, IterableDataset
+from torch.utils.data import ConcatDataset, IterableDataset, SequentialSampler
 
 import indexplan as ip
 from indexplan_torch import (
@@ -201,6 +201,10 @@ CASES: list[Case] = [
     ("datasets in another sequence", other_sequence),
     ("no plan", lambda: PlanSampler(7)),
     ("no plan for batches", lambda: PlanBatchSampler(7)),
+    (
+        "a sampler of a trainer's",
+        lambda: PlanBatchSampler(SequentialSampler(range(10)), batch_size=2),
+    ),
     ("batches that are not full", lambda: PlanSampler(OPEN)),
     ("arrays that nest", lambda: PlanBatchSampler(OPEN, nested=True, as_array=True)),
     ("another running world", lambda: len(loader(plan=OF_TWO))),

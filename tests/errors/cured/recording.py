@@ -171,7 +171,6 @@ CURED: dict[str, Callable[[], Any]] = {
     ],
     "a ledger of passes that are left": lambda: [first(kept()), first(loader(partial=True))],
     "a ledger of an evaluation": lambda: [first(kept()), first(loader(evaluation=True))],
-    "a ledger of one pass again and again": lambda: [loader().run.pin()],
     "a state whose ledger is a number": lambda: reloaded(state_of(kept())),
     "a state of another ledger": of_its_own_run,
     "a state of a run with a ledger, without one": with_or_without,

@@ -51,6 +51,13 @@ def loaded_by_torchdata() -> None:
         assert read == [4, 5]
 
 
+def few() -> None:
+    """Read the same few samples in every epoch, as overfit_batches would."""
+    dataset = range(40)
+    made = loader(40, ip.Plan(ip.Subset(ip.Shuffle(16), range(16), len(dataset)), batch_size=8))
+    assert 2 * [[*range(16)]] == [sorted(torch.cat(list(made)).tolist()) for _ in range(2)]
+
+
 def next_named() -> None:
     """Ask for the place of a pass that is named."""
     sampler = PlanBatchSampler(OPEN)
@@ -187,6 +194,7 @@ CURED: dict[str, Callable[[], Any]] = {
     "a dataset that shrank": shrunk,
     "datasets in another sequence": concatenated,
     "no plan": lambda: list(PlanSampler(ip.Plan(OPEN.order, batch_size=2, remainder="pad"))),
+    "a sampler of a trainer's": few,
     "no plan for batches": lambda: list(PlanBatchSampler(ip.Plan(ip.Sequential(7), batch_size=2))),
     "batches that are not full": lambda: (
         list(loader()),
