@@ -163,7 +163,13 @@ def flat(batch: Any) -> list[Any]:
 
 # --- augmentation, the one line that pages recommend
 
-COPIES = ip.Plan(ip.Repeat(ip.Shuffle(30, seed=4), copies=2, span=12), batch_size=6)
+COPIES = ip.Plan(
+    ip.Repeat(ip.Shuffle(30, seed=4), copies=2, span=12),
+    batch_size=[
+        ip.Phase(at=0, size=6, parameters={"level": 1}),
+        ip.Phase(at=(1, 0), size=6, parameters={"level": 2}),
+    ],
+)
 
 
 def about_all(index: int, about: About) -> Any:
@@ -185,7 +191,8 @@ class Augmented(Identity):
 
     def __getitem__(self, asked: tuple[int, About]) -> Any:
         index, about = asked
-        return self.dataset[index], augmented(index, about.epoch, about.copy)
+        where = about.epoch, about.step, about.slot, about["level"]
+        return self.dataset[index], augmented(index, about.epoch, about.copy), where
 
 
 def epochs_of(loader: PlanLoader, *epochs: int) -> list[Any]:
@@ -197,14 +204,11 @@ def epochs_of(loader: PlanLoader, *epochs: int) -> list[Any]:
     return read
 
 
-@pytest.mark.parametrize(
-    ("context", "shards"),
-    [("fork", False), ("fork", True), ("spawn", True), ("forkserver", False)],
-)
-def test_persistent_workers_augment_by_epoch_and_copy(
-    context: str, shards: bool, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("shards", [False, True])
+@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver", "not persistent"])
+def test_workers_augment_by_epoch_and_copy(context: str, shards: bool, tmp_path: Path) -> None:
     """Three epochs in the same workers, and a resume on two ranks: as in one plain loop."""
+    lasting = context != "not persistent"
 
     def loader(num_workers: int, **options: Any) -> PlanLoader:
         data: Any = range(30)
@@ -218,8 +222,8 @@ def test_persistent_workers_augment_by_epoch_and_copy(
             item=about_all,
             collate_fn=as_they_are,
             num_workers=num_workers,
-            persistent_workers=num_workers > 0,
-            multiprocessing_context=context if num_workers else None,
+            persistent_workers=lasting and num_workers > 0,
+            multiprocessing_context=context if lasting and num_workers else None,
             **options,
         )
 
@@ -233,12 +237,15 @@ def test_persistent_workers_augment_by_epoch_and_copy(
     for epoch in range(3):
         copies = dict(enumerate(read_in(plan.order, epoch)))
         pairs = iter(copies.values())
-        for batch in plan.batches(epoch, rank=0):
+        for step, batch in enumerate(plan.batches(epoch, rank=0)):
             read = [*islice(pairs, len(batch))]
             assert batch.tolist() == [index for index, _ in read]
-            wanted.append([({"id": i} if shards else i, augmented(i, epoch, c)) for i, c in read])
+            rows = [{"id": index} if shards else index for index, _ in read]
+            noise = [augmented(index, epoch, copy) for index, copy in read]
+            where = [(epoch, step, slot, min(epoch + 1, 2)) for slot in range(len(batch))]
+            wanted.append(list(zip(rows, noise, where, strict=True)))
     assert wanted == epochs_of(loader(2, rank=0, world_size=1), 0, 1, 2)
-    assert len({noise for batch in wanted for _, noise in batch}) == 3 * 60  # no two are alike
+    assert len({noise for batch in wanted for _, noise, _ in batch}) == 3 * 60  # no two are alike
 
     stopped = loader(0, rank=0, world_size=1)
     for _ in islice(stopped, 3):
@@ -248,4 +255,5 @@ def test_persistent_workers_augment_by_epoch_and_copy(
         resumed = loader(rank, rank=rank, world_size=2)  # one of them without workers
         resumed.load_state_dict(stopped.state_dict())
         rest += epochs_of(resumed, 0, 1)
-    assert sorted(sum(wanted[3:20], []), key=str) == sorted(sum(rest, []), key=str)
+    left = [each[:2] for each in sum(wanted[3:20], [])]  # at other steps, of two ranks
+    assert sorted(left, key=str) == sorted([each[:2] for each in sum(rest, [])], key=str)
