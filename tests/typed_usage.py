@@ -98,7 +98,7 @@ reads_of_one: list[tuple[int, int]] = [(read.step, read.rank) for read in ledger
 was_read: NDArray[np.int64] = ledger.seen([1, 2], 1)
 num_void: int = ledger.account().num_void
 parted: int | None = ip.diff(ledger, ip.Ledger("other.ledger")).steps_from
-resumable: bool | None = ip.diff(plan, even).resumable
+step_parted: tuple[int, int, int] | None = ip.diff(plan, even).ranks_from
 like_planned: ip.types.Difference[int] = ip.diff(ledger, plan)
 loader: PlanLoader = PlanLoader(range(1000), plan, rank=0, num_workers=2, persistent_workers=True)
 recorded: PlanLoader = PlanLoader(range(1000), plan, ledger=ip.Ledger("run.ledger"))

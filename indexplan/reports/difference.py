@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -16,17 +16,18 @@ from indexplan.ledger.history import History, NamedPlan, Segment, history_of
 from indexplan.ledger.ledger import Ledger
 from indexplan.ledger.tail import Tail, place_of
 from indexplan.ledger.walking import place_after
-from indexplan.partition.account import Account, account, changes, undivided
+from indexplan.orders.base import Order
+from indexplan.partition.account import changes, undivided
 from indexplan.partition.locate import find
-from indexplan.partition.steps import Int64, Resume, steps_in
+from indexplan.partition.steps import Int64, Partition, Resume, steps_in
 from indexplan.plan.cursor import cursor_of
 from indexplan.plan.plan import Plan, columns_of, layout_of
 from indexplan.reports.lockstep import (
     MOST_DRAWN,
+    Found,
     Row,
     Run,
     Units,
-    agrees_until,
     first_difference,
     in_lockstep,
     rows_of,
@@ -36,10 +37,7 @@ from indexplan.seeds import EPOCH_STOP, check_epochs
 Step: TypeAlias = tuple[int, int, int]
 Number = TypeVar("Number")
 
-SHOWN = 12  # epochs whose counts are put into words
-DEALT, PHASES = ("ranks", "inner"), ("inner", "parameters")  # in which respects steps may differ
-DEALT_ALIKE = "the same share of each step"
-LEFT_OFF = "; then too many units would have to be drawn"
+MOST_ROWS = 2**14  # rows of steps of an epoch that are compared one by one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,27 +51,21 @@ class Difference(Answer, Generic[Number]):
     Parameters
     ----------
     same : bool
-        Whether every rank reads the same in every step that was compared; parameters may differ.
-        False if orders of plans differ, even if no step does in the epochs compared, and if too
-        many units of runs would have to be drawn.
+        Whether every rank reads the same in every step that was compared. False if orders of plans
+        differ, even if no step does in the epochs compared, and if there was too much to compare.
     steps_from : (int, int, int) or int or None
-        The first step that reads other positions of the order, or other units there; None if all
-        read the same. Of runs: other units, or the same in another sequence.
+        The first step that reads other units, or the same in another sequence; None if none does.
+        Of two plans also one that reads other positions of the order.
     ranks_from : (int, int, int) or int or None
-        The first step that divides its units among the ranks in another way, or reads others; None
-        if none does. Of runs, also one that divides them among inner batches in another way.
-    phases_from : (int, int, int) or int or None
-        The first step with other parameters of the schedule, or other inner batches; None if none
-        has. In each epoch, or run, steps are compared until they read something else.
+        The first step that divides its units among the ranks, or their inner batches, in another
+        way, or reads others; None if none does. In each epoch, or run, steps are compared until
+        they read something else.
     why : tuple of str
         What differs, such as "order.seed" and "world_size": of two plans all fields that do; of
         runs the fields of their plans at `steps_from`, or else at `ranks_from`; or "dataset" and
         its fields; or "place", if equal plans stand at different places.
     epochs : tuple of int
         The epochs compared, of two plans.
-    same_order, resumable : bool or None
-        Whether the orders of two plans are the same, so that each epoch has the same sequence of
-        units, and whether the second plan can continue from any cursor of the first.
     num_steps : (int, int) or None
         How many steps of each run count.
     num_compared : int or None
@@ -100,11 +92,8 @@ class Difference(Answer, Generic[Number]):
     same: bool
     steps_from: Number | None
     ranks_from: Number | None
-    phases_from: Number | None
     why: tuple[str, ...]
     epochs: tuple[int, ...] = ()
-    same_order: bool | None = None
-    resumable: bool | None = None
     num_steps: tuple[int, int] | None = None
     num_compared: int | None = None
     words: tuple[str, ...]
@@ -138,7 +127,8 @@ def diff(
     Runs are compared step by step. Of two plans, epochs are compared from the later of their starts
     on; steps are compared as intervals of the order, many at once, so that neither samples nor
     sub-epochs take long, however many there are. Only where the orders differ are units drawn,
-    until one does, at most 2**24 of each.
+    until one does, at most 2**24 of each; and where sub-epochs are laid out otherwise, at most
+    2**14 rows of equal steps of an epoch.
 
     Parameters
     ----------
@@ -165,13 +155,10 @@ def diff(
     >>> import indexplan as ip
     >>> a = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=16)
     >>> print(ip.diff(a, a.replace(remainder="drop"), epochs=[0]))
-    order            the same
     compared         epoch 0
-    global batches   different since epoch 0, sub-epoch 0, step 0
+    steps            different since epoch 0, sub-epoch 0, step 0
     ranks            different since epoch 0, sub-epoch 0, step 0
-    phases           the same parameters and inner batches, as far as steps are the same
-    epoch 0          7 steps instead of 8, 104 dropped instead of 0, 0 padded
-    resume           the second plan can resume from any cursor of the first
+      remainder      "drop" instead of "spread"
     """
     given: dict[str, Any] = {"a": a, "b": b}
     for name, value in given.items():
@@ -192,168 +179,135 @@ def _of_plans(a: Plan, b: Plan, epochs: Iterable[int] | None) -> Difference[Step
     """Return what changes from a plan to another."""
     for plan in (a, b):
         layout_of(plan).check_sized()
-    started = max(plan.start.epoch for plan in (a, b))
-    compared = _changing(a, b, started) if epochs is None else sorted(set(check_epochs(epochs)))
+    started, position = max((plan.start.epoch, plan.start.position) for plan in (a, b))
+    units = Units(a.order, b.order, MOST_DRAWN)
+    if epochs is None:
+        compared = _changing(a, b, started, units)
+    else:
+        compared = sorted(set(check_epochs(epochs)))
     if not compared or compared[-1] < started:
         rule = f"at least one epoch from {started} on, where the later plan starts"
         raise invalid("epochs", rule, compared[:8], "leave it out for those that can differ")
     first: dict[str, Step] = {}
-    units = Units(a.order, b.order, MOST_DRAWN)
     for epoch in compared:
-        for name, at in _in_epoch(a, b, epoch, units).items():
-            first.setdefault(name, at)
+        if epoch >= started:
+            begin = position if epoch == started else 0
+            first = {**_in_epoch((a, b), epoch, begin, units), **first}
     steps, ranks = first.get("steps"), first.get("ranks")
-    phases = _first(first, PHASES)
-    resumable = not units.differ and a.sub_epochs == b.sub_epochs
-    again = "; steps have other numbers" if a.sub_epochs != b.sub_epochs else ""
-    far = ", as far as steps are the same" if steps else ""
-    sentences = {
-        "order": _order_in_words(a, b),
-        "compared": f"{'epoch' if len(compared) == 1 else 'epochs'} {_listed(compared)}",
-        "global batches": _since(steps, _same_in_words(units)) + again,
-        "ranks": _since(ranks, DEALT_ALIKE) + _ranks_in_words(a, b),
-        "phases": _since(phases, f"the same parameters and inner batches{far}"),
-        **{f"epoch {epoch}": _account_in_words(a, b, epoch) for epoch in compared[:SHOWN]},
-        "resume": _resume_in_words(a, b),
-    }
+    why = _instead(a.to_dict(), b.to_dict())
+    listed = f"{'epoch' if len(compared) == 1 else 'epochs'} {_listed(compared)}"
     return Difference(
-        same=not (units.differ or steps or ranks),
+        same=not (units.differ or units.left_off or ranks),
         steps_from=steps,
         ranks_from=ranks,
-        phases_from=phases,
-        why=tuple(name for name, _, _ in differences(a.to_dict(), b.to_dict())),
+        why=tuple(why),
         epochs=tuple(compared),
-        same_order=not units.differ,
-        resumable=resumable,
-        words=_in_lines(sentences.items()),
+        words=_in_words(listed, steps, ranks, why, units.left_off),
     )
 
 
-def _changing(a: Plan, b: Plan, started: int) -> list[int]:
+def _changing(a: Plan, b: Plan, started: int, units: Units) -> list[int]:
     """Return the epochs where plans can begin to differ: the first ones, and around each phase."""
-    epochs = {started, started + 1, started + 2}
+    epochs = {started, started + 1, started + 2, units.until[0], units.until[0] + 1}
     for plan in (a, b):
-        layout = layout_of(plan)
-        for at in layout.partition.ats:
-            epoch = layout.partition.extent.holding(at)[0] if isinstance(at, int) else at[0]
+        partition = layout_of(plan).partition
+        for at in partition.ats:
+            epoch = partition.extent.holding(at)[0] if isinstance(at, int) else at[0]
             epochs |= {epoch - 1, epoch, epoch + 1}
-    for one, other in ((a.order, b.order), (b.order, a.order)):
-        if (parts := agrees_until(one, other.to_dict())) is not None:
-            epochs |= {parts[0], parts[0] + 1}
     return sorted(epoch for epoch in epochs if started <= epoch < EPOCH_STOP)
 
 
-class _Epoch:
-    """The steps of an epoch of a plan, in rows. Many sub-epochs cost no more than a few.
+def _in_epoch(plans: tuple[Plan, Plan], epoch: int, begin: int, units: Units) -> dict[str, Step]:
+    """Return the first step of an epoch that reads others, and that deals them otherwise.
 
-    Between two of its `cuts`, all sub-epochs are laid out alike, so the first tells all.
+    Between two changes of size or phase, sub-epochs are laid out alike, so the first tells all,
+    however many there are. Where orders differ, units are drawn up to where places do.
     """
-
-    def __init__(self, plan: Plan, epoch: int, begin: int) -> None:
-        self.order, self.layout, self.epoch, self.begin = plan.order, layout_of(plan), epoch, begin
-        self.num_units = plan.order.num_units(epoch)
-        self.partition = self.layout.partition
-        self.crosses = self.partition.policy.crosses
-        cuts = set(changes(self.partition, epoch))
-        if begin < self.num_units:
-            part = self.partition.sub_epoch_of(epoch, begin)
-            cuts |= {part, part + 1}
-        self.cuts = sorted(cuts)
-
-    def rows(self, cuts: list[int] | None) -> Iterator[Row]:
-        """Yield the steps that start at or past `begin`.
-
-        With `cuts`, only those of the sub-epochs at them, and of the others where all steps are
-        equal.
-        """
-        crosses = self.crosses
-        partition = undivided(self.partition) if crosses else self.partition
-        chosen = [0, 1] if crosses else cuts or self.cuts
-        for sub_epoch, until in pairwise(chosen):
-            first, stop = partition.sub_epoch(self.epoch, sub_epoch)
-            before = stop <= self.begin and not crosses
-            resume = partition.resume
-            if before or (resume is not None and (self.epoch, sub_epoch) < resume[:2]):
-                continue
-            steps = steps_in(partition, self.epoch, sub_epoch)
-            rows = [
-                row.rest(skipped) if (skipped := self._before(row)) > 0 else row
-                for row in rows_of(self.layout, steps, steps.first_step, steps.num_steps)
-                if self._before(row) < row.num
-            ]
-            several = until - sub_epoch if rows else 1
-            if several > 1 and _fills(rows, first, stop):
-                yield rows[0]._replace(num=rows[0].num * several)
-                continue
-            for number in range(several if cuts is None else 1):
-                yield from (row.moved(number * (stop - first)) for row in rows)
-
-    def _before(self, row: Row) -> int:
-        """Return how many steps of a row, or more, start before `begin`."""
-        return -((row.start - self.begin) // row.size)
-
-    @property
-    def end(self) -> int:
-        """The place at which the epoch ends, or its last step, which may read on into the next."""
-        if not self.crosses:
-            return self.num_units
-        whole = undivided(self.partition)
-        return max(self.num_units, steps_in(whole, self.epoch, 0).end)
-
-    def runs(self, until: int) -> Iterator[Run]:
-        """Yield the positions of the places from `begin` on, epoch by epoch."""
-        start, epoch = self.begin, self.epoch
-        while start < until and epoch < EPOCH_STOP:
-            num_units = self.order.num_units(epoch)
-            if start < num_units:
-                yield Run(epoch, start, min(until, num_units) - start)
-            start, until, epoch = max(0, start - num_units), until - num_units, epoch + 1
-
-    def step_of(self, places: Int64) -> Step | None:
-        """Return the first step that reads one of these rising places; None if none does."""
-        positions = np.minimum(places, self.num_units - 1)  # the last step reads those past it
-        where = find(self.partition, self.epoch, positions)
-        read = np.flatnonzero(where.step >= 0)[:1]
-        names = (part[read].tolist() for part in where[:3])
-        return next(zip(*names, strict=True), None)
-
-
-def _fills(rows: list[Row], first: int, stop: int) -> bool:
-    """Return whether equal steps read all of a sub-epoch, so that the next ones continue them."""
-    row = rows[0]
-    whole = (row.start, row.start + row.num * row.size) == (first, stop)
-    return len(rows) == 1 and row.wraps is None and whole
-
-
-def _in_epoch(a: Plan, b: Plan, epoch: int, units: Units) -> dict[str, Step]:
-    """Return the first step of an epoch that differs in each respect."""
-    started, begin = max((plan.start.epoch, plan.start.position) for plan in (a, b))
-    if epoch < started:
-        return {}
-    begin = begin if epoch == started else 0
-    sides = [_Epoch(plan, epoch, begin) for plan in (a, b)]
-    cuts = None
-    if a.sub_epochs == b.sub_epochs and not any(side.crosses for side in sides):
-        cuts = sorted({*sides[0].cuts, *sides[1].cuts})
-    rows, _ = first_difference(in_lockstep(*(side.rows(cuts) for side in sides)))
+    parts = [layout_of(plan).partition for plan in plans]
+    since = [_sub_epoch_of(part, epoch, begin) for part in parts]
+    chosen: list[Iterable[int]] = [
+        range(first, part.sub_epochs) for first, part in zip(since, parts, strict=True)
+    ]
+    alike = parts[0].sub_epochs == parts[1].sub_epochs
+    if alike and not any(part.policy.crosses for part in parts):
+        cuts = {*since, since[0] + 1}.union(*(changes(part, epoch) for part in parts))
+        chosen = [sorted(part for part in cuts if since[0] <= part < parts[0].sub_epochs)] * 2
+    rows = [_rows(plan, epoch, begin, each) for plan, each in zip(plans, chosen, strict=True)]
+    parted = first_difference(_at_most(MOST_ROWS, in_lockstep(*rows), units))
     found: dict[str, Step] = {}
-    for name, (_, *pair) in rows.items():
-        side, row = next((side, row) for side, row in zip(sides, pair, strict=True) if row)
-        step = side.step_of(np.array([row.start]))
-        assert step is not None  # noqa: S101 (which is where the row starts)
-        found[name] = step
-    until = min(
-        [row.start for row in rows["steps"][1:] if row]
-        if "steps" in rows
-        else [side.end for side in sides]
-    )
+    for name, at in (("steps", parted.steps), ("ranks", parted.ranks)):
+        if at is not None:
+            sides = zip(plans, at[1:], strict=True)
+            plan, start = next((plan, row.start) for plan, row in sides if row)
+            step = _step_of(plan, epoch, np.array([start]))
+            assert step is not None  # noqa: S101 (which is where the row starts)
+            found[name] = step
     if units.differ:
-        blocks = units.apart(*(side.runs(until) for side in sides))
-        read = (sides[0].step_of(begin + offsets) for offsets in blocks)
-        if (first := next((at for at in read if at is not None), None)) is not None:
-            found = {name: at for name, at in found.items() if at < first} | {"steps": first}
-            found.setdefault("ranks", first)
+        ends = [row.start for row in parted.steps[1:] if row] if parted.steps else []
+        stop = min(ends or [_end(plan, epoch) for plan in plans])
+        for offsets in units.apart(*(_runs(plan.order, epoch, begin, stop) for plan in plans)):
+            if (first := _step_of(plans[0], epoch, begin + offsets)) is not None:
+                return {"steps": first, "ranks": min(first, found.get("ranks", first))}
     return found
+
+
+def _step_of(plan: Plan, epoch: int, places: Int64) -> Step | None:
+    """Return the first step that reads one of some rising places of an epoch, or None."""
+    partition = layout_of(plan).partition
+    last = partition.extent.units(epoch) - 1  # whose step reads those past it
+    where = find(partition, epoch, np.minimum(places, last))
+    read = np.flatnonzero(where.step >= 0)[:1]
+    names = (part[read].tolist() for part in where[:3])
+    return next(zip(*names, strict=True), None)
+
+
+def _end(plan: Plan, epoch: int) -> int:
+    """Return where an epoch ends, or its last step, which may read on into the next."""
+    partition = layout_of(plan).partition
+    num_units = partition.extent.units(epoch)
+    if not partition.policy.crosses:
+        return num_units
+    return max(num_units, steps_in(undivided(partition), epoch, 0).end)
+
+
+def _runs(order: Order, epoch: int, start: int, stop: int) -> Iterator[Run]:
+    """Yield the positions of some places, epoch by epoch."""
+    while start < stop and epoch < EPOCH_STOP:
+        num_units = order.num_units(epoch)
+        if start < num_units:
+            yield Run(epoch, start, min(stop, num_units) - start)
+        start, stop, epoch = max(0, start - num_units), stop - num_units, epoch + 1
+
+
+def _at_most(most: int, pairs: Iterable[Any], units: Units) -> Iterator[Any]:
+    """Yield so many pairs of rows, and note if there are more."""
+    for number, pair in enumerate(pairs):
+        if number == most:
+            units.left_off = True
+            return
+        yield pair
+
+
+def _sub_epoch_of(partition: Partition, epoch: int, position: int) -> int:
+    """Return the sub-epoch that holds a position, or how many there are if none does."""
+    inside = position < partition.extent.units(epoch)
+    return partition.sub_epoch_of(epoch, position) if inside else partition.sub_epochs
+
+
+def _rows(plan: Plan, epoch: int, begin: int, sub_epochs: Iterable[int]) -> Iterator[Row]:
+    """Yield the steps of some sub-epochs that start at or past a position, as rows."""
+    layout = layout_of(plan)
+    partition = layout.partition
+    if partition.policy.crosses:
+        partition, sub_epochs = undivided(partition), [0]
+    for sub_epoch in sub_epochs:
+        if partition.resume is not None and (epoch, sub_epoch) < partition.resume[:2]:
+            continue
+        steps = steps_in(partition, epoch, sub_epoch)
+        for row in rows_of(layout, steps, steps.first_step, steps.num_steps):
+            before = max(0, -((row.start - begin) // row.size))
+            if before < row.num:
+                yield row.rest(before)
 
 
 # --- two runs, of which one may be a plan
@@ -397,45 +351,35 @@ def _of_runs(a: Plan | Ledger, b: Plan | Ledger) -> Difference[int]:
     histories = [
         each.history if isinstance(each, Ledger) else _of_plan(each, longest) for each in (a, b)
     ]
-    first: dict[str, int] = {}
-    why: dict[str, dict[str, str]] = {}
+    first: dict[str, tuple[int, _Stretch, _Stretch]] = {}
     compared, left = 0, MOST_DRAWN
     for one, other, num in in_lockstep(*map(_stretches, histories)):
         if one is None or other is None:  # a run that has got further has not parted
             break
-        found, same, left = _in_stretch(one, other, num, left)
-        for name, at in found.items():
-            if name not in first:
-                first[name] = compared + at
-                why[name] = _why(one, other, compared + at)
-        compared += same
-        if same < num:
+        found, left = _in_stretch(one, other, num, left)
+        for name, at in (("steps", found.steps), ("ranks", found.ranks)):
+            if at is not None:
+                first.setdefault(name, (compared + at[0], one, other))
+        compared += found.num_same
+        if found.num_same < num:
             break
-    steps, ranks, phases = first.get("steps"), _first(first, DEALT), _first(first, PHASES)
-    least = min(history.step for history in histories)
-    known = steps is not None or compared == least
-    said = "the same units in the same sequence" + LEFT_OFF * (not known)
-    parted = why.get("steps", {})
-    dealt = {} if ranks == steps else next(why[each] for each in DEALT if first.get(each) == ranks)
-    in_all = tuple(history.step for history in histories)
+    steps, ranks = (first[name][0] if name in first else None for name in ("steps", "ranks"))
+    parted = first.get("steps", first.get("ranks"))
+    why = {} if parted is None else _why(*parted)
+    in_all = histories[0].step, histories[1].step
+    known = steps is not None or compared == min(in_all)
     paths = [each.path if isinstance(each, Ledger) else "the plan" for each in (a, b)]
-    sentences = [
-        ("runs", f"{counted(in_all[0], 'step')} in {paths[0]}, {in_all[1]:,} in {paths[1]}"),
-        ("compared", counted(compared, "step")),
-        ("steps", said if steps is None else f"different since step {steps:,}"),
-        *((f"  {name}", text) for name, text in parted.items()),
-        ("ranks", DEALT_ALIKE if ranks is None else f"different since step {ranks:,}"),
-        *((f"  {name}", text) for name, text in dealt.items()),
-    ]
+    words = (
+        f"{counted(compared, 'step')} of {in_all[0]:,} in {paths[0]}, {in_all[1]:,} in {paths[1]}"
+    )
     return Difference(
-        same=ranks is None and compared == least,
+        same=ranks is None and known,
         steps_from=steps,
         ranks_from=ranks,
-        phases_from=phases,
-        why=tuple(parted or dealt),
-        num_steps=(in_all[0], in_all[1]),
+        why=tuple(why),
+        num_steps=in_all,
         num_compared=compared,
-        words=_in_lines(sentences),
+        words=_in_words(words, steps, ranks, why, not known),
     )
 
 
@@ -452,25 +396,19 @@ def _stretches(history: History) -> Iterator[_Stretch]:
     return (_Stretch(history, segment) for segment in history.live)
 
 
-def _in_stretch(
-    one: _Stretch, other: _Stretch, num: int, left: int
-) -> tuple[dict[str, int], int, int]:
-    """Return the first of some steps that differs in each respect, and how many read the same.
-
-    Last comes what is left of how many units may be drawn.
-    """
+def _in_stretch(one: _Stretch, other: _Stretch, num: int, left: int) -> tuple[Found, int]:
+    """Compare some steps, and return how many units may still be drawn, too."""
     if one.data and other.data and one.data != other.data:
-        return {"steps": 0, "ranks": 0}, 0, left
+        return Found((0, None, None), (0, None, None), 0), left
     same_plan = one.named.fingerprint == other.named.fingerprint
     if same_plan and one.segment.start == other.segment.start:
-        return {}, num, left  # as an unchanged plan reads the same wherever it was cut
+        return Found(None, None, num), left  # as it reads the same wherever it was cut
     units = Units(one.named.plan.order, other.named.plan.order, left)
-    rows = in_lockstep(one.rows(num), other.rows(num))
-    found, same = first_difference(rows, units.same_steps)
-    return {name: at for name, (at, _, _) in found.items()}, same, units.left
+    found = first_difference(in_lockstep(one.rows(num), other.rows(num)), units.same_steps)
+    return found, units.left
 
 
-def _why(one: _Stretch, other: _Stretch, step: int) -> dict[str, str]:
+def _why(step: int, one: _Stretch, other: _Stretch) -> dict[str, str]:
     """Return what differs between two runs at a step: what it is, and how in words."""
     if one.data and other.data and one.data != other.data:
         found = _instead(one.data, other.data)
@@ -489,11 +427,6 @@ def _placed(place: Resume) -> str:
 # --- both in words
 
 
-def _first(found: dict[str, Any], names: tuple[str, ...]) -> Any:
-    """Return the first step that differs in one of some respects, or None."""
-    return min((found[name] for name in names if name in found), default=None)
-
-
 def _instead(one: Any, other: Any) -> dict[str, str]:
     """Return in which fields two JSON objects differ, and how in words."""
     return {
@@ -502,35 +435,21 @@ def _instead(one: Any, other: Any) -> dict[str, str]:
     }
 
 
-def _in_lines(sentences: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    return tuple(f"{name:<16} {text}" for name, text in sentences)
-
-
-def _same_in_words(units: Units) -> str:
-    if not units.differ:
-        return "the same positions of the order"
-    return "the same units" + f", in the first {MOST_DRAWN:,} that were drawn" * units.left_off
-
-
-def _ranks_in_words(a: Plan, b: Plan) -> str:
-    if a.world_size != b.world_size:
-        return f": {b.world_size or 'open'} instead of {a.world_size or 'open'}"
-    return ": with another balance, or none" if a.balance != b.balance else ""
-
-
-def _resume_in_words(a: Plan, b: Plan) -> str:
-    """Return from which of the first plan's cursors the second can resume."""
-    at = agrees_until(b.order, a.order.to_dict())
-    differ = ["its order differs"] if at is None and a.order != b.order else []
-    if a.sub_epochs != b.sub_epochs:
-        differ.append(f"it has {b.sub_epochs} sub-epochs instead of {a.sub_epochs}")
-    if differ:
-        return f"the second plan can't resume from the first: {', and '.join(differ)}"
-    if a.order == b.order:
-        return "the second plan can resume from any cursor of the first"
-    assert at is not None  # noqa: S101 (else its order differs)
-    until = f"up to epoch {at[0]}, position {at[1]}"
-    return f"the second plan can resume from the first's cursors {until}, where its order changes"
+def _in_words(
+    compared: str, steps: Any, ranks: Any, why: dict[str, str], left_off: bool
+) -> tuple[str, ...]:
+    """Return what was found, a line each."""
+    said = "the same units in the same sequence" if steps is None else _since(steps)
+    if left_off:
+        said += "; then too much" if steps is None else " or before, where too much"
+        said += " would have to be compared"
+    sentences = {
+        "compared": compared,
+        "steps": said,
+        "ranks": "the same share of each step" if ranks is None else _since(ranks),
+        **{f"  {name}": text for name, text in why.items()},
+    }
+    return tuple(f"{name:<16} {text}" for name, text in sentences.items())
 
 
 def _listed(epochs: list[int]) -> str:
@@ -542,33 +461,8 @@ def _listed(epochs: list[int]) -> str:
     return ", ".join(words)
 
 
-def _since(step: Step | None, same: str) -> str:
-    if step is None:
-        return same
+def _since(step: Step | int) -> str:
+    if isinstance(step, int):
+        return f"different since step {step:,}"
     epoch, sub_epoch, number = step
     return f"different since epoch {epoch}, sub-epoch {sub_epoch}, step {number}"
-
-
-def _order_in_words(a: Plan, b: Plan) -> str:
-    if a.order == b.order:
-        return "the same"
-    found = _instead(a.order.to_dict(), b.order.to_dict()).items()
-    return "different: " + ", ".join(f"{path or 'algorithm'} {words}" for path, words in found)
-
-
-def _account_in_words(a: Plan, b: Plan, epoch: int) -> str:
-    parts = []
-    accounts = [_account(plan, epoch) for plan in (a, b)]
-    for name in ("steps", "dropped", "excluded", "padded"):
-        before, after = (getattr(account, f"num_{name}") for account in accounts)
-        if name == "excluded" and not (before or after):
-            continue  # as most runs never do either
-        instead = "" if before == after else f" instead of {before:,}"
-        parts.append(f"{after:,} {name}{instead}")
-    return ", ".join(parts)
-
-
-def _account(plan: Plan, epoch: int) -> Account:
-    """Return an epoch's account without each rank's part, as no world is too uneven for that."""
-    whole = replace(layout_of(plan).partition, world_size=None)
-    return account(whole, epoch, range(plan.sub_epochs))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError
 from indexplan.orders.base import Order
 from indexplan.partition.phases import Phase
@@ -69,11 +69,6 @@ class Row(NamedTuple):
         """Return the row without its first `num` steps."""
         return self._replace(num=self.num - num, start=self.start + num * self.size)
 
-    def moved(self, places: int) -> Row:
-        """Return the same row, so many places later, in a sub-epoch that is laid out alike."""
-        wraps = self.wraps and (self.wraps[0] + places, self.wraps[1] + places)
-        return self._replace(start=self.start + places, wraps=wraps)
-
     def runs(self, num: int) -> Iterator[Run]:
         """Yield what the first `num` steps read, in order of reading."""
         for epoch, low, high in self.steps.positions(self.start, self.start + num * self.size):
@@ -109,51 +104,49 @@ def same_places(one: Row, other: Row, num: int) -> tuple[int, bool]:
     return (num, False) if one.places == other.places else (0, True)
 
 
+class Found(NamedTuple):
+    """The first step that reads other units, or that only one side has, and how many read the same.
+
+    `ranks` is the first one that deals its units to ranks or inner batches otherwise, or reads
+    others.
+    """
+
+    steps: At | None
+    ranks: At | None
+    num_same: int
+
+
 def first_difference(
     pairs: Iterable[tuple[Row | None, Row | None, int]], same: Same = same_places
-) -> tuple[dict[str, At], int]:
-    """Return the first step that differs in each respect, and how many steps read the same.
-
-    The respects are "steps", which read other units, or which only one side has; "ranks", "inner"
-    and "parameters", as `_otherwise` yields them. Steps are compared until they read other units,
-    or for as long as that is known.
-    """
-    found: dict[str, At] = {}
-    done = 0
+) -> Found:
+    """Compare steps until they read other units, or for as long as that is known."""
+    done, ranks = 0, None
     for one, other, num in pairs:
         if one is None or other is None:
-            equal, apart = 0, True
-        else:
-            equal, apart = same(one, other, num)
-            for name in _otherwise(one, other) if equal else ():
-                found.setdefault(name, (done, one, other))
+            return Found((done, one, other), ranks or (done, one, other), done)
+        equal, apart = same(one, other, num)
+        if equal and ranks is None and _dealt_otherwise(one, other):
+            ranks = done, one, other
         done += equal
         if apart:
-            found["steps"] = done, one and one.rest(equal), other and other.rest(equal)
-            found.setdefault("ranks", found["steps"])
-        if apart or equal < num:
+            parted = done, one.rest(equal), other.rest(equal)
+            return Found(parted, ranks or parted, done)
+        if equal < num:
             break
-    return found, done
+    return Found(None, ranks, done)
 
 
-def _otherwise(one: Row, other: Row) -> Iterator[str]:
-    """Yield in what steps that read the same differ: ranks, inner batches, or parameters."""
+def _dealt_otherwise(one: Row, other: Row) -> bool:
+    """Return whether steps that read the same differ in what ranks, or inner batches, get."""
     a, b = one.layout, other.layout
     ranks = a.partition.world_size or 1
     origins = one.steps.origin + one.start - other.steps.origin - other.start
-    inner = one.phase.inner_counts != other.phase.inner_counts
-    if (
+    return (
         a.partition.world_size != b.partition.world_size
         or a.balance != b.balance
         or (one.size % ranks > 0 and origins % ranks > 0)
-        or (inner and a.balance is not None)  # which evens out inner batches, too
-    ):
-        yield "ranks"
-    if inner:
-        yield "inner"
-    parameters = [canonical_json(dict(row.phase.parameters)) for row in (one, other)]
-    if parameters[0] != parameters[1]:
-        yield "parameters"
+        or one.phase.inner_counts != other.phase.inner_counts
+    )
 
 
 class Units:
@@ -172,6 +165,14 @@ class Units:
         self.left, self.left_off = left, False
         self._orders = one, other
         self._num_same = 0  # of the units that were compared last, those before it left off
+
+    @cached_property
+    def until(self) -> tuple[int, int]:
+        """The epoch and position before which both are known to read the same, without a draw."""
+        if not self.differ:
+            return EPOCH_STOP, 0
+        one, other = self._orders
+        return max(agrees_until(one, other.to_dict()), agrees_until(other, one.to_dict()))
 
     def same_steps(self, one: Row, other: Row, num: int) -> tuple[int, bool]:
         """Compare the units of steps of the one order with those of the other."""
@@ -205,18 +206,11 @@ class Units:
             done += num
 
     def _known(self, run: Run, num: int) -> int:
-        """Return how many of the first positions are known to read the same, without a draw."""
-        if not self.differ:
-            return num
-        one, other = self._orders
-        saved, also = one.to_dict(), other.to_dict()
-
-        def parted(at: int) -> bool:
-            place = run.epoch, at
-            return not (one.continues(also, *place) or other.continues(saved, *place))
-
-        places = range(run.start, run.start + num + 1)
-        return max(0, bisect_left(places, True, key=parted) - 1)
+        """Return how many of the first positions are known to read the same."""
+        epoch, position = self.until
+        if run.epoch != epoch:
+            return num if run.epoch < epoch else 0
+        return min(num, max(0, position - run.start))
 
     def _drawn_apart(self, a: Run, b: Run, num: int) -> Int64:
         parts = [
@@ -241,8 +235,8 @@ def _each(offsets: Int64, samples: Int64, spans: Int64 | None = None) -> list[li
     return [rows[low:high] for low, high in pairwise(offsets.tolist())]
 
 
-def agrees_until(order: Order, saved: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return the last place from which an order continues a different saved one; or None."""
+def agrees_until(order: Order, saved: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the last place from which an order continues a different saved one, or (0, 0)."""
 
     def parted(epoch: int, position: int = 0) -> bool:
         try:
@@ -250,8 +244,10 @@ def agrees_until(order: Order, saved: Mapping[str, Any]) -> tuple[int, int] | No
         except IndexPlanError:  # one of the last epochs, which cannot be read to its end
             return True
 
-    if parted(0) or not parted(EPOCH_STOP - 1):
-        return None
+    if parted(0):
+        return 0, 0
+    if not parted(EPOCH_STOP - 1):
+        return EPOCH_STOP, 0
     until = 1
     while not parted(until):  # not at once between far epochs, as each may take a while to know
         until = min(2 * until, EPOCH_STOP - 1)

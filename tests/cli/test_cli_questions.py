@@ -91,7 +91,7 @@ def test_diff(spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     """A spec against a plan directory: what differs, in words and as JSON; the exit code is 0."""
     ip.save(PLAN.replace(remainder="spread"), tmp_path / "b.plan")
     said = run(capsys, "diff", spec, str(tmp_path / "b.plan"))
-    assert "global batches   different since epoch 0, sub-epoch 0, step 2\n" in said
+    assert "steps            different since epoch 0, sub-epoch 0, step 2\n" in said
     data = json.loads(run(capsys, "diff", spec, spec, "--json", "--epochs", "2"))
     assert data["same"]
     assert ["epoch 0", "epoch 1"] == [w[:7] for w in data["words"] if w.startswith("epoch")]

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.errors import counted
 from indexplan.reports import difference, lockstep
 from tests.support.left_out import inner_orders
 
@@ -224,13 +225,10 @@ def test_words() -> None:
     b.record(other, other.cursor(1, step=0))
     found = ip.diff(a, b)
     assert str(found).splitlines() == [
-        "runs             7 steps in a, 5 in b",
-        f"compared         {found.steps_from} steps"
-        if found.steps_from != 1
-        else "compared  1 step",
+        f"compared         {counted(found.steps_from or 0, 'step')} of 7 in a, 5 in b",
         f"steps            different since step {found.steps_from}",
-        f"  order.weights  {column(orders[1])} instead of {column(orders[0])}",
         f"ranks            different since step {found.steps_from}",
+        f"  order.weights  {column(orders[1])} instead of {column(orders[0])}",
     ]
     assert {"same": False, "why": ["order.weights"]}.items() <= found.to_dict().items()
 
@@ -279,4 +277,4 @@ def test_too_much_to_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(difference, "MOST_DRAWN", 400)
     found = ip.diff(*ledgers)
     assert (None, 10, False) == (found.steps_from, found.num_compared, found.same)
-    assert "steps            the same units in the same sequence; then too many" in str(found)
+    assert "steps            the same units in the same sequence; then too much" in str(found)
