@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TypeVar
 
 import numpy as np
 
 from indexplan.errors import counted
-from indexplan.orders.base import Order
 from indexplan.partition.account import changes
 from indexplan.partition.ranks import share
 from indexplan.partition.steps import Int64, Partition, Steps
@@ -20,16 +18,15 @@ T = TypeVar("T")
 TILE = "sub-epochs tile the epoch"
 INVERSE = "locate is the inverse of batch"
 COUNTS = "counts of samples add up to the reads"
-SOME_COUNTS = "counts of samples cover the reads of some units"
+UNCOUNTED = "counts of samples, of more than 2**22 samples or units"
 MOST_COUNTED = 2**22  # samples whose counts are added up, and units whose reads are
-AT_ONCE = 2**16  # of these; and samples of bins that are drawn at a time, but at least one bin
+AT_ONCE = 2**16  # of these
 FEW = 256  # sub-epochs that are all looked at; of more, as many between the edges
 SAMPLED = 8  # steps of a span, and ranks of a step, besides those at the edges
 MOST_LISTED = 2**12  # reads of a sample that are looked at one by one
 MOST_STEPS = 512  # of an epoch that are looked at
 MOST_BALANCED = 2**20  # units in these steps, if the plan has balance; at least two steps
-MOST_SAMPLES = 2**20  # of a batch that is looked at whole
-MOST_SLOTS = 2**12  # of a batch that are looked at: its first ones, and as many last ones
+MOST_SLOTS = 2**12  # units of a batch that are looked at, the first ones; of bins 2**6
 
 Found = tuple[str, int, list[str]]
 
@@ -60,15 +57,13 @@ def laws_of(plan: Plan, epoch: int, *, located: bool) -> Iterator[Found]:
         most = max(2, min(most, MOST_BALANCED // max(partition.sizes)))
     for steps, step in _thinned(sampled, most):
         yield "ranks tile their step, within one unit", 1, _ranks(plan, steps, step)
-        if plan.balance is not None:
-            yield "balance deals each unit of a step once", 1, _balanced(plan, steps, step)
         if located:
-            yield INVERSE, 1, _inverse(plan, steps, step)
+            ranks = _sampled(plan.world_size or 1)
+            said = [_inverse(plan, steps, step, rank) for rank in ranks]
+            yield INVERSE, 1, [f"{_where(steps)}, step {step}: {each}" for each in said if each]
     if located and plan.order.traits.reads != "once":
-        if max(plan.order.num_samples, num_units) <= MOST_COUNTED:
-            yield COUNTS, plan.order.num_samples, _counts(plan, epoch)
-        else:
-            yield SOME_COUNTS, *_some_counts(plan, epoch)
+        few = max(plan.order.num_samples, num_units) <= MOST_COUNTED
+        yield (COUNTS, plan.order.num_samples, _counts(plan, epoch)) if few else (UNCOUNTED, 0, [])
     account = plan.account(epoch)
     total = account.num_read + account.num_dropped + account.num_finished
     right = (total, total + account.num_excluded) == (num_units, account.num_units)
@@ -95,33 +90,6 @@ def _counts(plan: Plan, epoch: int) -> list[str]:
     return said
 
 
-def _some_counts(plan: Plan, epoch: int) -> tuple[int, list[str]]:
-    """Return how many reads were looked at, and which samples have more than their counts."""
-    order, num_units = plan.order, plan.order.num_units(epoch)
-    looked_at = 0
-    said: list[str] = []
-    for i in range(SAMPLED + 1):
-        first = (num_units - 1) * i // SAMPLED
-        positions = np.arange(first, min(first + MOST_SLOTS, num_units))
-        read = order.take(epoch, _few(order, epoch, positions))
-        samples, times = np.unique(read, return_counts=True)
-        counts = order.count(epoch, samples)
-        most = 1 if order.traits.reads == "at most once" else np.iinfo(np.int64).max
-        looked_at += len(read)
-        for at in np.flatnonzero((counts < times) | (counts > most)).tolist():
-            where = f"positions from {first} on read sample {samples[at]} {times[at]} times"
-            said.append(f"epoch {epoch}: {where}, its count is {counts[at]}")
-    return looked_at, said
-
-
-def _few(order: Order, epoch: int, positions: Int64) -> Int64:
-    """Return the first of some positions, which hold few samples together; at least one."""
-    if not order.deals_bins:
-        return positions
-    offsets = order.offsets(epoch, positions)
-    return positions[: max(1, int(np.searchsorted(offsets, AT_ONCE, "right")) - 1)]
-
-
 def _intervals(stop: int) -> Iterator[tuple[int, int]]:
     """Yield intervals that cover [0, stop)."""
     for start in range(0, stop, AT_ONCE):
@@ -134,35 +102,23 @@ def _where(steps: Steps) -> str:
 
 def _tiling(plan: Plan, steps: Steps) -> list[str]:
     """Return what is wrong with how steps cover [start, stop), the unread part of a sub-epoch."""
-    partition = layout_of(plan).partition
+    sizes = layout_of(plan).partition.sizes
     place, step, problems = steps.start, steps.first_step, []
     if steps.policy.crosses and steps.spans:
         place = steps.spans[0].start  # the units in between belong to the steps before
     for span in steps.spans:
         if (span.start, span.step) != (place, step):
             problems.append(f"{_where(steps)}: {span} must start at {place}, step {step}")
-        size = partition.sizes[span.phase]
+        size = sizes[span.phase]
         least, most = span.length // span.num_steps, -(-span.length // span.num_steps)
         if not 0 < least <= most <= size or (least < size and span != steps.spans[-1]):
             problems.append(f"{_where(steps)}: {span} must have steps of {counted(size, 'unit')}")
         place, step = span.start + span.length, span.step + span.num_steps
-    left = steps.stop - place
-    size = partition.sizes[_last_phase(partition, steps, place)] if steps.spans else 0
-    least = 1 - size if steps.policy.repeats or steps.policy.crosses else 0
-    most = size - 1 if steps.policy.leaves else 0
-    if steps.spans and not least <= left <= most:
+    least = 1 - max(sizes) if steps.policy.repeats or steps.policy.crosses else 0
+    most = max(sizes) - 1 if steps.policy.leaves else 0
+    if steps.spans and not least <= steps.stop - place <= most:
         problems.append(f"{_where(steps)}: steps end at {place}, units at {steps.stop}")
     return problems
-
-
-def _last_phase(partition: Partition, steps: Steps, place: int) -> int:
-    """Return the phase of the last step, or that in force where units are left after it."""
-    phase = steps.spans[-1].phase
-    if place >= steps.stop or not partition.by_place:
-        return phase
-    places = partition.places
-    begin = partition.extent.before(steps.epoch)
-    return max(phase, bisect_right(places, begin + place) - 1)
 
 
 def _sampled_sub_epochs(partition: Partition, epoch: int) -> list[int]:
@@ -187,54 +143,15 @@ def _sampled_steps(steps: Steps) -> list[int]:
     """Return steps worth looking at: the edges of spans, where sizes change, and some between."""
     chosen = set()
     for span in steps.spans:
-        last = span.num_steps - 1
         change = span.length % span.num_steps
-        local = {
-            0,
-            last,
-            change,
-            max(change - 1, 0),
-            *(last * i // SAMPLED for i in range(SAMPLED)),
-        }
+        local = {change, max(change - 1, 0), *_sampled(span.num_steps)}
         chosen |= {span.step + number for number in local}
     return sorted(chosen)
 
 
-def _sampled_ranks(world_size: int) -> list[int]:
-    last = world_size - 1
-    return sorted({0, last, *(last * i // SAMPLED for i in range(SAMPLED))})
-
-
-def _slots(valid: int) -> Int64:
-    """Return slots of a batch worth looking at: all if few, else the first and the last ones."""
-    if valid <= MOST_SLOTS:
-        return np.arange(valid)
-    half = MOST_SLOTS // 2
-    return np.concatenate([np.arange(half), np.arange(valid - half, valid)])
-
-
-def _slots_of(plan: Plan, steps: Steps, step: int, rank: int, valid: int) -> tuple[Int64, Int64]:
-    """Return some slots of a batch that are not padding, and their positions in the epoch."""
-    if plan.balance is None:
-        start, _ = share(steps, plan.world_size or 1, rank, step)
-        start = min(start, steps.num_units)  # past it, all slots are in the next epoch
-        slots = _slots(min(valid, steps.num_units - start))
-        return slots, start + slots
-    where = layout_of(plan).runs(steps, rank, step, step + 1)
-    epochs = np.repeat([epoch for epoch, _, _ in where], [len(starts) for _, starts, _ in where])
-    positions = np.concatenate([np.empty(0, np.int64), *(starts for _, starts, _ in where)])
-    here = np.flatnonzero(epochs[:valid] == steps.epoch)
-    here = here[_slots(len(here))]
-    return here, positions[here]
-
-
-def _balanced(plan: Plan, steps: Steps, step: int) -> list[str]:
-    """Return what is wrong with which units of a step balance gives its ranks."""
-    ((cells, units),) = layout_of(plan).dealt(steps, step, step + 1)
-    once = np.array_equal(np.sort(units), np.arange(steps.valid(*steps.interval(step))))
-    if once and cells.sizes.sum() == len(units):
-        return []
-    return [f"{_where(steps)}, step {step}: balance does not deal each of its units once"]
+def _sampled(num: int) -> list[int]:
+    """Return the first and the last of so many, and some between."""
+    return sorted({(num - 1) * i // SAMPLED for i in range(SAMPLED + 1)})
 
 
 def _ranks(plan: Plan, steps: Steps, step: int) -> list[str]:
@@ -242,7 +159,7 @@ def _ranks(plan: Plan, steps: Steps, step: int) -> list[str]:
     start, stop = steps.interval(step)
     each = (stop - start) // world_size
     problems = []
-    for rank in _sampled_ranks(world_size):
+    for rank in _sampled(world_size):
         low, high = share(steps, world_size, rank, step)
         begins = low == start if rank == 0 else low == share(steps, world_size, rank - 1, step)[1]
         ends = rank + 1 < world_size or high == stop
@@ -251,47 +168,42 @@ def _ranks(plan: Plan, steps: Steps, step: int) -> list[str]:
     return problems
 
 
-def _inverse(plan: Plan, steps: Steps, step: int) -> list[str]:
-    problems = []
-    sub_epoch = steps.sub_epoch
-    for rank in _sampled_ranks(plan.world_size or 1):
-        where = {"step": step, "rank": rank}
-        valid = layout_of(plan).num_valid(steps, step, rank)
-        slots, positions = _slots_of(plan, steps, step, rank, valid)
-        if not len(slots):  # empty, or all in the next epoch
-            continue
-        start, stop = share(steps, plan.world_size or 1, rank, step)
-        sizes = None
-        if stop - start <= MOST_SLOTS:
-            sizes = np.diff(plan.units(steps.epoch, sub_epoch, **where).offsets)
-        if sizes is not None and sizes.sum() <= MOST_SAMPLES:
-            of = np.repeat(np.arange(len(sizes)), sizes)
-            looked_at = np.isin(of, slots)
-            batch = plan.batch(steps.epoch, sub_epoch, **where)[looked_at]
-            slots = of[looked_at]
-        else:  # the batch, or its padding, may be more than memory holds
-            positions = _few(plan.order, steps.epoch, positions)
-            slots = slots[: len(positions)]
-            batch = plan.order.take(steps.epoch, positions)
-            if plan.order.deals_bins:
-                slots = np.repeat(slots, np.diff(plan.order.offsets(steps.epoch, positions)))
-        wrong_samples = batch[(batch < 0) | (batch >= plan.order.num_samples)]
-        if len(wrong_samples):
-            said = f"rank {rank} reads {wrong_samples[0]}, which is no sample"
-            problems.append(f"{_where(steps)}, step {step}: {said}")
-            continue
-        samples = batch[: len(slots)]
-        if plan.order.traits.reads == "any":  # samples read very often have too many reads to list
-            few = plan.order.count(steps.epoch, samples) <= MOST_LISTED
-            samples, slots = samples[few], slots[few]
-        found, offsets = plan.locate_all(samples, steps.epoch)
-        reads = np.diff(offsets)
-        expected = (steps.epoch, sub_epoch, step, rank, np.repeat(slots, reads))
-        parts = [part == number for part, number in zip(found, expected, strict=True)]
-        mine = np.logical_and.reduce(parts)  # the reads, of all of each sample, that were asked for
-        named = np.bincount(np.repeat(np.arange(len(samples)), reads), mine, len(samples))
-        pairs = np.stack([samples, slots])  # a unit that holds a sample twice is named twice
-        _, which, times = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
-        if (named != times[which.ravel()]).any():
-            problems.append(f"{_where(steps)}, step {step}: rank {rank} is not found again")
-    return problems
+def _inverse(plan: Plan, steps: Steps, step: int, rank: int) -> str:
+    """Return what is wrong with how samples of a batch are located, or ""."""
+    order, where = plan.order, {"step": step, "rank": rank}
+    start, stop = share(steps, plan.world_size or 1, rank, step)
+    valid = layout_of(plan).num_valid(steps, step, rank)
+    most = MOST_SLOTS if not order.deals_bins else MOST_SLOTS // 64
+    if plan.balance is not None and steps.interval(step)[1] > steps.num_units:
+        return ""  # which of its units are in the next epoch only the whole step knows
+    here = valid if plan.balance is not None else min(valid, steps.num_units - start)
+    if here <= 0:  # empty, or all in the next epoch
+        return ""
+    if stop - start <= most or plan.balance is not None:
+        units = plan.units(steps.epoch, steps.sub_epoch, **where)
+        samples, offsets = units.samples, units.offsets[: min(here, most) + 1]
+    else:  # the batch, or its padding, may be more than memory holds
+        positions = start + np.arange(min(here, most))
+        samples = order.take(steps.epoch, positions)
+        offsets = order.offsets(steps.epoch, positions)
+    slots = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    samples = samples[: len(slots)]
+    outside = samples[(samples < 0) | (samples >= order.num_samples)]
+    if len(outside):
+        return f"rank {rank} reads {outside[0]}, which is no sample"
+    if order.traits.reads == "any":  # samples read very often have too many reads to list
+        few = order.count(steps.epoch, samples) <= MOST_LISTED
+        samples, slots = samples[few], slots[few]
+    asked = np.unique(samples)
+    found, reads = plan.locate_all(asked, steps.epoch)
+    place = (steps.epoch, steps.sub_epoch, step, rank)
+    mine = np.logical_and.reduce([part == each for part, each in zip(found, place, strict=False)])
+    mine &= np.isin(found.slot, slots)
+    named = np.repeat(asked, np.diff(reads))[mine], found.slot[mine]
+    same = all(map(np.array_equal, _sorted(*named), _sorted(samples, slots)))
+    return "" if same else f"rank {rank} is not found again"
+
+
+def _sorted(samples: Int64, slots: Int64) -> tuple[Int64, Int64]:
+    by = np.lexsort((slots, samples))
+    return samples[by], slots[by]
