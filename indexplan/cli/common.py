@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
@@ -13,7 +14,6 @@ from typing import Any, NamedTuple
 
 import indexplan as ip
 from indexplan.answers import Answer, printable_lines
-from indexplan.cli.mistaken import is_ledger
 from indexplan.cli.parsing import Parser
 from indexplan.errors import (
     IndexPlanError,
@@ -28,6 +28,7 @@ from indexplan.seeds import EPOCH_STOP
 
 OF_PLANS = ("columns", "world_size")  # options that have no meaning with a ledger
 OF_DATA = ("dataset", "pattern", "shards")
+BEGIN = b'{"check":"'  # of a ledger
 
 
 def add_verb(
@@ -100,12 +101,6 @@ def add_dataset(command: argparse.ArgumentParser, words: str, sizes: bool = Fals
         f"takes it, or the .json file that `indexplan shards --output` writes{more}"
     )
     command.add_argument("--shards", metavar="PATH", help=words)
-
-
-def add_most_epochs(command: argparse.ArgumentParser, when: str = "") -> None:
-    """Add the option that names sources which are read often."""
-    words = f"{when}name the sources of which more epochs are read than this"
-    command.add_argument("--most-epochs", type=float, metavar="N", help=words)
 
 
 def option_of(name: str) -> str:
@@ -207,6 +202,24 @@ def scan_dataset(
     return data
 
 
+def is_ledger(path: str) -> bool:
+    """Return whether a path holds the ledger of a run, as far as its first bytes tell."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(BEGIN)) == BEGIN
+    except (OSError, ValueError):
+        return False
+
+
+def open_ledger(path: str, data: Any = None) -> ip.Ledger:
+    """Open the ledger of a run that has begun."""
+    if is_ledger(path) and (ledger := ip.Ledger(path, data)).tail.num_lines:
+        return ledger
+    rule = "must be a ledger that a run has written"
+    got = "something else" if os.path.lexists(path) else "nothing there"
+    raise PlanFileError(path, rule, got, "check the path")
+
+
 def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, ip.types.Stored | None]:
     """Open a plan directory, or read a plan from a .json file, which isn't stored.
 
@@ -223,7 +236,7 @@ def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, ip.typ
         except IndexPlanError as error:
             raise in_file(path, error) from error
     if is_ledger(path):
-        cure = f"ask it with `indexplan ledger {path}`"
+        cure = f"ask it with `indexplan show {path}`"
         raise PlanFileError(path, "must be a plan", "the ledger of a run", cure)
     plan = ip.load(path)
     return plan, plan.order if isinstance(plan.order, ip.types.Stored) else None

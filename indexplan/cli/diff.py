@@ -13,11 +13,11 @@ from indexplan.cli.common import (
     add_verb,
     check_left_out,
     epochs_of,
+    is_ledger,
     number,
     open_either,
+    open_ledger,
 )
-from indexplan.cli.ledger import open_ledger
-from indexplan.cli.mistaken import is_ledger
 from indexplan.errors import IndexPlanError, PlanFileError
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import indexplan as ip
 from indexplan.answers import Shown
 from indexplan.cli.common import (
     OF_DATA,
@@ -12,11 +13,11 @@ from indexplan.cli.common import (
     add_plan,
     add_verb,
     check_left_out,
+    is_ledger,
     number,
+    open_ledger,
     open_plan,
 )
-from indexplan.cli.ledger import open_ledger, reads_of
-from indexplan.cli.mistaken import is_ledger
 
 
 def add(verbs: Any) -> None:
@@ -40,7 +41,7 @@ def run(options: Any) -> Shown:
     """Locate the sample."""
     if is_ledger(options.plan):
         check_left_out(options, ("epoch", *OF_DATA, *OF_PLANS), "needs a plan", options.plan)
-        return reads_of(open_ledger(options.plan), options.index)
+        return _reads_of(open_ledger(options.plan), options.index)
     opened = open_plan(options)
     epoch = opened.first if options.epoch is None else options.epoch
     where = opened.plan.locate(options.index, epoch)
@@ -51,3 +52,11 @@ def run(options: Any) -> Shown:
     if where.step < 0:
         words = f"no step reads sample {options.index} in epoch {epoch}"
     return Shown(where._asdict(), words)
+
+
+def _reads_of(ledger: ip.Ledger, sample: int) -> Shown:
+    """Return which steps and ranks of a run read a sample."""
+    found = ledger.reads(sample)
+    lines = [f"step {read.step:,}, rank {read.rank}, epoch {read.epoch}" for read in found]
+    words = "\n".join(lines) or f"no step read sample {sample}"
+    return Shown({"sample": sample, "reads": found}, words)

@@ -11,10 +11,10 @@ from indexplan.cli.common import (
     add_plan,
     add_verb,
     check_left_out,
+    is_ledger,
+    open_ledger,
     open_plan,
 )
-from indexplan.cli.ledger import open_ledger
-from indexplan.cli.mistaken import is_ledger
 
 KINDS = {
     "reading": "which rank reads which samples at each step",

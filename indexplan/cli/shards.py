@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import indexplan as ip
@@ -16,8 +18,8 @@ from indexplan.cli.common import (
     shards_at,
     write_output,
 )
-from indexplan.cli.mistaken import is_plan_directory
 from indexplan.errors import IndexPlanError, PlanFileError, integer
+from indexplan.files.format import FORMAT, PLAN
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.by_file import FORMATS
 from indexplan.shards.by_index import INDEXES
@@ -74,7 +76,7 @@ def run(options: Any) -> ip.Shards | ip.types.Traffic:
         return _traffic(options)
     if options.path is None:
         raise IndexPlanError("PATH", "must be given", "none", "name the shards, or give --plan")
-    if is_plan_directory(options.path):  # whose arrays would else be taken for shards
+    if _is_plan_directory(options.path):  # whose arrays would else be taken for shards
         cure = f"count the shards that it reads with `indexplan shards --plan {options.path}`"
         raise PlanFileError(options.path, "must be shards", "a plan directory", cure)
     output = checked_output(options.output)
@@ -87,6 +89,15 @@ def run(options: Any) -> ip.Shards | ip.types.Traffic:
         )
     write_output(output, found.to_json())
     return found
+
+
+def _is_plan_directory(path: str) -> bool:
+    """Return whether a path holds a plan directory, and not just a plan's JSON of that name."""
+    try:
+        found = json.loads(Path(path, PLAN).read_bytes())
+        return isinstance(found, dict) and found.get("format") == FORMAT
+    except (OSError, ValueError, RecursionError):
+        return False
 
 
 def _traffic(options: Any) -> ip.types.Traffic:

@@ -8,16 +8,16 @@ from indexplan.answers import Answer, Shown
 from indexplan.cli.common import (
     OF_DATA,
     OF_PLANS,
-    add_most_epochs,
     add_numbers,
     add_plan,
     add_verb,
     check_left_out,
+    is_ledger,
+    open_ledger,
     open_plan,
 )
-from indexplan.cli.ledger import at, open_ledger
-from indexplan.cli.mistaken import is_ledger
-from indexplan.errors import IndexPlanError, counted
+from indexplan.errors import IndexPlanError, counted, integer
+from indexplan.ledger.ledger import NAME_A_RANK
 from indexplan.partition.account import between
 from indexplan.reports.show import show_batch, show_plan, show_step
 
@@ -31,7 +31,7 @@ def add(verbs: Any) -> None:
         "print a plan, an epoch, a step or a batch",
         examples=(
             "indexplan show run.plan",
-            "indexplan show mixed.plan --stop 10_000_000 --most-epochs 4",
+            "indexplan show mixed.plan --stop 10_000_000",
         ),
     )
     first = "; of a step, the first that is stored and not read yet, unless you give one"
@@ -39,19 +39,25 @@ def add(verbs: Any) -> None:
         add_numbers(show, **{name: f"print this {name.replace('_', '-')} only{more}"})
     words = "count what is read of each class or source from this unit of the run on"
     add_numbers(show, start=words, stop="count it up to this unit")
-    add_most_epochs(show)
     words = "print the names of a batch's files, and check that the dataset hasn't changed"
     add_plan(show, dataset=words)
 
 
 def _show_ledger(options: Any) -> Answer:
     """Show a run, or what a step of it, counted from the run's start, read."""
-    of_plans = ("epoch", "sub_epoch", "start", "stop", "most_epochs", *OF_DATA, *OF_PLANS)
+    of_plans = ("epoch", "sub_epoch", "start", "stop", *OF_DATA, *OF_PLANS)
     check_left_out(options, of_plans, "needs a plan", options.plan)
     if options.step is None:
         check_left_out(options, ["rank"], "needs a plan, or --step", options.plan)
     ledger = open_ledger(options.plan)
-    return ledger if options.step is None else at(ledger, options.step, options)
+    if options.step is None:
+        return ledger
+    found = ledger.at(options.step)
+    if options.rank is None:
+        return found
+    rank = integer("rank", options.rank, 0, found.plan.world_size or 1, NAME_A_RANK)
+    where = {"epoch": found.epoch, "sub_epoch": found.sub_epoch, "step": found.step}
+    return show_batch(found.plan, {**where, "rank": rank}, None)
 
 
 def run(options: Any) -> Answer:
@@ -64,11 +70,10 @@ def run(options: Any) -> Answer:
         raise IndexPlanError("--rank", "needs --step", None, "give both, or leave --rank out")
     if epoch is None and not sub_epoch is step is None:
         epoch = first
-    counting = ("start", "stop", "most_epochs")
+    counting = ("start", "stop")
     if step is not None or epoch is not None:
         other = "epoch" if step is None else "step"
-        names = counting if step is not None else counting[:2]
-        check_left_out(options, names, f"must go without --{other}")
+        check_left_out(options, counting, f"must go without --{other}")
     if rank is not None:
         where = {"epoch": epoch, "sub_epoch": sub_epoch, "step": step, "rank": rank}
         shown = show_batch(plan, where, dataset)

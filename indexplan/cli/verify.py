@@ -10,12 +10,12 @@ from indexplan.cli.common import (
     add_plan,
     add_verb,
     check_left_out,
+    is_ledger,
+    open_ledger,
     open_plan,
     progress_bar,
     scan_dataset,
 )
-from indexplan.cli.ledger import open_ledger
-from indexplan.cli.mistaken import is_ledger
 
 
 def add(verbs: Any) -> None:
@@ -33,13 +33,16 @@ def add(verbs: Any) -> None:
         "or that no byte of a run's ledger was changed. Exits with 1 if something is wrong.",
     )
     add_plan(verify, dataset="check that the dataset hasn't changed")
+    words = "of a ledger: check that it has the line whose hash a checkpoint holds"
+    verify.add_argument("--checkpoint", metavar="HASH", help=words)
 
 
 def run(options: Any) -> ip.types.Report:
     """Verify the plan, or the ledger."""
     if is_ledger(options.plan):
         check_left_out(options, OF_PLANS, "needs a plan", options.plan)
-        return open_ledger(options.plan, scan_dataset(options)).verify()
+        return open_ledger(options.plan, scan_dataset(options)).verify(options.checkpoint)
+    check_left_out(options, ["checkpoint"], "needs a ledger", options.plan)
     plan = open_plan(options).plan
     with progress_bar("verifying", "B") as progress:
         return ip.verify(plan, progress=progress)

@@ -441,7 +441,7 @@ class Ledger(Answer):
         >>> print(ledger.at(27))
         step 27: epoch 1, step 2, on 4 ranks; position 80; line 2
         """
-        cure = Cure("ledger.step is how many there are", "see them with `indexplan ledger`")
+        cure = Cure("ledger.step is how many there are", "see them with `indexplan show`")
         step = integer("step", step, 0, self.step, cure) if self.step else self._no_step(step)
         segment = self.history.holding(step)
         part, number = self.history.walk(segment).at(step - self.history.line_start(segment))

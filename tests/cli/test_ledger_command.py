@@ -1,4 +1,4 @@
-"""`indexplan ledger`: a run's ledger, asked from a shell."""
+"""A run's ledger, asked from a shell."""
 
 import json
 from pathlib import Path
@@ -26,15 +26,14 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ip.Ledger:
 
 
 def test_show(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
-    """The run in words and as JSON, which is the answer unless another question is asked."""
-    assert f"{ledger}\n" == run(capsys, "ledger", "run.ledger")
-    assert f"{ledger}\n" == run(capsys, "ledger", "run.ledger", "show")
-    assert ledger.to_dict() == json.loads(run(capsys, "ledger", "run.ledger", "--json"))
+    """The run in words and as JSON."""
+    assert f"{ledger}\n" == run(capsys, "show", "run.ledger")
+    assert ledger.to_dict() == json.loads(run(capsys, "show", "run.ledger", "--json"))
 
 
 def test_show_says_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
     """A table has the stretches in the order of the file, with what changed and what is void."""
-    assert run(capsys, "ledger", "run.ledger").splitlines() == [
+    assert run(capsys, "show", "run.ledger").splitlines() == [
         "run.ledger: 40 steps in 2 segments, 2 plans, 1 return to a checkpoint, 30 void",
         "step        steps ranks epoch     position",
         "0              30     4     0            0",
@@ -47,11 +46,11 @@ def test_show_many(capsys: pytest.CaptureFixture[str]) -> None:
     """Of many stretches the last ones are listed; before the first there is no table."""
     long = ip.Ledger("long.ledger")
     long.begin(PLAN)
-    said = run(capsys, "ledger", "long.ledger")
+    said = run(capsys, "show", "long.ledger")
     assert "long.ledger: 0 steps in 0 segments, 1 plan\n" == said
     for step in range(1, 16):
         long.record(PLAN, PLAN.cursor(epoch=0, step=step))
-    lines = run(capsys, "ledger", "long.ledger").splitlines()
+    lines = run(capsys, "show", "long.ledger").splitlines()
     assert "... 3 before these" == lines[2]
     assert ["3", "14"] == [lines[i].split()[0] for i in (3, -1)]
     assert 15 == len(lines)
@@ -59,33 +58,24 @@ def test_show_many(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_at(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     """A step's plan and place, or what one of its ranks read."""
-    said = run(capsys, "ledger", "run.ledger", "at", "27")
+    said = run(capsys, "show", "run.ledger", "--step", "27")
     assert "step 27: epoch 1, step 2, on 4 ranks; position 80; line 2\n" == said
-    data = json.loads(run(capsys, "ledger", "run.ledger", "at", "2.7e1", "--json"))
+    data = json.loads(run(capsys, "show", "run.ledger", "--step", "2.7e1", "--json"))
     assert ledger.at(27).to_dict() == data
     batch = ledger.batch(27, rank=3).tolist()
-    words = ["ledger", "run.ledger", "at", "27", "--rank", "3"]
+    words = ["show", "run.ledger", "--step", "27", "--rank", "3"]
     assert f"{' '.join(map(str, batch))}\n" == run(capsys, *words)
     assert batch == json.loads(run(capsys, *words, "--json"))["indices"]
 
 
 def test_reads(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
-    """Which steps read a sample, void ones on request, and that none did."""
-    assert "step 18, rank 0, epoch 0\nstep 37, rank 1, epoch 1\n" == (
-        run(capsys, "ledger", "run.ledger", "reads", "123")
-    )
-    sample = next(each for each in range(1000) if ledger.seen(each) == 1)
-    words = ["ledger", "run.ledger", "reads", str(sample)]
-    assert 1 == run(capsys, *words).count("\n")
-    *_, last = run(capsys, *words, "--void").splitlines()
-    assert last.endswith(", epoch 1, void")
-    data = json.loads(run(capsys, *words, "--void", "--json"))
-    assert {
-        "sample": sample,
-        "reads": [r._asdict() for r in ledger.reads(sample, void=True)],
-    } == data
+    """Which steps read a sample, or that none did."""
+    words = ["locate", "run.ledger", "--index", "123"]
+    assert "step 18, rank 0, epoch 0\nstep 37, rank 1, epoch 1\n" == run(capsys, *words)
+    data = json.loads(run(capsys, *words, "--json"))
+    assert {"sample": 123, "reads": [r._asdict() for r in ledger.reads(123)]} == data
     ledger.rewind(1)
-    assert f"no step read sample {sample}\n" == run(capsys, *words)
+    assert "no step read sample 123\n" == run(capsys, *words)
 
 
 def test_account(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +88,7 @@ def test_account(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_verify(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     """A ledger that holds together exits with 0; a lost line or another's hash with 1."""
-    words = ["ledger", "run.ledger", "verify"]
+    words = ["verify", "run.ledger"]
     assert f"{ledger.verify()}\n" == run(capsys, *words)
     run(capsys, *words, "--checkpoint", ledger.hash)
     text = Path("run.ledger").read_bytes()
@@ -118,7 +108,7 @@ def test_verify_the_dataset(capsys: pytest.CaptureFixture[str]) -> None:
     plan = ip.Plan(ip.Shuffle(4), world_size=1, batch_size=2)
     named = ip.Ledger("named.ledger", ip.Dataset.scan("data"))
     named.record(plan, plan.cursor(1, step=0))
-    words = ["ledger", "named.ledger", "verify", "--dataset", "data"]
+    words = ["verify", "named.ledger", "--dataset", "data"]
     run(capsys, *words)
     Path("data/0.txt").write_text("changed")
     assert "named.ledger, line 1: " in fails(capsys, 1, *words)
@@ -128,7 +118,7 @@ def test_diff(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     """Where two runs part is an answer, not a failure."""
     other = ip.Ledger("other.ledger")
     other.record(PLAN, PLAN.cursor(epoch=2, step=3))
-    words = ["ledger", "run.ledger", "diff", "other.ledger"]
+    words = ["diff", "run.ledger", "other.ledger"]
     found = ip.diff(ledger, other)
     assert 30 == found.steps_from
     assert f"{found}\n" == run(capsys, *words)
@@ -137,7 +127,7 @@ def test_diff(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_replay(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     """A step is read again by one rank, whose plan another machine can load."""
-    words = ["ledger", "run.ledger", "replay", "27", "--output", "plan.json"]
+    words = ["ledger", "run.ledger", "replay", "--step", "27", "--output", "plan.json"]
     batch = [sample for rank in range(4) for sample in ledger.batch(27, rank).tolist()]
     assert f"{ledger.at(27)}\n{' '.join(map(str, batch))}\n" == run(capsys, *words)
     plan = ip.Plan.from_json(Path("plan.json").read_text())
@@ -156,7 +146,7 @@ def test_replay_a_plan_with_columns(capsys: pytest.CaptureFixture[str]) -> None:
     plan = ip.Plan(ip.Weighted([1, 2, 3] * 10), world_size=2, batch_size=3)
     weighted = ip.Ledger("weighted.ledger")
     weighted.record(plan, plan.cursor(1, step=0))
-    run(capsys, "ledger", "weighted.ledger", "replay", "2", "--output", "plan.json")
+    run(capsys, "ledger", "weighted.ledger", "replay", "--step", "2", "--output", "plan.json")
     where = ["--epoch", "0", "--step", "2", "--rank", "0"]
     said = run(capsys, "show", "plan.json", "--column", "columns", *where)
     batch = [sample for rank in range(2) for sample in weighted.batch(2, rank).tolist()]
@@ -167,7 +157,7 @@ def test_no_ledger(capsys: pytest.CaptureFixture[str]) -> None:
     """A path without a ledger is an error, and nothing is written there."""
     Path("empty.ledger").touch()
     for name, got in (("nowhere", "nothing there"), ("empty.ledger", "something else")):
-        for words in (["ledger", name], ["ledger", name, "replay", "0"]):
+        for words in (["ledger", name, "account"], ["ledger", name, "replay", "--step=0"]):
             rule = "must be a ledger that a run has written"
             expected = f"{name} {rule}; got {got}; check the path"
             assert expected == fails(capsys, 1, *words)
@@ -175,8 +165,11 @@ def test_no_ledger(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_options_belong_to_questions(capsys: pytest.CaptureFixture[str]) -> None:
-    """An option of another question is not ignored, nor is a word too many."""
-    said = fails(capsys, 2, "ledger", "run.ledger", "reads", "1", "--rank", "0")
-    assert "--rank needs the question at; got reads; ask that, or leave --rank out" == said
-    said = fails(capsys, 2, "ledger", "run.ledger", "account", "7")
-    assert "WHAT must be left out of account; got 7; leave it out" == said
+    """An option of another question is not ignored, nor is one that a verb needs a ledger for."""
+    said = fails(capsys, 2, "ledger", "run.ledger", "account", "--step", "1")
+    assert "--step needs the question replay; got account; ask that, or leave --step out" == said
+    said = fails(capsys, 2, "ledger", "run.ledger", "replay")
+    assert "--step must be given with replay; got none; add --step 0" == said
+    Path("plan.json").write_text(PLAN.to_json())
+    said = fails(capsys, 2, "verify", "plan.json", "--checkpoint", "1")
+    assert "--checkpoint needs a ledger; got plan.json; leave --checkpoint out" == said

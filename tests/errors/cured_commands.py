@@ -20,7 +20,8 @@ BUILD, BENCH, BALANCED = commands.BUILD, commands_about_files.BENCH, balance.BUI
 ORDER = "build a.plan --batch-size 2 --order"
 SPEC = "show plan.json"
 RUN = "ledger run.ledger"
-REPLAYED = "ledger run.ledger replay 0 --output run.json"
+ACCOUNT = f"{RUN} account"
+REPLAYED = f"{RUN} replay --step 0 --output run.json"
 AS_WRITTEN = f"{ORDER} 'Epochs(Shuffle(1000000), 50000)'"
 
 
@@ -214,7 +215,6 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     f"{SPEC} --rank 1": (f"{SPEC} --rank 1 --step 0", SPEC),
     f"{SPEC} --stop 5": (SPEC,),
     f"{SPEC} --stop 5 --epoch 1": (f"{SPEC} --epoch 1",),
-    f"{SPEC} --most-epochs four": ("show --help",),
     f"{SPEC} --step 99": (SPEC, f"{SPEC} --step 2"),
     f"{SPEC} --epoch 0 --step 99": (SPEC, f"{SPEC} --epoch 0 --step 2"),
     f"{SPEC} --epoch 0 --step x": ("show --help", f"{SPEC} --epoch 0 --step 1"),
@@ -236,7 +236,7 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     "show a.plan --dataset data": (gone("data/b.txt"), "show a.plan --dataset data"),
     "locate run.ledger --index 1 --epoch 0": ("locate run.ledger --index 1",),
     "verify run.ledger --world-size 3": ("verify run.ledger",),
-    "explain run.ledger --index 1": (RUN,),
+    "explain run.ledger --index 1": ("show run.ledger",),
     # plot
     "plot plan.json": ("plot plan.json -o run.png",),
     "plot plan.json -o a.png --kind pie": ("plot --help",),
@@ -296,31 +296,27 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     # ledgers
     **dict.fromkeys(
         (
-            "ledger",
-            "ledger run.ledger",
-            "ledger data",
-            "ledger notes.txt",
-            "ledger a.plan",
-            "ledger spec.json",
+            f"{RUN} account",
+            "ledger data account",
+            "ledger notes.txt account",
+            "ledger a.plan account",
+            "ledger spec.json account",
         ),
-        (lambda: Path("run.ledger").unlink(missing_ok=True), ledger, RUN),
+        (lambda: Path("run.ledger").unlink(missing_ok=True), ledger, ACCOUNT),
     ),
-    "ledger nowhere": (RUN,),
+    "ledger": (ledger, ACCOUNT),
+    "ledger nowhere account": (ACCOUNT,),
     f"{RUN} sum": ("ledger --help",),
-    f"{RUN} at": (f"{RUN} at 2",),
-    f"{RUN} at x": ("ledger --help", f"{RUN} at 1"),
-    f"{RUN} at 3": (RUN, f"{RUN} at 2"),
-    f"{RUN} at 0 --rank 2": (f"{RUN} at 0 --rank 1",),
-    f"{RUN} reads 10": (f"{RUN} reads 9",),
-    f"{RUN} reads 1 --rank 0": (f"{RUN} at 1 --rank 0", f"{RUN} reads 1"),
-    f"{RUN} account 1": (f"{RUN} account",),
-    f"{RUN} account --epoch 2": (f"{RUN} account",),
-    f"{RUN} diff": (f"{RUN} diff run.ledger",),
-    f"{RUN} diff nowhere": (f"{RUN} diff run.ledger",),
-    f"{RUN} show --void": (f"{RUN} reads 1 --void", f"{RUN} show"),
+    f"{RUN} account --epoch 2": (ACCOUNT,),
+    f"{RUN} account --step 1": (ACCOUNT, f"{RUN} replay --step 1"),
+    f"{RUN} replay": (f"{RUN} replay --step 0",),
+    f"{RUN} replay --step x": ("ledger --help", f"{RUN} replay --step 1"),
+    f"{RUN} replay --step 3": ("show run.ledger", f"{RUN} replay --step 2"),
+    f"{RUN} replay --step 0 --output plan.txt": (f"{RUN} replay --step 0 --output plan.json",),
+    f"{RUN} replay --step 0 --output no/plan.json": (f"{RUN} replay --step 0 --output plan.json",),
     "show run.ledger --epoch 0": ("show run.ledger",),
-    f"{RUN} replay": (f"{RUN} replay 2",),
-    f"{RUN} replay 3": (RUN, f"{RUN} replay 2"),
-    f"{RUN} replay 0 --output plan.txt": (f"{RUN} replay 0 --output plan.json",),
-    f"{RUN} replay 0 --output no/plan.json": (f"{RUN} replay 0 --output plan.json",),
+    "show run.ledger --step 0 --rank 2": ("show run.ledger --step 0 --rank 1",),
+    "locate run.ledger --index 10": ("locate run.ledger --index 9",),
+    "diff run.ledger nowhere": ("diff run.ledger run.ledger",),
+    "verify plan.json --checkpoint 1": ("verify plan.json",),
 }

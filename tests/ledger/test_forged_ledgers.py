@@ -207,9 +207,11 @@ def test_a_plan_without_a_number_of_ranks(world_size: Any, tmp_path: Path) -> No
     path.write_bytes(ledger_of([{"kind": "plan", "plan": plan, "data": None}, run()]))
     with pytest.raises(ip.PlanFileError, match="line 1: a plan"):
         ip.Ledger(path)
-    for question in ([], ["verify"], ["reads", "1"], ["at", "0"], ["account"], ["diff", str(path)]):
+    for verb in (["show"], ["verify"], ["locate", "--index=1"], ["show", "--step=0"]):
+        assert 1 == main([*verb, str(path)])
+    assert 1 == main(["diff", str(path), str(path)])
+    for question in (["account"], ["replay", "--step=0"]):
         assert 1 == main(["ledger", str(path), *question])
-    assert 1 == main(["ledger", str(path), "replay", "0"])
 
 
 @pytest.mark.parametrize("fields", [{}, {"sub_epochs": 2**50}, {"remainder": "pad"}])
