@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,8 +21,8 @@ from indexplan.plan.cursor import Cursor
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import EPOCH_STOP
 
-MOST = 2**25  # about how many samples are drawn, in some seconds: the first ones of a longer read
-ROWS = 24  # groups that the text lists: half of them those drawn most, half those drawn least
+MOST = 2**23  # about how many samples are drawn, in a second: the first ones of a longer read
+ROWS = 24  # groups that the text lists
 PARTS = 2**16  # most epochs or sub-epochs that are counted one by one
 LAST = (EPOCH_STOP, 0)  # the place after all others
 PAST = "name a place that this plan, or this run, reads"
@@ -40,7 +41,7 @@ class Draws(Answer):
         The places between which reads are counted: an epoch, and a position in it.
     num_units, num_looked_at : int
         Units that are read between them, and how many of these, from the first on, were counted:
-        all of a mixture's, about the first 2**25 samples of other orders.
+        all of a mixture's, about the first 2**23 samples of other orders.
     counted : {"samples", "units"}
         What is counted: the order's `shares_of`.
     names : tuple of str
@@ -52,20 +53,17 @@ class Draws(Answer):
     sizes : numpy.ndarray or None
         int64, shape (groups,): how many of what is counted an epoch of each source has; None for
         an order other than a mixture.
-    most_epochs : float or None
-        The number of epochs past which sources are named in `over`.
 
     Examples
     --------
     >>> import indexplan as ip
     >>> sources = {"web": ip.Shuffle(700, seed=1), "code": ip.Shuffle(20, seed=2)}
     >>> plan = ip.Plan(ip.Mixture(sources, {"web": 7, "code": 1}), batch_size=32)
-    >>> print(ip.draws(plan, stop=1600, most_epochs=4))
+    >>> print(ip.draws(plan, stop=1600))
     from the start to epoch 2, position 160: 1,600 samples read
     group      samples        got     wanted  epochs
     web          1,400     87.50%     87.50%    2.00
     code           200     12.50%     12.50%   10.00
-    more than 4 epochs: code
     """
 
     start: Place
@@ -77,20 +75,11 @@ class Draws(Answer):
     drawn: Int64
     aimed: Float64
     sizes: Int64 | None
-    most_epochs: float | None
 
     @property
     def epochs(self) -> Float64 | None:
         """How many epochs are read of each source; float64, shape (groups,), or None."""
         return None if self.sizes is None else self.drawn / self.sizes
-
-    @property
-    def over(self) -> tuple[str, ...]:
-        """The sources of which more than `most_epochs` are read; none if that is None."""
-        if self.epochs is None or self.most_epochs is None:
-            return ()
-        many = np.flatnonzero(self.epochs > self.most_epochs).tolist()
-        return tuple(self.names[group] for group in many)
 
     @property
     def noun(self) -> str:
@@ -99,7 +88,7 @@ class Draws(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as JSON types, with an object for each group."""
-        names = ("num_units", "num_looked_at", "counted", "most_epochs")
+        names = ("num_units", "num_looked_at", "counted")
         columns = {
             "name": self.names,
             self.counted: self.drawn.tolist(),
@@ -114,25 +103,21 @@ class Draws(Answer):
             "stop": list(self.stop),
             **{name: getattr(self, name) for name in names},
             "groups": [dict(zip(columns, row, strict=True)) for row in rows],
-            "over": list(self.over),
         }
 
     def __str__(self) -> str:
         total = int(self.drawn.sum())
         got, wanted = self.drawn / max(total, 1), self.aimed / (self.aimed.sum() or 1)
-        shown, left_out = _rows(self.drawn)
-        digits = _digits([*got[shown].tolist(), *wanted[shown].tolist()])
+        digits = _digits([*got[:ROWS].tolist(), *wanted[:ROWS].tolist()])
         rows = [["group", self.noun, "got", "wanted"] + ["epochs"] * (self.epochs is not None)]
-        for group in shown:
+        for group, name in enumerate(self.names[:ROWS]):
             shares = (f"{each[group]:.{digits}%}" for each in (got, wanted))
-            rows.append([self.names[group], f"{self.drawn[group]:,}", *shares])
+            rows.append([name, f"{self.drawn[group]:,}", *shares])
             if self.epochs is not None:
                 rows[-1].append(f"{self.epochs[group]:,.2f}")
         lines = table(rows, least=(5, 12, 10, 10, 7)[: len(rows[0])])
-        if left_out:  # after the heading and one half of the groups
-            lines.insert(1 + len(shown) // 2, f"... {left_out:,} more between these")
-        if self.most_epochs is not None and self.sizes is not None:
-            lines.append(f"more than {self.most_epochs:g} epochs: {', '.join(self.over) or 'none'}")
+        if len(self.names) > ROWS:
+            lines.append(f"... {len(self.names) - ROWS:,} more")
         return "\n".join([f"{self._where}: {counted(total, self.noun[:-1])} read", *lines])
 
     @property
@@ -156,7 +141,6 @@ def draws(
     *,
     start: Cursor | int | None = None,
     stop: Cursor | int | None = None,
-    most_epochs: float | None = None,
 ) -> Draws:
     """Count how much of each class or source is read between two places, against the shares.
 
@@ -165,7 +149,7 @@ def draws(
     without the units that "drop" leaves out.
 
     A mixture is counted by a formula, which draws nothing, so a place may be as far as a run can
-    get; under "drop" each epoch is counted by itself. Of other orders about the first 2**25
+    get; under "drop" each epoch is counted by itself. Of other orders about the first 2**23
     samples are drawn.
 
     A mixture's weights count units. So if its sources have bins, bins are counted, not the samples
@@ -183,16 +167,13 @@ def draws(
         Count from the one place to the other: a cursor, or the unit of the run, counted over all
         epochs. By default from where the plan starts, and to the end of the epoch of `start`; of a
         ledger, all.
-    most_epochs : number, optional
-        Name the sources of which more epochs than this are read.
 
     Raises
     ------
     IndexPlanError
         If the order has no groups, a place is out of range or before the start of the plan, `epoch`
-        is given together with a place, `most_epochs` is no number of at least 0, or more than 2**16
-        epochs or sub-epochs would have to be counted one by one. Under "drop", if the steps depend
-        on a world_size that is open.
+        is given together with a place, or more than 2**16 epochs or sub-epochs would have to be
+        counted one by one. Under "drop", if the steps depend on a world_size that is open.
 
     Examples
     --------
@@ -202,7 +183,6 @@ def draws(
     >>> dict(zip(counted.names, counted.drawn.tolist()))
     {'3': 2, '5': 2}
     """
-    most = _number_of_epochs(most_epochs)
     if isinstance(plan, Ledger):
         reads = list(_reads_of(plan))
         named, first, last = plan.plan, reads[0].start, reads[-1].stop
@@ -218,7 +198,7 @@ def draws(
     for read in reads:
         if read.start < read.stop:
             sums.add(read)
-    return sums.draws(named.order, low, high, most)
+    return sums.draws(named.order, low, high)
 
 
 class _Read(NamedTuple):
@@ -313,26 +293,12 @@ def _check_groups(order: Order) -> None:
         raise invalid("an order", "one with groups, such as a Mixture", order.algorithm, cure)
 
 
-def _number_of_epochs(most: Any) -> float | None:
-    """Return `most_epochs`, or raise `IndexPlanError` if it is no number of epochs."""
-    if most is None:
-        return None
-    try:
-        right = not isinstance(most, bool | str | bytes) and 0 <= float(most) < math.inf
-    except Exception:  # whatever a user's class raises
-        right = False
-    if not right:
-        cure = "pass a number of epochs, such as 4 or 1.5"
-        raise invalid("most_epochs", "a finite number of at least 0", most, cure)
-    return float(most)
-
-
 class _Sums:
     """What is read of each group, by name: plans of a run may have had other sources."""
 
     def __init__(self) -> None:
-        self.drawn: dict[str, int] = {}
-        self.aimed: dict[str, float] = {}
+        self.drawn: Counter[str] = Counter()
+        self.aimed: defaultdict[str, float] = defaultdict(float)
         self.num_units = self.num_looked_at = 0
         self.left = 1.0  # of the samples that may be drawn
 
@@ -340,32 +306,28 @@ class _Sums:
         """Add what was read, or as much of it as may be drawn."""
         order, start, stop = read
         if order.ip_counts_groups:
-            units = self._count(order, start, stop)
-            self.num_units, self.num_looked_at = self.num_units + units, self.num_looked_at + units
+            self.num_units += (num := self._count(order, start, stop))
+            self.num_looked_at += num
             return
         for epoch in range(start[0], stop[0] + (stop[1] > 0)):
             low = start[1] if epoch == start[0] else 0
             high = stop[1] if epoch == stop[0] else order.num_units(epoch)
             most = max(1, MOST // _bin_size(order, epoch))
-            some = min(high - low, int(most * self.left))
-            if some > 0:
+            some = max(0, min(high - low, int(most * self.left)))
+            if some:
                 self._count(order, (epoch, low), (epoch, low + some))
             self.left -= some / most
-            self.num_units, self.num_looked_at = (
-                self.num_units + high - low,
-                self.num_looked_at + max(0, some),
-            )
+            self.num_units += high - low
+            self.num_looked_at += some
 
     def _count(self, order: Order, start: Place, stop: Place) -> int:
         drawn, aimed = order.ip_read_between(start, stop)
-        for name, count, share in zip(
-            order.group_names, drawn.tolist(), aimed.tolist(), strict=True
-        ):
-            self.drawn[name] = self.drawn.get(name, 0) + count
-            self.aimed[name] = self.aimed.get(name, 0.0) + share
+        self.drawn.update(dict(zip(order.group_names, drawn.tolist(), strict=True)))
+        for name, share in zip(order.group_names, aimed.tolist(), strict=True):
+            self.aimed[name] += share
         return int(drawn.sum())
 
-    def draws(self, order: Order, start: Place, stop: Place, most_epochs: float | None) -> Draws:
+    def draws(self, order: Order, start: Place, stop: Place) -> Draws:
         """Return the sums, for the groups of the newest order and any others."""
         names = tuple(dict.fromkeys((*order.group_names, *self.drawn)))
         sizes = order.ip_group_sizes
@@ -376,10 +338,9 @@ class _Sums:
             num_looked_at=self.num_looked_at,
             counted=order.shares_of,
             names=names,
-            drawn=np.array([self.drawn.get(name, 0) for name in names], np.int64),
-            aimed=np.array([self.aimed.get(name, 0.0) for name in names], np.float64),
+            drawn=np.array([self.drawn[name] for name in names], np.int64),
+            aimed=np.array([self.aimed[name] for name in names], np.float64),
             sizes=sizes if sizes is not None and len(sizes) == len(names) else None,
-            most_epochs=most_epochs,
         )
 
 
@@ -389,14 +350,6 @@ def _bin_size(order: Order, epoch: int) -> int:
     if not order.deals_bins or not num:
         return 1
     return max(1, -(-int(order.offsets(epoch, 0, num)[-1]) // num))
-
-
-def _rows(drawn: Int64) -> tuple[list[int], int]:
-    """Return the groups that the text lists, and how many it leaves out."""
-    if len(drawn) <= ROWS:
-        return list(range(len(drawn))), 0
-    order = np.argsort(-drawn, kind="stable").tolist()
-    return [*order[: ROWS // 2], *order[-ROWS // 2 :]], len(drawn) - ROWS
 
 
 def _digits(shares: list[float]) -> int:

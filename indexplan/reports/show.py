@@ -13,7 +13,6 @@ from indexplan.orders import Order
 from indexplan.orders.columns import is_identity
 from indexplan.orders.fields import nested
 from indexplan.orders.mixture import Mixture
-from indexplan.orders.weighted import Weighted
 from indexplan.partition.account import between
 from indexplan.partition.phases import Phase
 from indexplan.partition.ranks import share
@@ -28,7 +27,6 @@ from indexplan.stores.tables import LEAST
 
 SHOWN = 12  # epochs, or ranks, of many
 LISTED = 8  # sources or shares of an order, of many
-COUNTED = 2**22  # units of an epoch whose draws are counted, which takes less than a second
 NAMED_FIRST = ("algorithm", "num_samples")
 FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each
 
@@ -89,8 +87,8 @@ def show_plan(
 ) -> Shown:
     """Return a plan's fields in words, counts of its epochs, and its first batches.
 
-    Unless the plan is stored, its first epochs are shown. `where` has the `start`, `stop` and
-    `most_epochs` of `draws`, if any.
+    Unless the plan is stored, its first epochs are shown. `where` has the `start` and
+    `stop` of `draws`, if any.
     """
     start = plan.start.epoch
     firsts = tuple(range(start, min(start + FIRST, EPOCH_STOP)))
@@ -115,7 +113,6 @@ def _facts(plan: Plan, stored: Stored | None) -> Iterator[tuple[str, str]]:
     yield "order", _order_in_words(plan.order)
     if isinstance(mixture := computed(plan.order), Mixture):
         yield from _facts_of_mixture(plan, mixture)
-    yield from (("hint", hint) for hint in _hints_of(plan.order))
     yield "unit", _unit_in_words(plan.order)
     yield "partition", _partition_in_words(plan)
     yield "remainder", f"{plan.remainder}: {REMAINDERS[plan.remainder].words}"
@@ -129,15 +126,8 @@ def _facts(plan: Plan, stored: Stored | None) -> Iterator[tuple[str, str]]:
 
 
 def _facts_of_mixture(plan: Plan, mixture: Mixture) -> Iterator[tuple[str, str]]:
-    """Yield how evenly sources are mixed, and what epochs and steps have of them."""
+    """Yield how evenly sources are mixed, and what steps have of them."""
     yield "shares", _within(mixture)
-    if mixture.epoch_size != (together := _together(mixture)):
-        words = (
-            f"{mixture.epoch_size:,} {mixture.shares_of}, and so it stays where sources join; all "
-            f"sources together have {together:,}, which Epochs(order, {together}) reads as an "
-            'epoch, in a run of "spread" or "carry" from plan.cursor_at(place) on'
-        )
-        yield "epoch size", words
     if (composition := _composition(plan, mixture)) is not None:
         yield "each step", _composition_in_words(composition, mixture)
 
@@ -152,7 +142,8 @@ def _data(plan: Plan, stored: Stored | None) -> dict[str, Any]:
         data["num_bytes"] = sum(stored.sizes.values())
         data["dataset"] = dataset and dataset.to_dict()
     if isinstance(mixture := computed(plan.order), Mixture):
-        data |= {"within": mixture.within, "sizes_together": _together(mixture)}
+        together = sum(source.num_units(0) for _, source in mixture.sources)
+        data |= {"within": mixture.within, "sizes_together": together}
         if (composition := _composition(plan, mixture)) is not None:
             data["composition"] = composition
     return data
@@ -176,10 +167,6 @@ def _memory_in_words(order: Order) -> str:
 
 def _mb(num_bytes: int) -> str:
     return f"{num_bytes / 1e6:,.0f} MB"
-
-
-def _together(mixture: Mixture) -> int:
-    return sum(source.num_units(0) for _, source in mixture.sources)
 
 
 def _accounts(plan: Plan, epochs: tuple[int, ...], sub_epoch: int | None, num_more: int) -> Shown:
@@ -261,53 +248,20 @@ def _within(order: Mixture) -> str:
     return f"each source stays within {order.within:.2f} {order.shares_of} of its own{last}"
 
 
-def _hints_of(order: Order) -> list[str]:
-    """Return what would suit such an order better."""
-    short = order.num_units(0) if order.algorithm == Weighted.algorithm else order.num_samples
-    if 2 * short > order.num_samples:
-        return []
-    return [
-        f"epochs this short repeat a few subsets; Epochs(Weighted(weights), {short}) varies them"
-    ]
-
-
 def _draws(plan: Plan, epoch: int, where: dict[str, Any]) -> Shown:
-    """Return the draws of an epoch, or between two places, if the order has groups.
-
-    A long epoch of other orders than mixtures would have to be drawn: then, what it aims at.
-    """
-    order, places = plan.order, {name: where.get(name) for name in ("start", "stop")}
-    if not order.group_names:
-        if any(value is not None for value in where.values()):
-            draws(plan)  # raises
-        return Shown({}, "")
-    if REMAINDERS[plan.remainder].leaves and not _is_sized(plan):
+    """Return the draws of an epoch, or between two places, if the order has groups."""
+    given = any(value is not None for value in where.values())
+    sized = _is_sized(plan) or not REMAINDERS[plan.remainder].leaves
+    if not given and not (plan.order.group_names and sized):
         return Shown({}, "")
     drawn: Answer
-    counts = order.ip_counts_groups
     try:
-        if places == {"start": None, "stop": None}:
-            many = not counts and order.num_units(epoch) > COUNTED
-            drawn = _aims_of(order, epoch) if many else draws(plan, epoch, **where)
-        else:
-            drawn = draws(plan, **where)
+        drawn = draws(plan, **where) if given else draws(plan, epoch)
     except IndexPlanError as error:  # of samples that belong to several groups
-        if any(value is not None for value in where.values()):
+        if given:
             raise
         drawn = Shown({"error": str(error)}, f"draws: {error}")
     return Shown({"draws": drawn}, str(drawn))
-
-
-def _aims_of(order: Order, epoch: int) -> Shown:
-    """Return the share of each group that a long epoch aims at."""
-    units = order.num_units(epoch)
-    shares = order.group_shares(epoch, 0, units).tolist()
-    aimed = dict(zip(order.group_names, shares, strict=True))
-    some = [f"{name} {share:.2%}" for name, share in list(aimed.items())[:SHOWN]]
-    some += [f"... {len(aimed) - SHOWN:,} more"] * (len(aimed) > SHOWN)
-    words = f"not counted, as the epoch has {units:,} units; --stop N counts the first N"
-    text = f"draws: {words}\naimed at: {', '.join(some)}"
-    return Shown({"not_counted": units, "aimed": aimed}, text)
 
 
 def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> Shown:

@@ -57,14 +57,3 @@ def test_every_verb(
     assert Path("a.png").stat().st_size > 1000
     if names:
         assert str(ip.draws(plan)) in run(capsys, "show", "a.plan")
-
-
-@pytest.mark.parametrize(("size", "expected"), [(5, True), (6, False)])
-def test_a_hint_for_short_epochs(
-    size: int, expected: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of weighted draws that would repeat a few subsets, and of no others."""
-    plan = ip.Plan(ip.Weighted(WEIGHTS, size), world_size=2, batch_size=1)
-    ip.save(plan, tmp_path / "a.plan", epochs=range(1))
-    hint = "epochs this short repeat a few subsets; Epochs(Weighted(weights), 5) varies them"
-    assert expected == (f"\nhint         {hint}\n" in run(capsys, "show", str(tmp_path / "a.plan")))

@@ -167,7 +167,7 @@ def calls() -> Iterator[Call]:
     yield "diff", ip.diff, {"a": PLAN, "b": PLAN, "epochs": [0]}
     yield "explain", ip.explain, {"plan": PLAN, "index": 3, "epochs": [0]}
     yield "verify", ip.verify, {"plan": PLAN, "epochs": [0], "progress": None}
-    yield "bench", bench, {"plan": None, "progress": None}
+    yield "bench", bench, {"plan": None}
     yield "Dataset.scan", ip.Dataset.scan, {"path": "data", "pattern": "*"}
     dataset = ip.Dataset.scan("data")
     yield "Dataset.from_dict", ip.Dataset.from_dict, {"data": dataset.to_dict()}

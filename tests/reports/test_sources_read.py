@@ -122,39 +122,21 @@ def test_a_place_is_a_cursor_or_a_unit() -> None:
         ip.draws(rest, start=place - 1)
 
 
-def test_sources_that_are_read_too_often_are_named_where_asked() -> None:
-    """In the report alone, and in what programs read; nothing warns of it unasked."""
-    plan = ip.Plan(WHOLE.with_phase(0, {"big": BIG, "small": 20}), world_size=1, batch_size=9)
-    found = ip.draws(plan, stop=3 * 1_000_023, most_epochs=4)
-    assert ("small",) == found.over
-    assert str(found).endswith("\nmore than 4 epochs: small")
-    assert ["small"] == found.to_dict()["over"]
-    assert str(ip.draws(plan, most_epochs=5.5)).endswith("\nmore than 5.5 epochs: none")
-    assert () == ip.draws(plan, stop=10**9).over
-    assert "more than" not in str(ip.draws(plan, stop=10**9))
-
-
-def test_epochs_that_have_not_grown_are_named() -> None:
-    """Where sources join, an epoch keeps its size: `show` says so, next to what there is."""
+def test_epochs_that_have_not_grown_are_counted() -> None:
+    """Where sources join, an epoch keeps its size; `show --json` says what there is together."""
     sources = {"a": ip.Shuffle(50, seed=1), "b": ip.Shuffle(30, seed=2)}
     plan = ip.Plan(ip.Mixture(sources, {"a": 1, "b": 1}), world_size=2, batch_size=5)
-    shown = show_plan(plan, None, None, None)
-    assert "\nepoch size" not in str(shown)
-    assert 80 == shown.to_dict()["sizes_together"]
     new = {"c": ip.Shuffle(20, seed=3)}
     grown = plan.order.with_phase(plan.cursor(1, step=2), {"a": 1, "b": 1, "c": 1}, sources=new)
-    shown = show_plan(plan.replace(order=grown), None, None, None)
-    words = "80 samples, and so it stays where sources join; all sources together have 100, which "
-    words += 'Epochs(order, 100) reads as an epoch, in a run of "spread" or "carry" from '
-    words += "plan.cursor_at(place) on"
-    assert f"\nepoch size   {words}\n" in str(shown)
-    assert 100 == shown.to_dict()["sizes_together"]
+    for order, size in ((plan.order, 80), (grown, 100)):
+        shown = show_plan(plan.replace(order=order), None, None, None)
+        assert size == shown.to_dict()["sizes_together"]
 
 
 @pytest.mark.parametrize("remainder", ["spread", "carry"])
 @pytest.mark.parametrize("step", [2, 8], ids=["inside an epoch", "at the end of one"])
 def test_a_run_goes_on_in_epochs_that_have_grown(step: int, remainder: str) -> None:
-    """As `show` says: `Epochs` reads the same samples from the cursor on, in longer epochs."""
+    """`Epochs` reads the same samples from the cursor on, in longer epochs."""
     sources = {"a": ip.Shuffle(50, seed=1), "b": ip.Shuffle(30, seed=2)}
     plan = ip.Plan(ip.Mixture(sources, {"a": 1, "b": 1}), global_batch_size=10, remainder=remainder)
     cursor = plan.cursor(1, step=step)
@@ -175,21 +157,20 @@ def test_a_run_goes_on_in_epochs_that_have_grown(step: int, remainder: str) -> N
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`show` counts between places and names sources; `ledger draws` counts what a run read."""
+    """`show` counts between places; `ledger draws` counts what a run read."""
     plan = ip.Plan(WHOLE, world_size=2, batch_size=100)
     path = tmp_path / "plan.json"
     path.write_text(plan.to_json())
-    assert 0 == main(["show", str(path), "--stop", "5e9", "--most-epochs", "4999"])
-    found = ip.draws(plan, stop=5 * 10**9, most_epochs=4999)
+    assert 0 == main(["show", str(path), "--stop", "5e9"])
+    found = ip.draws(plan, stop=5 * 10**9)
     assert str(found) in capsys.readouterr().out
     assert 0 == main(["show", str(path), "--start", "7", "--stop", "5e9", "--json"])
     said = json.loads(capsys.readouterr().out)["draws"]
     assert ip.draws(plan, start=7, stop=5 * 10**9).to_dict() == said
     ledger = ip.Ledger(tmp_path / "run.ledger")
     ledger.record(plan, plan.cursor(epoch=2, step=0))
-    for options, most in (([], None), (["--most-epochs", "1.5"], 1.5)):
-        assert 0 == main(["ledger", str(ledger.path), "draws", *options])
-        assert f"{ip.draws(ledger, most_epochs=most)}\n" == capsys.readouterr().out
+    assert 0 == main(["ledger", str(ledger.path), "draws"])
+    assert f"{ip.draws(ledger)}\n" == capsys.readouterr().out
     assert [2 * BIG, 2 * SMALL] == ip.draws(ledger).drawn.tolist()
 
 
