@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from benchmarks.measure.lengths import chats, documents, speech
+from indexplan.plan.balance import balanced
+from indexplan.plan.plan import layout_of
 from indexplan.reports.rank_work import work_of
 
 Int64 = NDArray[np.int64]
@@ -53,6 +55,22 @@ def plans() -> Iterator[tuple[str, ip.Plan]]:
             yield f"{kind.__name__} in rows of 8,192, {name}", plan
 
 
+def in_turn(plan: ip.Plan, steps: tuple[int, ...]) -> tuple[float, float]:
+    """Return the sum of the costliest inner batches over the mean, as dealt and balanced."""
+    layout, found = layout_of(plan), []
+    for step in steps:
+        (costs,) = layout.costs(layout.steps(0, 0), step, step + 1)
+        cells = layout.cells(layout.steps(0, 0), step)
+        row = []
+        for each in (costs, costs[balanced(costs, cells)]):
+            most = np.zeros(int(cells.numbers.max()) + 1, np.int64)
+            np.maximum.at(most, cells.numbers, np.add.reduceat(each, cells.starts))
+            row.append(most.sum() * layout.world_size / costs.sum())
+        found.append(row)
+    before, after = np.mean(found, axis=0).tolist()
+    return before, after
+
+
 def microseconds(plan: ip.Plan) -> tuple[float, float]:
     """Return the time of a step of one rank, a batch by itself and in a stream."""
     plan.batch(epoch=0, step=0, rank=3)  # which compiles, and builds what the order has to
@@ -73,7 +91,8 @@ def main() -> None:
         work = work_of(plan, 0, 0)
         assert work is not None
         before, after, bound = work.ratios
-        beside = "{:>8.3f}{:>8.3f}".format(*work.ratios_in_turn) if "(" in name else f"{'':>16}"
+        nested = "(" in name
+        beside = "{:>8.3f}{:>8.3f}".format(*in_turn(plan, work.steps)) if nested else f"{'':>16}"
         alone, stream = microseconds(plan)
         cells = f"{before:>9.3f}{after:>9.3f}{bound:>7.3f}{beside}{alone:>6.0f}{stream:>8.0f}"
         print(f"{name:<40}{cells}")

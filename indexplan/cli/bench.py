@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from indexplan.answers import Answer
-from indexplan.cli.common import add_verb, progress_bar
+from indexplan.cli.common import add_verb
 from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError
 from indexplan.orders.arguments import LENGTH
@@ -47,5 +47,4 @@ def run(options: Any) -> Answer:
     if options.num_samples is None and options.order is None:
         raise IndexPlanError("--num-samples", "must be given", "none", LENGTH.command)
     plan = plan_of(options, options.num_samples)
-    with progress_bar("measuring", " rows") as progress:
-        return bench(plan, progress=progress)
+    return bench(plan)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from indexplan.answers import Answer, table
-from indexplan.errors import check_callable, counted, invalid
+from indexplan.errors import counted, invalid
 from indexplan.files import machine
 from indexplan.plan.plan import Plan, check_plan
 from indexplan.version import __version__
@@ -93,7 +93,7 @@ class Bench(Answer):
         return "\n".join(line.rstrip() for line in lines)
 
 
-def bench(plan: Plan, *, progress: Callable[[int, int], object] | None = None) -> Bench:
+def bench(plan: Plan) -> Bench:
     """Measure how long a plan's answers take on this machine, in a few seconds.
 
     Next to them stand the first batches of torch's DistributedSampler, if torch is installed, and
@@ -104,8 +104,6 @@ def bench(plan: Plan, *, progress: Callable[[int, int], object] | None = None) -
     ----------
     plan : Plan
         A plan of any size; if its world_size is not set, it is taken as 1. Rank 0 is measured.
-    progress : callable, optional
-        Called as progress(measurements_done, measurements_in_all), from 0 on.
 
     Returns
     -------
@@ -125,7 +123,6 @@ def bench(plan: Plan, *, progress: Callable[[int, int], object] | None = None) -
     True
     """
     check_plan("plan", plan)
-    check_callable("progress", progress)
     plan = plan if plan.world_size is not None else plan.replace(world_size=1).resume(plan.start)
     where = {"epoch": plan.start.epoch, "sub_epoch": plan.start.sub_epoch}
     steps = plan.steps(**where)
@@ -140,39 +137,32 @@ def bench(plan: Plan, *, progress: Callable[[int, int], object] | None = None) -
     part = whole or f"{counted(stop - steps.start, 'step')} of one rank"
     steps_of = {"start_step": steps.start, "stop_step": stop}
     num, shuffle = plan.order.num_samples, plan.order.algorithm != "sequential-v1"
-    jobs: list[Callable[[], Row]] = [
-        lambda: _median("first_batch", "the first batch of an epoch", _first_batches(plan)),
-        lambda: _median(
-            "share", part, lambda: plan.indices(**where, rank=0, num_threads=1, **steps_of), 5
-        ),
-        lambda: _median(
+    share = partial(plan.indices, **where, rank=0, num_threads=1, **steps_of)
+    permuted = np.random.default_rng(0).permutation
+    rows = (
+        _median("first_batch", "the first batch of an epoch", _first_batches(plan)),
+        _median("share", part, share, 5),
+        _median(
             "resume",
             "resume in the middle, and its batch",
             lambda: plan.resume(cursor).batch(**where, step=middle, rank=0),
         ),
-        lambda: _rival(
+        _rival(
             "torch",
             "torch DistributedSampler, first batch",
             partial(_torch, plan.world_size or 1, size, shuffle),
             num,
             TORCH_BYTES,
         ),
-        lambda: _rival(
+        _rival(
             "numpy",
             "numpy.random permutation, first batch",
-            lambda many: np.random.default_rng(0).permutation(many)[:: plan.world_size][:size],
+            lambda many: permuted(many)[:: plan.world_size][:size],
             num,
             NUMPY_BYTES,
         ),
-    ]
-    rows: list[Row] = []
-    for done, job in enumerate(jobs):
-        if progress:
-            progress(done, len(jobs))
-        rows.append(job())
-    if progress:
-        progress(len(jobs), len(jobs))
-    return Bench(plan, machine.num_cores(), tuple(rows))
+    )
+    return Bench(plan, machine.num_cores(), rows)
 
 
 def _first_batches(plan: Plan) -> Callable[[], Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from indexplan.answers import Answer, html_of_text, table
+from indexplan.answers import Answer, html_of_text
 from indexplan.errors import IndexPlanError, counted, integer
 from indexplan.files.read import Stored
 from indexplan.keywords import named
@@ -69,7 +69,7 @@ class Reading(Answer):
 
 
 class Readings(tuple[Reading, ...]):
-    """The readings of a sample, which print a line each, and are a table in notebooks."""
+    """The readings of a sample, which print a line each."""
 
     __slots__ = ()
 
@@ -77,17 +77,7 @@ class Readings(tuple[Reading, ...]):
         return "\n".join(map(str, self))
 
     def _repr_html_(self) -> str:
-        """Return a row for each reading, and below them why some epochs read nothing."""
-        names = ("epoch", "position", "sub-epoch", "step", "rank", "slot")
-        rows = [names, *map(_row, self)]
-        reasons = [str(each) for each in self if each.where is None or each.repeats]
-        return html_of_text("\n".join([*table(rows), *[""] * bool(reasons), *reasons]))
-
-
-def _row(reading: Reading) -> tuple[str, ...]:
-    where = ("", "", "", "") if reading.where is None else map(str, reading.where[1:])
-    position = f"{reading.position:,}" if reading.position >= 0 else ""
-    return (str(reading.epoch), position, *where)
+        return html_of_text(str(self))
 
 
 @named

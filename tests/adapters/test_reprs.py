@@ -72,16 +72,9 @@ def test_str_of_a_plan() -> None:
 
 
 def test_readings() -> None:
-    """What `explain` returns is a tuple, prints a line each, and is a table in a notebook."""
+    """What `explain` returns is a tuple, prints a line each, in a notebook too."""
     plan = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2, remainder="drop")
     readings = ip.explain(plan, 3, [0, 1])
     assert readings == tuple(readings) == pickle.loads(pickle.dumps(readings))  # noqa: S301 (ours)
     assert "epoch 0, position 3: step 0, rank 1, slot 1\nepoch 1" in str(readings)
-    assert (
-        "<pre>epoch position sub-epoch step rank slot\n"
-        "0            3         0    0    1    1\n"
-        "1            3         0    0    1    1</pre>"
-    ) == readings._repr_html_()  # type: ignore[attr-defined]
-    html = ip.explain(plan, 9, [0])._repr_html_()  # type: ignore[attr-defined]
-    assert html.startswith("<pre>epoch position sub-epoch step rank slot\n0            9  ")
-    assert "\n\nepoch 0, position 9: dropped: the last 3 of 11 units" in html
+    assert f"<pre>{readings}</pre>" == readings._repr_html_()  # type: ignore[attr-defined]
