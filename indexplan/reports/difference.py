@@ -158,7 +158,7 @@ def diff(
     compared         epoch 0
     steps            different since epoch 0, sub-epoch 0, step 0
     ranks            different since epoch 0, sub-epoch 0, step 0
-      remainder      "drop" instead of "spread"
+      remainder      drop instead of spread
     """
     given: dict[str, Any] = {"a": a, "b": b}
     for name, value in given.items():
