@@ -1,10 +1,10 @@
 """Measure everything and keep the results: `python -m benchmarks.report`.
 
-Each page's results are a file of benchmarks/results, in which a run takes the place of the last one
-of the same instruction set; where a machine has AVX-512, all is run with AVX2 code too. README's
-table and the pictures follow. Raw measurements stay in build/measured, so that `--only PART` can
-run a part again, and `--render` write the files again without a run. Files go into the temporary
-folder, which TMPDIR names.
+Each page has a file of benchmarks/results, whose rows a run writes in the place of those of the
+last one of the same instruction set; where a machine has AVX-512, all is run with AVX2 code too.
+The site makes its pages of these rows; README's table and the pictures follow. Rows of a run stay
+in build/measured, so that `--only PART` can run a part again, and `--render` write the files again
+without a run. Files go into the temporary folder, which TMPDIR names.
 
 `--quick` runs the same code on small sizes in some minutes, to see that all outputs are right; its
 timings mean nothing, so it keeps none.
@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchmarks.contenders import standing
 from benchmarks.contenders.planners import RIVALS
@@ -28,15 +28,11 @@ from benchmarks.measure import bins, cold, contest, loading, orders, plan_files,
 from benchmarks.measure.fresh import ROOT, JobError
 from benchmarks.measure.questions import KEYS
 from benchmarks.measure.surroundings import INSTRUCTIONS, instructions, surroundings
-from benchmarks.render import bins as bins_page
-from benchmarks.render import figures, losing, page, pictures, planning, timings
-from benchmarks.render import loading as loading_page
-from benchmarks.render import orders as orders_page
-from benchmarks.render import plan_files as plan_files_page
-from benchmarks.render import quality as quality_page
-from benchmarks.render import shards as shards_page
-from benchmarks.render.results import Results
-from benchmarks.render.writer import INSTALL, Figure, judged, where
+from benchmarks.render import losing, pictures, planning
+from benchmarks.render import rows as kept
+from benchmarks.render.pages import PAGES
+from benchmarks.render.rows import Row
+from benchmarks.render.tables import markdown
 
 Data = dict[str, Any]
 KEPT = ROOT / "build" / "measured"
@@ -51,161 +47,81 @@ MODULES = {
 }
 PARTS = (*KEYS, *MODULES, "pytest")
 """The questions to the rivals, and the rest."""
+OF_PAGE = {"planning": tuple(KEYS), "timings": ("pytest", "cold"), "plan-files": ("plan_files",)}
+"""The parts of pages that have not one part of their own name."""
 ONCE = ("quality", "loading", "shards")
 """Parts that no instruction set changes."""
 ONE_RUN = ("machine", "commit", "versions")
 """What the parts of a page have in common."""
 
 
-class Page(NamedTuple):
-    """What is measured for a page, and how its results are written."""
-
-    title: str
-    words: str
-    parts: tuple[str, ...]
-    blocks: Callable[[Data], list[page.Block]]
-    figures: tuple[Figure, ...] = ()
-    losses: Callable[[Any], list[losing.Loss]] = lambda _: []
-    found: Callable[[Data], Any] = lambda data: data
-    """What figures and losses are read from."""
-    install: str = INSTALL
-
-
-PAGES = {
-    "planning": Page(
-        "Planning an epoch",
-        "One thread, in fresh processes. Every output is verified after timing; setting up and "
-        "compilation are not timed.",
-        tuple(KEYS),
-        planning.blocks,
-        figures.PLANNING,
-        losing.of_contest,
-        Results,
-    ),
-    "timings": Page(
-        "Costs of calls",
-        "One thread unless said otherwise. Times are medians; ratios are of minima, since noise "
-        "only adds time.",
-        ("pytest", "cold"),
-        timings.blocks,
-        figures.TIMINGS,
-        losing.of_timings,
-        Results,
-    ),
-    "quality": Page(
-        "Quality of the orders", "How random they are.", ("quality",), quality_page.blocks
-    ),
-    "loading": Page(
-        "Training input from a file",
-        "Loaders that read a memory-mapped file.",
-        ("loading",),
-        loading_page.blocks,
-        loading_page.FIGURES,
-    ),
-    "orders": Page(
-        "Weights, classes and mixtures",
-        "Orders that repeat samples, and those of several datasets, beside other libraries.",
-        ("orders",),
-        orders_page.blocks,
-        orders_page.FIGURES,
-        orders_page.losses,
-        install=orders_page.INSTALLED,
-    ),
-    "bins": Page(
-        "Bins of samples",
-        "Packing, length grouping, balance and windows, beside other libraries.",
-        ("bins",),
-        bins_page.blocks,
-        bins_page.FIGURES,
-        bins_page.losses,
-        install=bins_page.INSTALLED,
-    ),
-    "shards": Page(
-        "Downloads of shards",
-        "What nodes download, which is counted. Targets are of 1e5 uneven shards of 512 samples in "
-        f"the mean, on {shards_page.FIGURE_NODES} nodes. [Shards](../../docs/shards.md) says how "
-        "to choose.",
-        ("shards",),
-        shards_page.blocks,
-        shards_page.FIGURES,
-        shards_page.losses,
-    ),
-    "plan-files": Page(
-        "Builds and reads of plan files",
-        "What it takes to build, verify and read a plan of a billion indices.",
-        ("plan_files",),
-        plan_files_page.blocks,
-        plan_files_page.FIGURES,
-    ),
-}
-
-
-def run_pytest(*, quick: bool) -> Data:
-    """Run the pytest benchmarks; raise if an output is wrong."""
+def run_pytest(*, quick: bool) -> list[Row]:
+    """Run the pytest benchmarks, and return their rows; raise if an output is wrong."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "benchmarks.json"
         command = [sys.executable, "-m", "pytest", "benchmarks", "-q", f"--benchmark-json={path}"]
         command += ["--benchmark-columns=min,median,rounds", "--benchmark-sort=name"]
         subprocess.run([*command, *(["--quick"] if quick else [])], cwd=ROOT, check=True)
-        result: Data = json.loads(path.read_text())
-    # the raw timings of each round are most of the file, and are shown nowhere
-    for entry in result["benchmarks"]:
-        entry["stats"] = {key: entry["stats"][key] for key in ("min", "median", "rounds")}
-    return result
+        return [row_of(entry) for entry in json.loads(path.read_text())["benchmarks"]]
+
+
+def row_of(entry: Data) -> Row:
+    """Return one of pytest's benchmarks as a row."""
+    stats, facts = entry["stats"], dict(entry["extra_info"])
+    row = {"table": entry["group"], "case": facts.pop("case"), "who": facts.pop("who", ""), **facts}
+    row |= {"seconds": stats["min"], "median_seconds": stats["median"], "rounds": stats["rounds"]}
+    row |= {"ns": stats["min"] / row["indices"] * 1e9}
+    row |= {"median_ns": stats["median"] / row["indices"] * 1e9}
+    if "batches" in row:
+        row["indices_per_second"] = row["indices"] / stats["median"]
+        row["batch_seconds"] = stats["median"] / row["batches"]
+    return row
 
 
 def run(parts: list[str], data: Data, keep: Callable[[Data], object], *, quick: bool) -> Data:
-    """Run some parts and return all that is known, as JSON types; `keep` it after each part."""
-    data = {**data, "rivals": standing(RIVALS), "where": data.get("where", {})}
-    here = [row["name"] for row in data["rivals"] if not row["missing"]]
+    """Run some parts and return all that is known; `keep` it after each part."""
     asked, of_run = [key for key in KEYS if key in parts], surroundings()
+    known = {"contest": {}, "rows": {}, "where": {}, **data}
 
-    def done(*parts: str) -> None:
-        data["where"] = {**data["where"], **dict.fromkeys(parts, of_run)}
-        keep(data)
+    def done(part: str, rows: list[Row]) -> None:
+        known["rows"][part], known["where"][part] = rows, of_run
+        keep(known)
 
     if "pytest" in parts:  # first, as wrong outputs end the run
-        data["pytest"] = run_pytest(quick=quick)
-        done("pytest")
-    if quick:
-        data["contest"] = contest.measure_quickly(asked, here)
-        done(*asked)
-    for key in [] if quick else asked:
-        known = data.get("contest", {})
-        data["contest"] = {**known, key: contest.measure(key, here, known)}
-        done(key)
+        done("pytest", run_pytest(quick=quick))
+    rivals = standing(RIVALS)
+    here = [row["who"] for row in rivals if not row["missing"]]
+    quickly = contest.measure_quickly(asked, here) if quick else {}
+    for key in asked:
+        found = quickly[key] if quick else contest.measure(key, here, known["contest"])
+        known["contest"][key] = found
+        done(key, [*(rivals if key == next(iter(KEYS)) else []), *contest.rows(key, found)])
     for name, module in MODULES.items():
         if name in parts:
-            data[name] = module.measure(quick=quick)
-            done(name)
-    return json.loads(json.dumps(data))  # so that rendering sees what `--render` would
+            done(name, module.measure(quick=quick))
+    return json.loads(json.dumps(known))  # so that writing sees what `--render` would
 
 
 def write(data: Data, parts: list[str], folder: Path) -> list[losing.Loss]:
     """Keep the results of the pages whose parts are all there; return what nobody explained."""
     unexplained = []
-    known = {*data, *data.get("contest", {})}
-    for name, each in PAGES.items():
-        if not known.issuperset(each.parts) or not set(parts) & set(each.parts):
+    for name, page in PAGES.items():
+        of_page = OF_PAGE.get(name, (name,))
+        if not set(data["rows"]).issuperset(of_page) or not set(parts) & set(of_page):
             continue
-        runs = [data["where"][part] for part in each.parts]
+        runs = [data["where"][part] for part in of_page]
         if any(run[key] != runs[0][key] for run in runs for key in ONE_RUN):
-            print(f"NOT WRITTEN, {name}: run {', '.join(each.parts)} again, as one run")
+            print(f"NOT WRITTEN, {name}: run {', '.join(of_page)} again, as one run")
             continue
-        of_page = {**data, **runs[0]}
-        found = each.found(of_page)
-        losses, told = each.losses(found), judged(each.figures, found)
-        no_matter = {"instructions": ""} if set(each.parts) <= set(ONCE) else {}
-        run_of = {
-            **where(of_page),
-            **no_matter,
-            "command": f"{each.install}\npython -m benchmarks.report",
-            "figures": told,
-            "blocks": [*(losing.section(losses) if losses else []), *each.blocks(of_page)],
-        }
-        page.keep(name, each.title, each.words, run_of, folder)
-        for figure in told:
-            print(f"{name}: {figure['name']}: {figure['measured']}, {figure['target']}")
+        around = {**runs[0], **({"instructions": ""} if set(of_page) <= set(ONCE) else {})}
+        head = kept.run_of(around)
+        found = [{"run": head["run"], **row} for part in of_page for row in data["rows"][part]]
+        reached = page.targets(found)
+        kept.keep(name, [head, *reached, *found], folder)
+        markdown(page, kept.read(name, folder))  # so that what no page can show is no result
+        for row in reached:
+            print(f"{name}: {row['case']}: {row['value']}")
+        losses = losing.losses(page, found) if page.rivals else []
         unexplained += [loss for loss in losses if not loss.why()]
     return unexplained
 
@@ -233,12 +149,12 @@ def measure(parts: list[str], *, quick: bool, render: bool) -> int:
             print(error, file=sys.stderr)
             return 1
     with tempfile.TemporaryDirectory() as folder:  # a quick run's: writing must not fail
-        unexplained = write(data, parts, Path(folder) if quick else page.RESULTS) if data else []
+        unexplained = write(data, parts, Path(folder) if quick else kept.RESULTS) if data else []
     if quick:
         print("all outputs are right; the timings of a quick run mean nothing")
         return 0
     for loss in unexplained:
-        print(f"NOT EXPLAINED: {loss}")
+        print(f"NOT EXPLAINED: {loss.title}, {loss.case}: {loss.rival}")
     return 1 if unexplained else 0
 
 

@@ -23,6 +23,9 @@ import indexplan as ip
 import indexplan_fetch
 import indexplan_jax
 import indexplan_torch
+from benchmarks.render import rows
+from benchmarks.render.pages import PAGES
+from benchmarks.render.tables import markdown
 from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.support.headings import anchor_of, anchors
@@ -205,8 +208,8 @@ def test_words_on_mixing_are_true() -> None:
 
 def test_every_page_and_picture_is_found() -> None:
     """A page names every picture and example."""
-    results = (ROOT / "benchmarks" / "results").glob("*.json")
-    everywhere = named("README.md", *map(str, [*(ROOT / "docs").rglob("*.md"), *results]))
+    everywhere = named("README.md", *map(str, (ROOT / "docs").rglob("*.md")))
+    everywhere |= set(re.findall(r"[\w-]+\.svg", pages_of_results()))
     for folder in ("images", "examples"):
         assert not {file.name for file in (ROOT / "docs" / folder).glob("*.*")} - everywhere
 
@@ -218,7 +221,7 @@ def test_every_page_has_a_place_in_the_site() -> None:
     expected = [path.relative_to(folder).as_posix() for path in folder.rglob("*.md")]
     expected += [f"{path.relative_to(folder).as_posix()}.md" for path in folder.rglob("*.ipynb")]
     expected += [f"repository/{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")]
-    results = (ROOT / "benchmarks" / "results").glob("*.json")
+    results = (ROOT / "benchmarks" / "results").iterdir()
     expected += [f"repository/benchmarks/results/{path.name}.md" for path in results]
     assert sorted(expected) == sorted(said)
 
@@ -420,6 +423,15 @@ NUMBER = r"(?<![\w.-])\d[\d,]*(?:\.\d+)?(?:e-\d+)?"
 UNITS = "ns|us|ms|s|ns per index|M/s|GB|MB|%|times"
 
 
+def pages_of_results() -> str:
+    """Return the pages that the site makes of benchmarks/results."""
+    files = (ROOT / "benchmarks" / "results").glob("*.json")
+    return "\n".join(
+        [*(markdown(page, rows.read(name)) for name, page in PAGES.items())]
+        + [file.read_text() for file in files]
+    )
+
+
 def test_benchmarks_have_their_numbers_from_results() -> None:
     """The page writes by hand what was measured; each number with a unit is in some result."""
     text = (ROOT / "docs/benchmarks.md").read_text()
@@ -428,8 +440,7 @@ def test_benchmarks_have_their_numbers_from_results() -> None:
     *sections, by_hand, last = text.split("\n## ")  # of commands that keep no results
     assert by_hand.startswith("JAX, C and devices\n\nThese figures are written by hand")
     text = "\n".join([*sections, last])
-    files = (ROOT / "benchmarks" / "results").glob("*.json")
-    known = set(re.findall(NUMBER, " ".join(file.read_text() for file in files)))
+    known = set(re.findall(NUMBER, pages_of_results()))
     found = re.findall(rf"({NUMBER}) ?(?:{UNITS})(?![\w/])", " ".join(text.split()))
     assert 50 < len(found)
     assert [] == [number for number in found if number not in known]

@@ -50,8 +50,8 @@ class Contender:
 
 
 def standing(table: Sequence[Contender]) -> list[dict[str, str]]:
-    """Return everybody of a table with a version, or with the reason why one is missing."""
-    return [{"name": each.name, **each.standing(), "note": each.note} for each in table]
+    """Return everybody of a table with a version, or with the reason why one is missing: rows."""
+    return [{"table": "who", "who": each.name, **each.standing()} for each in table]
 
 
 def name_packages(*names: str) -> None:

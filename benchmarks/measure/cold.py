@@ -90,7 +90,33 @@ def measure_growth(repeats: int) -> list[dict[str, Any]]:
     return [{"row": row, "n": 10**12, **summary(runs)} for row, runs in named.items()]
 
 
-def measure(*, quick: bool) -> dict[str, Any]:
-    """Measure all; `quick` few times."""
+STARTS = {
+    "import_numpy": "import numpy",
+    "import_indexplan": "import indexplan, NumPy's import included",
+    "first_batch_warm": "import to first batch of 1e12, warm cache",
+    "first_batch_cold": "import to first batch of 1e12, cold cache",
+    "together_warm": "8 processes at once, the slowest, warm cache",
+    "together_cold": "8 processes at once, the slowest, cold cache",
+}
+
+
+def measure(*, quick: bool) -> list[dict[str, Any]]:
+    """Measure all; `quick` few times. Return rows."""
     repeats = 1 if quick else 9
-    return {"starts": measure_starts(repeats), "growth": measure_growth(repeats)}
+    starts, rows = measure_starts(repeats), []
+    for key, case in STARTS.items():
+        seconds = starts[key]["seconds"]
+        of_start = {"seconds": seconds["min"], "median_seconds": seconds["median"]}
+        of_start["process_seconds"] = starts[key]["process"]["median"]
+        rows.append({"table": "starts", "case": case, **of_start, "processes": seconds["runs"]})
+    cold, warm = starts["first_calls_cold"], starts["first_calls_warm"]
+    for call in cold:
+        if call != "process":
+            both = {"cold_seconds": cold[call]["median"], "warm_seconds": warm[call]["median"]}
+            rows.append({"table": "first calls", "case": call, **both})
+    for row in measure_growth(repeats):
+        found = {f"{key}_seconds": row["seconds"][key] for key in ("median",)}
+        found |= {key: row[key]["min"] for key in ("seconds", "user_seconds")}
+        found |= {key: row[key]["median"] for key in ("peak_bytes", "held_bytes")}
+        rows.append({"table": "growth", "case": "1e12", "who": row["row"], **found})
+    return rows

@@ -15,6 +15,7 @@ from benchmarks.contenders.planners import FULL_SHARE, NAMES, Job, Rival
 from benchmarks.measure.fresh import JobError, run_fresh
 from benchmarks.measure.memory import measured
 from benchmarks.measure.questions import FEW, KEYS, Question, Timed
+from benchmarks.render.tables import power
 
 # RLIMIT_DATA counts private memory that can be written, which is what arrays and lists are;
 # RLIMIT_AS would count the libraries that torch maps, and files mapped to be read.
@@ -146,6 +147,33 @@ def measure(key: str, rivals: list[str], known: dict[str, list[Record]]) -> list
             seconds = cell.get("stop") or f"{cell['seconds']:.3g} s"
             print(f"{key}: {name}, n = {job.n}, world {job.world}: {seconds}")
     return records
+
+
+def rows(key: str, records: list[Record]) -> list[Record]:
+    """Return what was found of a question as rows of its page."""
+    found = []
+    for record in records:
+        world = key == "worlds"
+        start = {
+            "case": f"{record['world']:,}" if world else power(record["n"]),
+            "who": record["rival"],
+        }
+        if "stop" in record:
+            start["stop"] = record["stop"]
+            if "since" in record:
+                since = record["since"]
+                start["since"] = f"world {since}" if world else power(since)
+        seconds = record.get("seconds", 1)
+        numbers: dict[str, dict[str, float]] = {key: {"seconds": seconds}}
+        if key == "share":
+            numbers = {key: {"indices_per_second": record.get("num_indices", 0) / seconds}}
+        if key == "first_batch":
+            numbers["memory"] = {"peak_bytes": record.get("peak_bytes", 0)}
+        if key == "build":
+            numbers["build_rate"] = {"bytes_per_second": record.get("num_bytes", 0) / seconds}
+        for table, number in numbers.items():
+            found.append({"table": table, **start, **({} if "stop" in record else number)})
+    return found
 
 
 def measure_quickly(keys: list[str], rivals: list[str]) -> dict[str, list[Record]]:

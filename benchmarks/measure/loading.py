@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -250,8 +251,53 @@ def in_turns(file: str, rounds: int, seconds: float) -> dict[str, Any]:
     return {"disk": disk, "jobs": results}
 
 
-def measure(*, quick: bool) -> dict[str, Any]:
-    """Measure all; `quick` on a small file, and once."""
+def rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what was found as rows of the page."""
+    facts = ("num_rows", "rounds", "seconds", "read_ahead")
+    result: list[dict[str, Any]] = [{"table": "conditions", **{key: found[key] for key in facts}}]
+    named = {
+        "whole file, 1 MiB at a time, cold": ("bytes_per_s", ROW_BYTES),
+        "the same, warm": ("cached_bytes_per_s", ROW_BYTES),
+        "pages at random, one at a time, cold": ("pages_per_s", 1),  # a row used of each
+    }
+    for case, (key, size) in named.items():
+        speed = [value / size for value in found["disk"][key]]
+        told = {"slowest_rows_per_second": min(speed), "rows_per_second": median(speed)}
+        told |= {"best_rows_per_second": max(speed), "bytes_per_second": median(speed) * ROW_BYTES}
+        result.append({"table": "disk", "case": case, **told})
+    for job in found["jobs"]:
+        of_size = {"table": "blocks", "case": f"{job['block_size']:,} rows, {job['advice']} advice"}
+        scenario = f"{job['cache']}, {job['advice']}, {job['access']}"
+        shown = {"table": scenario, "case": f"{job['workers']} workers", "who": job["who"]}
+        numbers = of_runs(job["runs"])
+        if job["block_size"] == 4096:
+            result.append({**shown, **numbers})
+        if "Block" in job["who"] and job["cache"] == "cold" and not job["workers"]:
+            result.append({**of_size, **numbers})
+    return result
+
+
+def of_runs(runs: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the numbers of a job: medians and bests; of disks that do not tell, none."""
+    first, speed, read = (
+        [run[key] for run in runs] for key in ("first", "rows_per_s", "first_read_bytes")
+    )
+    numbers = {
+        "first_seconds": median(first),
+        "best_first_seconds": min(first),
+        "rows_per_second": median(speed),
+        "best_rows_per_second": max(speed),
+        "bytes_per_second": median(speed) * ROW_BYTES,
+        "best_seconds": min(run["seconds"] for run in runs),
+    }
+    if None not in read:
+        numbers["first_read_bytes"] = median(read)
+        numbers["amplification"] = median(run["read_bytes"] / run["useful_bytes"] for run in runs)
+    return numbers
+
+
+def measure(*, quick: bool) -> list[dict[str, Any]]:
+    """Measure all; `quick` on a small file, and once. Return rows."""
     num_rows, rounds, seconds = (2**13, 1, 0.3) if quick else (2**22, 3, 0.8)
     facts = {"num_rows": num_rows, "rounds": rounds, "seconds": seconds}
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -261,4 +307,4 @@ def measure(*, quick: bool) -> dict[str, Any]:
         make(path, num_rows)
         page_cache.cool(path)  # before anything else fails for want of it
         found = run_fresh(f"{__name__}.in_turns", str(path), rounds, seconds, **one_thread)
-        return {**facts, "read_ahead": page_cache.read_ahead(path), **found}
+        return rows({**facts, "read_ahead": page_cache.read_ahead(path), **found})

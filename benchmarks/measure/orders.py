@@ -31,6 +31,7 @@ from benchmarks.contenders.dealers import (
 )
 from benchmarks.measure.fresh import run_fresh
 from benchmarks.measure.memory import keep, measured
+from benchmarks.render.tables import power
 
 CASES = (
     Case("weights", 10**6),
@@ -84,8 +85,8 @@ def num_reads(dealt: Any) -> int:
     return len(dealt[0] if isinstance(dealt, tuple) else dealt)
 
 
-def read_us(batches: Callable[[int], Iterator[Any]], step: int, most: int) -> float:
-    """Return the median of the microseconds to the first batch from a step on, and its neighbours.
+def read_seconds(batches: Callable[[int], Iterator[Any]], step: int, most: int) -> float:
+    """Return the median of the seconds to the first batch from a step on, and its neighbours.
 
     Where one takes long, it is timed once.
     """
@@ -96,7 +97,7 @@ def read_us(batches: Callable[[int], Iterator[Any]], step: int, most: int) -> fl
         times.append(process_time() - start)
         if times[0] > SHORT:
             break
-    return statistics.median(times) * 1e6
+    return statistics.median(times)
 
 
 def answer(name: str, fields: dict[str, Any]) -> Record:
@@ -133,10 +134,10 @@ def answer(name: str, fields: dict[str, Any]) -> Record:
         "held_bytes": max(first["held_bytes"], 0),
         "num_indices": num,
         "ns": seconds / num * 1e9,
-        "start_us": read_us(dealer.batches, 0, last),
+        "start_seconds": read_seconds(dealer.batches, 0, last),
     }
     if entry.seeks:
-        found["middle_us"] = read_us(dealer.batches, last // 2, last)
+        found["middle_seconds"] = read_seconds(dealer.batches, last // 2, last)
     return {**found, **check(entry, case, data, dealer, dealt)}
 
 
@@ -285,30 +286,36 @@ def ask(name: str, case: Case, cache: str) -> Record:
     return {**found, "runs": len(runs)}
 
 
+def row_of(case: Case, name: str, found: Record) -> Record:
+    """Return what was found of a dealer as a row of the page."""
+    sources = f", {case.num} sources" * (case.need in MIXTURES)
+    row = {"table": case.need, "case": f"n = {power(case.n)}{sources}", "who": name}
+    return {**row, "raised": found["stop"]} if "stop" in found else {**row, **found}
+
+
 def answer_quickly(names: list[str]) -> list[Record]:
     """Measure all on few samples, in one process: for the outputs."""
     return [
-        {**case._asdict(), "dealer": name, "runs": 1, **answer(name, case._asdict())}
+        row_of(case, name, {"runs": 1, **answer(name, case._asdict())})
         for case in dict.fromkeys(map(small, CASES))
         for name in names
         if case.need in NAMES[name].needs
     ]
 
 
-def measure(*, quick: bool) -> dict[str, Any]:
+def measure(*, quick: bool) -> list[Record]:
     """Measure every dealer that is here in every case that it has an answer to."""
     known = standing(DEALERS)
-    names = [row["name"] for row in known if not row["missing"]]
-    result: dict[str, Any] = {"dealers": known}
+    names = [row["who"] for row in known if not row["missing"]]
     if quick:
-        return {**result, "records": run_fresh(f"{__name__}.answer_quickly", names)}
-    result["records"] = []
+        return [*known, *run_fresh(f"{__name__}.answer_quickly", names)]
+    result = known
     with tempfile.TemporaryDirectory() as cache:
         for case, name in product(CASES, names):
             if case.need not in NAMES[name].needs:
                 continue
             found = ask(name, case, cache)
-            result["records"].append({**case._asdict(), "dealer": name, **found})
+            result.append(row_of(case, name, found))
             told = found.get("stop") or f"{found['ns']:.3g} ns, {found['runs']} runs"
             print(f"{case.need}, n = {case.n}: {name}: {told}", flush=True)
     return result

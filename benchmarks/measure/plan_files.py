@@ -25,7 +25,14 @@ from benchmarks.measure.memory import measured
 
 WORLD, BATCH, NODE = 4096, 256, range(2048, 2056)
 READS = 2000
-KINDS = ("plan", "export", "npy", "safetensors", "pickle", "none")
+KINDS = {
+    "plan": "indexplan, plan directory, order generated",
+    "export": "indexplan.export, a .npy for each of 8 ranks, generated",
+    "npy": "np.save of int64, np.load(mmap_mode)",
+    "safetensors": "safetensors, uint32, safe_open",
+    "pickle": "pickle of a list",
+    "none": "no file: indexplan.Shuffle computes it",
+}
 """Ways to keep an order."""
 
 
@@ -226,11 +233,50 @@ def run_job(name: str, *arguments: Any) -> dict[str, Any]:
     return found
 
 
-def measure(*, quick: bool) -> dict[str, Any]:
-    """Measure everything, in a temporary folder that is left as it was."""
+def rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what was found as rows of the page."""
+    n, num_bytes, node = found["n"], found["num_bytes"], found["node"]
+    builds = [build["seconds"] for build in found["builds"]]
+    timed: dict[str, list[float]] = {
+        "build, all cores": builds,
+        "dd conv=fsync": found["dd_seconds"],
+    }
+    for name, key in {"one core": "verify_one", "all cores": "verify_all"}.items():
+        timed[f"verify, {name}"] = [run["seconds"] for run in found[key]]
+        if key == "verify_one":
+            timed["verify, one core, its CPU time"] = [run["cpu_seconds"] for run in found[key]]
+    numbers: dict[str, dict[str, Any]] = {
+        case: {"seconds": seconds, "num_bytes": num_bytes} for case, seconds in timed.items()
+    }
+    numbers["bytes and hashes alone, no disk"] = found["generate"]
+    for name, us in found["read"].items():
+        numbers[f"a random read of 256, warm, `{name}`"] = {"us": us}
+    numbers["a node's step of 8 batches of 256, cold cache"] = {"us": node["step_us"]}
+    read = {key: node[key] for key in ("read_bytes", "useful_bytes", "resident_pages")}
+    numbers["read from disk for 8 ranks of 4096, cold cache"] = read
+    for num, some in ((n, found["builds"]), (found["small"]["n"], [found["small"]])):
+        grown = {"grown_bytes": [build["peak_bytes"] for build in some]}
+        numbers[f"growth of a build of {num:,} indices, all cores"] = grown
+    plan = {"table": "plan", "n": n, "num_bytes": num_bytes, "cores": os.cpu_count()}
+    result = [plan, *({"table": "measurements", "case": case, **numbers[case]} for case in numbers)]
+    for kind, name in KINDS.items():
+        written, opened = found["peers"][kind]["write"], found["peers"][kind]["open"]
+        peer = {
+            "bytes_per_index": written["num_bytes"] / found["peers"]["n"] if written else 0,
+            "write_seconds": written["seconds"] if written else 0,
+            "open_seconds": opened["seconds"],
+            "held_bytes": max(0, opened["held_bytes"]),
+            "us": opened["us"],
+        }
+        result.append({"table": "alternatives", "who": name, **peer})
+    return result
+
+
+def measure(*, quick: bool) -> list[dict[str, Any]]:
+    """Measure everything, in a temporary folder that is left as it was. Return rows."""
     with tempfile.TemporaryDirectory(prefix="indexplan-") as folder:
         page_cache.check_space(Path(folder), 10**8 if quick else 9 * 10**9)
-        return measure_in(Path(folder), quick=quick)
+        return rows(measure_in(Path(folder), quick=quick))
 
 
 def measure_in(folder: Path, *, quick: bool) -> dict[str, Any]:

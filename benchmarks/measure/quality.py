@@ -65,7 +65,24 @@ def orders() -> dict[str, Any]:
     return found
 
 
-def measure(*, quick: bool) -> dict[str, Any]:
+def measure(*, quick: bool) -> list[dict[str, Any]]:
+    """Return the three tests of every order, and how far from 1 chance may be, as rows."""
+    found = tests(quick=quick)
+    bands = {key: noise(found, key) for key in ("variance", "xors")}
+    rows: list[dict[str, Any]] = [{"table": "chance", "seeds": found["seeds"], **bands}]
+    for order in found["rows"]:
+        row = {"table": "quality", "who": order["name"]}
+        for title, key in {"label counts": "variance", "xor": "xors"}.items():
+            row |= {f"{title}, {NAMES.get(n, n)}": order[key][str(n)] for n in found["sizes"]}
+        row |= {f"each once, {n:,}": order["bijection"][str(n)] for n in found["awkward"]}
+        rows.append(row)
+    return rows
+
+
+NAMES = {2**20: "2**20", 10**6: "1e6"}
+
+
+def tests(*, quick: bool) -> dict[str, Any]:
     """Return the three tests of every order, and what random orders give in the first two."""
     sizes, awkward = (SIZES[:1], AWKWARD[:1]) if quick else (SIZES, AWKWARD)
     seeds = SEEDS[:1] if quick else SEEDS

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import indexplan as ip
+from benchmarks.render.tables import power
 from indexplan.orders import Traits
 
 RANKS, BATCH = 8, 32
@@ -261,8 +262,24 @@ def rules(case: Case) -> tuple[str, ...]:
     return () if case.even else RULES[:1]
 
 
-def measure(*, quick: bool) -> Record:
-    """Return all of it; quickly, of few shards on few nodes."""
+def row_of(record: Record) -> Record:
+    """Return what was found of one plan as a row of the page."""
+    rule = record["remainder"].replace("worst n", "at its worst n")
+    how = f", {rule}" * bool(rule) + ", 40 sub-epochs" * (record["sub_epochs"] > 1)
+    how += ", gone on" * bool(record["resumed"])
+    nodes, kind = record["nodes"], "even" if record["even"] else "uneven"
+    return {
+        "table": f"{power(record['shards'])} {kind} shards",
+        "case": f"{nodes} node{'s' * (nodes > 1)}",
+        "who": record["who"],
+        **({"how": how} if how else {}),
+        "times": record["times"] / record["left"],
+        **{key: record[key] for key in ("live", "least", "different")},
+    }
+
+
+def measure(*, quick: bool) -> list[Record]:
+    """Return all of it as rows; quickly, of few shards on few nodes."""
     shards, nodes = ({100: 256}, (4, 16)) if quick else (SHARDS, NODES)
     kinds = itertools.product(shards.items(), (True, False), nodes)
     cases = [Case(num, even, each, mean) for (num, mean), even, each in kinds]
@@ -277,4 +294,11 @@ def measure(*, quick: bool) -> Record:
             mixed += mixing(case)
         print(f"{case}: {len(records)} records")
     mixed += [row for row in records if "variance" in row and not row["resumed"]]
-    return {"records": records, "mixing": mixed}
+    mixed.sort(key=lambda row: int(row["shards"]))
+    rows = [row_of(record) for record in records]
+    for row in mixed:
+        start = {"table": "mixing", "case": power(row["shards"]), "who": row["who"]}
+        rows.append(
+            {**start, **{key: row[key] for key in ("variance", "different", "live", "times")}}
+        )
+    return rows

@@ -13,6 +13,7 @@ import pytest
 import indexplan as ip
 from benchmarks.conftest import Effort
 from benchmarks.contenders.planners import Rival, present
+from benchmarks.render.tables import power
 from indexplan.plan.draw import fill_in_threads
 
 WORLD, BATCH, RANK = 64, 256, 7
@@ -52,8 +53,8 @@ def test_stretch(
         lambda: order.take(0, start, start + count),
         "stretch",
         rounds=effort.rounds,
-        row=label_of(request),
-        num_indices=count,
+        case=label_of(request),
+        indices=count,
     )
     np.testing.assert_array_equal(order.locate(0, indices), np.arange(start, start + count))
 
@@ -70,8 +71,8 @@ def test_stretch_into_memory_that_is_there(
         lambda: order.fill(0, *runs, out),
         "stretch",
         rounds=effort.rounds,
-        row=f"Shuffle, n = 1e{len(str(n)) - 1}, into memory that is there",
-        num_indices=count,
+        case=f"Shuffle, n = 1e{len(str(n)) - 1}, into memory that is there",
+        indices=count,
     )
     np.testing.assert_array_equal(order.take(0, n // 2, n // 2 + count), out)
 
@@ -88,8 +89,8 @@ def test_share(
         lambda: plan.indices(0, rank=RANK, stop_step=stop),
         "share",
         rounds=effort.rounds,
-        row=label_of(request),
-        num_indices=int(sizes.sum()),
+        case=label_of(request),
+        indices=int(sizes.sum()),
     )
     where = plan.locate(indices, epoch=0)
     np.testing.assert_array_equal(where.rank, RANK)
@@ -107,8 +108,8 @@ def test_inverse(
         lambda: order.locate(0, indices),
         "inverse",
         rounds=effort.rounds,
-        row=label_of(request),
-        num_indices=count,
+        case=label_of(request),
+        indices=count,
     )
     np.testing.assert_array_equal(positions, np.arange(count))
 
@@ -124,8 +125,8 @@ def test_threads(factor: int, num_threads: int, timed: Callable[..., Any], effor
         lambda: plan.indices(0, rank=RANK, stop_step=stop, num_threads=num_threads),
         "threads",
         rounds=effort.rounds,
-        row=f"{threads(num_threads)}, a new array of {8 * factor} MiB",
-        num_indices=len(share),
+        case=f"{threads(num_threads)}, a new array of {8 * factor} MiB",
+        indices=len(share),
     )
     np.testing.assert_array_equal(share, indices)
 
@@ -151,8 +152,8 @@ def test_threads_into_memory_that_is_there(
         lambda: fill_in_threads(order, where, num_threads, out),
         "threads",
         rounds=effort.rounds,
-        row=f"{threads(num_threads)}, 64 MiB that are there",
-        num_indices=count,
+        case=f"{threads(num_threads)}, 64 MiB that are there",
+        indices=count,
         ratio=statistics.median(one / two for one, two in zip(*turns.values(), strict=True)),
     )
     np.testing.assert_array_equal(order.take(0, 10**8, 10**8 + count), out)
@@ -198,9 +199,9 @@ def test_whole(rival: Rival, size: int, timed: Callable[..., Any], effort: Effor
         "whole permutation",
         rounds=min(effort.rounds, 5 if n > 10**7 else 9),
         calls=max(1, min(10**6, rival.largest_order) // n),
-        row=rival.order_name,
+        case=power(n),
+        who=rival.order_name,
         version=rival.version(),
-        n=n,
-        num_indices=n,
+        indices=n,
     )
     check_permutation(output, n)

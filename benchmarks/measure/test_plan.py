@@ -49,8 +49,8 @@ def test_batch(row: str, timed: Callable[..., Any], effort: Effort) -> None:
         "batch",
         rounds=effort.rounds,
         calls=effort.calls,
-        row=row,
-        num_indices=int(plan.batch_sizes(0, rank=RANK, start_step=step, stop_step=step + 1)[0]),
+        case=row,
+        indices=int(plan.batch_sizes(0, rank=RANK, start_step=step, stop_step=step + 1)[0]),
     )
     check_batch(plan, batch, 0, step)
 
@@ -64,8 +64,8 @@ def test_batch_of_new_epochs(timed: Callable[..., Any], effort: Effort) -> None:
         "batch",
         rounds=effort.rounds,
         calls=effort.calls,
-        row="first batch of an epoch, another epoch each call",
-        num_indices=BATCH,
+        case="first batch of an epoch, another epoch each call",
+        indices=BATCH,
     )
     check_batch(plan, batch, next(epochs) - 1, 5)
 
@@ -89,9 +89,9 @@ def test_stream(row: str, timed: Callable[..., Any], effort: Effort) -> None:
         lambda: list(plan.batches(0, rank=RANK, stop_step=stop)),
         "stream",
         rounds=effort.rounds,
-        row=f"{row}, world 64",
-        num_indices=len(share),
-        num_batches=stop,
+        case=f"{row}, world 64",
+        indices=len(share),
+        batches=stop,
     )
     np.testing.assert_array_equal(np.concatenate(batches), share)
     np.testing.assert_array_equal(
@@ -109,8 +109,8 @@ def test_locate(num: int, timed: Callable[..., Any], effort: Effort) -> None:
         "locate",
         rounds=effort.rounds,
         calls=max(1, effort.calls * 64 // (64 + num)),
-        row="of 1e12, world 64",
-        num_indices=num,
+        case="of 1e12, world 64",
+        indices=num,
     )
     for i in range(0, num, max(1, num // 10)):
         batch = plan.batch(int(where.epoch[i]), step=int(where.step[i]), rank=int(where.rank[i]))
@@ -126,7 +126,7 @@ def test_verify(timed: Callable[..., Any], effort: Effort) -> None:
         "verify",
         rounds=rounds,
         warmup=0,
-        row=f"{epochs} epochs of 1e12, 40 sub-epochs",
-        num_indices=epochs * 10**12,
+        case=f"{epochs} epochs of 1e12, 40 sub-epochs",
+        indices=epochs * 10**12,
     )
     assert report.ok

@@ -53,7 +53,7 @@ def test_sampler(name: str, benchmark: Any, effort: Effort) -> None:
     """Time the stream of batches as lists, after the first: the rivals' set-up is not in it."""
     n, num_batches = 8 * effort.num_indices, effort.num_indices // BATCH
     benchmark.group = "sampler"
-    benchmark.extra_info.update(row=name, num_indices=effort.num_indices)
+    benchmark.extra_info.update(case="", who=name, indices=effort.num_indices)
 
     def begun() -> tuple[tuple[Iterator[Any]], dict[str, Any]]:
         batches = iter(SAMPLERS[name](n))
@@ -98,8 +98,9 @@ def test_loader(name: str, workers: int, timed: Callable[..., Any], effort: Effo
         lambda: list(loader),
         "loader",
         rounds=min(effort.rounds, 15),
-        row=f"{name}, {workers} workers",
-        num_indices=n,
+        case=f"{workers} workers",
+        who=name,
+        indices=n,
     )
     assert list(range(n)) == torch.cat(batches).sort().values.tolist()
 
@@ -112,8 +113,8 @@ def test_first_batch(n: int, timed: Callable[..., Any], effort: Effort) -> None:
         lambda: next(iter(PlanLoader(Trivial(n), plan(n)))),
         "first",
         rounds=effort.rounds,
-        row=f"a new PlanLoader's first batch, n = 1e{len(str(n)) - 1}",
-        num_indices=BATCH,
+        case=f"a new PlanLoader's first batch, n = 1e{len(str(n)) - 1}",
+        indices=BATCH,
     )
     np.testing.assert_array_equal(plan(n).batch(0, step=0, rank=0), batch)
 
@@ -136,7 +137,7 @@ def test_resume(where: str, timed: Callable[..., Any], effort: Effort) -> None:
         resume,
         "first",
         rounds=effort.rounds,
-        row=f"resume at the {where} step of 1e12 samples, and its batch",
-        num_indices=BATCH,
+        case=f"resume at the {where} step of 1e12 samples, and its batch",
+        indices=BATCH,
     )
     assert whole.batch(0, step=step, rank=0).tolist() == batch

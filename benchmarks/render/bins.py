@@ -1,37 +1,29 @@
-"""Bins of samples by their lengths, compared with other libraries."""
+"""Bins of samples by their lengths, compared with other libraries: the page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 from benchmarks.contenders.binners import BINNERS, DRAWN, NAMES, NEEDS
 from benchmarks.measure.real_lengths import KINDS
-from benchmarks.render import losing
-from benchmarks.render.page import Block
-from benchmarks.render.writer import INSTALL, Figure, number, power, section, tabular, time, who
+from benchmarks.render import rows as kept
+from benchmarks.render.rows import Row
+from benchmarks.render.tables import (
+    INSTALL,
+    Column,
+    Figure,
+    Page,
+    Table,
+    less,
+    means,
+    more,
+    number,
+    table,
+    time,
+    who,
+)
 
 OURS = BINNERS[0].name
-Record = dict[str, Any]
-
-
-class Column(NamedTuple):
-    """A column of numbers; `better` says which of two is ahead, None where that is no matter."""
-
-    key: str
-    title: str
-    show: Callable[[float], str]
-    better: Callable[[float, float], bool] | None = None
-
-
-def less(one: float, other: float) -> bool:
-    """Return whether one is below another."""
-    return one < other
-
-
-def more(one: float, other: float) -> bool:
-    """Return whether one is above another."""
-    return one > other
 
 
 def nearer(one: float, other: float) -> bool:
@@ -45,7 +37,7 @@ def small(one: float, other: float) -> bool:
 
 
 COLUMNS = {
-    column.key: column
+    str(column.key): column
     for column in (
         Column("num_bins", "bins", lambda n: f"{n:,.0f}"),
         Column("fill", "fill", "{:.4f}".format, more),
@@ -104,178 +96,157 @@ WORDS = {
 }
 
 
-def records(data: Any, need: str) -> list[Record]:
-    """Return all that was found for a need."""
-    return [record for record in data["bins"]["records"] if record["need"] == need]
+def _beside(row: Row) -> list[tuple[str, str]]:
+    """Return whom a binner is compared with."""
+    return [(name, "") for name in dict.fromkeys((NAMES[row["who"]].beside, OURS))]
 
 
-def found_of(data: Any, need: str, kind: str, name: str = OURS, n: int = 0) -> Record:
-    """Return what was found of one binner in one case."""
-    return next(
-        record
-        for record in records(data, need)
-        if (record["kind"], record["binner"]) == (kind, name) and n in {0, record["n"]}
+TABLES = [
+    Table(
+        need,
+        title,
+        WORDS[need],
+        tuple(COLUMNS[key] for key in SHOWN[need]),
+        (("lengths", "{case}"), ("who", "{who}")),
+        ours=_beside,
     )
+    for need, title in NEEDS.items()
+]
 
 
-def of(key: str, *case: Any) -> Callable[[Any], float]:
-    """Return a figure's measure: one number of ours."""
-    return lambda data: float(found_of(data, *case)[key])
+def of(key: str, need: str, case: str, name: str = OURS) -> Callable[[list[Row]], float]:
+    """Return a figure's measure: one number of a binner."""
+    return lambda rows: float(kept.one(rows, need, case=case, who=name)[key])
 
 
 def against(
-    key: str, need: str, kind: str, rival: str, ours: str = OURS, n: int = 0
-) -> Callable[[Any], float]:
+    key: str, need: str, case: str, rival: str, ours: str = OURS
+) -> Callable[[list[Row]], float]:
     """Return a figure's measure: a rival's number by ours."""
-    return lambda data: float(
-        found_of(data, need, kind, rival, n)[key] / found_of(data, need, kind, ours, n)[key]
-    )
+    return lambda rows: of(key, need, case, rival)(rows) / of(key, need, case, ours)(rows)
 
 
-FIGURES = (
-    Figure(
-        "Packed, 1e6 chats, fill",
-        0.999,
-        "of all",
-        of("fill", "packing", "chats", OURS, 10**6),
-        least=True,
-    ),
-    Figure(
-        "Packed, 1e6 chats, to build, against axolotl's multipack",
-        50,
-        "times sooner",
-        against("build_seconds", "packing", "chats", "axolotl multipack", n=10**6),
-        least=True,
-    ),
-    Figure(
-        "Packed, 1e6 chats, an epoch, against axolotl's multipack",
-        10,
-        "times faster",
-        against("epoch_seconds", "packing", "chats", "axolotl multipack", n=10**6),
-        least=True,
-    ),
-    Figure(
-        "Packed, variance of global batches by that of random ones, real lengths, the worst",
-        1,
-        "",
-        lambda data: max(
-            record["variance"]
-            for record in records(data, "packing")
-            if record["binner"] == OURS and record["kind"] in KINDS
-        ),
-    ),
-    Figure(
-        "Balance of 1,024 samples, a step, against VERL's",
-        5,
-        "times faster",
-        against("step_seconds", "balance", "chats", "VERL Karmarkar-Karp", "indexplan, balance"),
-        least=True,
-    ),
-    Figure(
-        "DocumentWindows, 1e6 documents, to the first window, against Megatron's indices",
-        3,
-        "times sooner",
-        against("first_seconds", "windows", "documents", "Megatron indices", "indexplan, windows"),
-        least=True,
-    ),
-    Figure(
-        "LengthGrouped of 1e6 chats, padding", 0.03, "of all", of("padding", "batches", "chats")
-    ),
-    Figure(
-        "LengthGrouped of 1e6 chats, with the first epoch, against transformers",
-        5,
-        "times sooner",
-        against("first_seconds", "batches", "chats", "transformers LengthGroupedSampler"),
-        least=True,
-    ),
-    Figure(
-        "LengthGrouped of 1e6 chats, an epoch, against transformers",
-        10,
-        "times faster",
-        against("epoch_seconds", "batches", "chats", "transformers LengthGroupedSampler"),
-        least=True,
-    ),
-    Figure(
-        "neighbouring batches of similar length, correlation, the worst of all",
-        0.05,
-        "",
-        lambda data: max(
-            abs(record["lag"])
-            for need in ("batches", "budget")
-            for record in records(data, need)
-            if record["binner"] == OURS and record["num_bins"] > 1000
-        ),
-    ),
-)
-
-
-def case_of(record: Record) -> str:
-    """Say what a case is of."""
-    return f"{record['kind']}, n = {power(record['n'])}"
-
-
-def losses(data: Any) -> list[losing.Loss]:
-    """Return every cell in which a rival is ahead of ours in the same case."""
-    found = []
-    for record in data["bins"]["records"]:
-        entry, need = NAMES[record["binner"]], record["need"]
-        mine = [
-            each
-            for each in records(data, need)
-            if each["binner"] in {entry.beside, OURS} and each["kind"] == record["kind"]
-            if each["n"] == record["n"]
-        ]
-        if entry.ours or not mine:
-            continue
-        ours = min(mine, key=lambda each: each["binner"] != entry.beside)
-        for column in (COLUMNS[key] for key in SHOWN[need]):
-            theirs, own = record[column.key], ours[column.key]
-            if column.better and column.better(theirs, own):
-                title = column.title[0].upper() + column.title[1:]
-                shown = column.show(theirs), column.show(own)
-                row = entry.name, case_of(record)
-                loss = losing.Loss(f"bins: {column.key}", title, *row, *shown)
-                found.append(loss)
-    return found
-
-
-def table(data: Any, need: str) -> list[Block]:
-    """Return the table of a need."""
-    columns = [COLUMNS[key] for key in SHOWN[need]]
-    rows = [
-        [
-            case_of(record),
-            record["binner"],
-            *(column.show(record[column.key]) for column in columns),
-        ]
-        for record in records(data, need)
-    ]
-    header = " | ".join(["lengths", "who", *(column.title for column in columns)])
-    return tabular(header, rows, "llr")
-
-
-def lengths_of() -> list[Block]:
+def lengths(_: list[Row]) -> list[str]:
     """Return the table of which lengths there are."""
-    rows = [
+    lines = [
         (kind, source, " ".join(str(of.__doc__).split()).removesuffix("."))
         for source, kinds in {"drawn": DRAWN, "real": KINDS}.items()
         for kind, of in kinds.items()
     ]
-    return tabular("lengths | are | of", rows, "l")
+    words = "Real ones are of packages: see benchmarks/measure/real_lengths.py."
+    return ["## Lengths", words, table(("lengths", "are", "of"), lines, "l")]
 
 
 CURES = dict.fromkeys(binner.cure for binner in BINNERS if "--no-deps" in binner.cure)
-INSTALLED = " && ".join([INSTALL, *CURES])
-ABOUT = "A number is of one process, which made bins of few samples before; times are of its CPU."
-
-
-def blocks(data: Any) -> list[Block]:
-    """Return the page's blocks."""
-    parts = section("What is measured", ABOUT, tabular("column | is", MEASURED.items(), "l"))
-    parts += who(data["bins"]["binners"])
-    words = "Real ones are of packages: see benchmarks/measure/real_lengths.py."
-    parts += section("Lengths", words, lengths_of())
-    for need, title in NEEDS.items():
-        if records(data, need):
-            parts += section(title, WORDS[need], table(data, need))
-    return parts
+BINS = Page(
+    "bins",
+    "Bins of samples",
+    "Packing, length grouping, balance and windows, beside other libraries.",
+    (
+        lambda _: means(
+            "What is measured",
+            "A number is of one process, which made bins of few samples before; times are of its "
+            "CPU.",
+            "column | is",
+            MEASURED,
+        ),
+        who({name: entry.note for name, entry in NAMES.items()}),
+        lengths,
+        *TABLES,
+    ),
+    (
+        Figure(
+            "Packed, 1e6 chats, fill",
+            0.999,
+            "of all",
+            of("fill", "packing", "chats, n = 1e6"),
+            least=True,
+        ),
+        Figure(
+            "Packed, 1e6 chats, to build, against axolotl's multipack",
+            50,
+            "times sooner",
+            against("build_seconds", "packing", "chats, n = 1e6", "axolotl multipack"),
+            least=True,
+        ),
+        Figure(
+            "Packed, 1e6 chats, an epoch, against axolotl's multipack",
+            10,
+            "times faster",
+            against("epoch_seconds", "packing", "chats, n = 1e6", "axolotl multipack"),
+            least=True,
+        ),
+        Figure(
+            "Packed, variance of global batches by that of random ones, real lengths, the worst",
+            1,
+            "",
+            lambda rows: max(
+                row["variance"]
+                for row in kept.of(rows, "packing", who=OURS)
+                if row["case"].partition(",")[0] in KINDS
+            ),
+        ),
+        Figure(
+            "Balance of 1,024 samples, a step, against VERL's",
+            5,
+            "times faster",
+            against(
+                "step_seconds",
+                "balance",
+                "chats, n = 99,328",
+                "VERL Karmarkar-Karp",
+                "indexplan, balance",
+            ),
+            least=True,
+        ),
+        Figure(
+            "DocumentWindows, 1e6 documents, to the first window, against Megatron's indices",
+            3,
+            "times sooner",
+            against(
+                "first_seconds",
+                "windows",
+                "documents, n = 1e6",
+                "Megatron indices",
+                "indexplan, windows",
+            ),
+            least=True,
+        ),
+        Figure(
+            "LengthGrouped of 1e6 chats, padding",
+            0.03,
+            "of all",
+            of("padding", "batches", "chats, n = 1e6"),
+        ),
+        Figure(
+            "LengthGrouped of 1e6 chats, with the first epoch, against transformers",
+            5,
+            "times sooner",
+            against(
+                "first_seconds", "batches", "chats, n = 1e6", "transformers LengthGroupedSampler"
+            ),
+            least=True,
+        ),
+        Figure(
+            "LengthGrouped of 1e6 chats, an epoch, against transformers",
+            10,
+            "times faster",
+            against(
+                "epoch_seconds", "batches", "chats, n = 1e6", "transformers LengthGroupedSampler"
+            ),
+            least=True,
+        ),
+        Figure(
+            "neighbouring batches of similar length, correlation, the worst of all",
+            0.05,
+            "",
+            lambda rows: max(
+                abs(row["lag"])
+                for need in ("batches", "budget")
+                for row in kept.of(rows, need, who=OURS)
+                if row["num_bins"] > 1000
+            ),
+        ),
+    ),
+    " && ".join([INSTALL, *CURES]) + "\n",
+)

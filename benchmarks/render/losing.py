@@ -1,14 +1,12 @@
-"""Every row in which a rival is ahead, found automatically, and the reason, written by hand."""
+"""Every cell in which a rival is ahead, found automatically, and the reason, written by hand."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from benchmarks.contenders.planners import NAMES, OURS
-from benchmarks.render.page import Block
-from benchmarks.render.results import Results
-from benchmarks.render.views import VIEWS, View, shown
-from benchmarks.render.writer import number, power, tabular
+from benchmarks.render import rows as kept
+from benchmarks.render.rows import Row
+from benchmarks.render.tables import Column, Page, Table, table
 
 _FILE = (
     "It only copies one epoch from a file that was built before (see Building a file) and lies in "
@@ -62,7 +60,22 @@ _EXACT = (
     "It sorts all samples: a batch has one length, and the same samples in every epoch. More "
     "buckets come nearer."
 )
-# (table, rival) -> why it is ahead. The report says so where a row has no line here.
+_STREAMING = {
+    "different": (
+        "Streaming shuffles blocks of 262,144 samples or more in each canonical node, and keeps "
+        "all shards of a block live. More lanes do the same (see Mixing); 64 keep few shards live."
+    ),
+    "times": (
+        "The end of a lane divides a shard, which two nodes may then read: with few shards for "
+        "many lanes, much of the dataset. Take fewer lanes, but one for each node, or smaller "
+        "shards."
+    ),
+    "live": (
+        "A node reads few shards from front to back, so a batch mixes as few; py1s also downloads "
+        "most shards to several nodes."
+    ),
+}
+# (table or column, rival) -> why it is ahead. The report says so where a row has no line here.
 EXPLANATIONS: dict[tuple[str, str], str] = {
     ("first_batch", "Grain index_shuffle"): (
         "256 calls of a C function, and no object made. Ours makes and checks a plan and derives "
@@ -89,146 +102,150 @@ EXPLANATIONS: dict[tuple[str, str], str] = {
     ("whole permutation", "numpy Generator.permutation"): (
         "Below `2**12`, 24 rounds cost more than swaps in the CPU's cache."
     ),
-    ("loader", "torch DistributedSampler, 0 workers"): _LOADER,
-    ("loader", "torchdata StatefulDistributedSampler, 0 workers"): _LOADER,
-    ("loader", "torch DistributedSampler, 2 workers"): _LOADER,
-    ("loader", "torchdata StatefulDistributedSampler, 2 workers"): _LOADER,
-    ("orders: middle_us", "Megatron blending"): _BUILT,
-    ("orders: middle_us", "datasets interleave_datasets"): _BUILT,
-    ("orders: ns", "Megatron blending"): (
+    ("loader", "torch DistributedSampler"): _LOADER,
+    ("loader", "torchdata StatefulDistributedSampler"): _LOADER,
+    ("middle_seconds", "Megatron blending"): _BUILT,
+    ("middle_seconds", "datasets interleave_datasets"): _BUILT,
+    ("ns", "Megatron blending"): (
         "One loop writes a source and a number in it for every read of the run. Shuffling the "
         "sources, which ours includes, comes on top, and so does seeking. Its cost grows with the "
         "sources (see 30), much faster than that of ours."
     ),
-    ("orders: first_seconds", "Grain mix"): _TREE,
-    ("orders: cold_seconds", "Grain mix"): _TREE,
-    ("orders: deviation", "Grain mix"): _IN_STEP,
-    ("orders: deviation", "Megatron blending"): (
+    ("first_seconds", "Grain mix"): _TREE,
+    ("cold_seconds", "Grain mix"): _TREE,
+    ("deviation", "Grain mix"): _IN_STEP,
+    ("deviation", "Megatron blending"): (
         "It takes the source that is furthest behind, read by read from the first: it cannot start "
         "elsewhere, promises nothing, and is in step with the ranks (see the rank bias). Ours is "
         "below 3.36 for all weights, everywhere, and favours no rank."
     ),
-    ("bins: again", "axolotl multipack"): _REPACKED,
-    ("bins: again", "Grain first fit"): _REPACKED,
-    ("bins: again", "transformers LengthGroupedSampler"): (
+    ("again", "axolotl multipack"): _REPACKED,
+    ("again", "Grain first fit"): _REPACKED,
+    ("again", "transformers LengthGroupedSampler"): (
         "32 buckets are as random as its mega-batches for 1e6 samples, and a little less for fewer."
     ),
-    ("bins: epoch_seconds", "TRL bfd"): _SAME_BINS,
-    ("bins: epoch_seconds", "TRL bfd, all rows at once"): _SAME_BINS,
-    ("bins: epoch_seconds", "OLMo-core packer"): _SAME_BINS,
-    ("bins: epoch_seconds", "fairseq batch_by_size"): _SAME_BINS,
-    ("bins: fill", "TRL bfd, all rows at once"): _FULLEST,
-    ("bins: fill", "OLMo-core packer"): _FULLEST,
-    ("bins: padding", "fairseq batch_by_size"): _EXACT,
-    ("bins: padding", "transformers LengthGroupedSampler"): (
+    ("epoch_seconds", "TRL bfd"): _SAME_BINS,
+    ("epoch_seconds", "TRL bfd, all rows at once"): _SAME_BINS,
+    ("epoch_seconds", "OLMo-core packer"): _SAME_BINS,
+    ("epoch_seconds", "fairseq batch_by_size"): _SAME_BINS,
+    ("fill", "TRL bfd, all rows at once"): _FULLEST,
+    ("fill", "OLMo-core packer"): _FULLEST,
+    ("padding", "fairseq batch_by_size"): _EXACT,
+    ("padding", "transformers LengthGroupedSampler"): (
         "For even lengths, a sort inside random mega-batches is finer than few buckets of all. But "
         "neighbouring batches have similar lengths (see lag-1), and its inverse needs the sort."
     ),
-    ("bins: uneven", "VERL Karmarkar-Karp"): (
+    ("step_seconds", "VERL Karmarkar-Karp"): (
+        "A step of 64 samples is little work for both, in which one run is ahead and another "
+        "behind; of 1,024 samples, see the others."
+    ),
+    ("uneven", "VERL Karmarkar-Karp"): (
         "Each rank gets four samples of even lengths: differencing is then finer than giving to "
         "the least loaded rank. With long tails it is behind by more than a third."
     ),
-    ("bins: variance", "axolotl multipack"): _SPEECH,
-    ("bins: variance", "Grain first fit"): _SPEECH,
-    ("bins: variance", "transformers LengthGroupedSampler"): (
+    ("variance", "axolotl multipack"): _SPEECH,
+    ("variance", "Grain first fit"): _SPEECH,
+    ("variance", "transformers LengthGroupedSampler"): (
         "Batches that are sorted less well differ less (see the padding). 32 means one length in "
         "each batch."
     ),
-    ("bins: window_seconds", "Megatron indices"): (
+    ("window_seconds", "Megatron indices"): (
         "It looks up arrays of the whole epoch, in memory. Ours makes none: each window permutes "
         "its blocks of 1,024 documents."
     ),
 }
+_STREAMING["variance"] = _STREAMING["different"]
+EXPLANATIONS |= {
+    (key, f"Streaming {rule}"): words
+    for key, words in _STREAMING.items()
+    for rule in ("py1e", "py1s", "py1br")
+}
 
 
 class Loss(NamedTuple):
-    """One row of one table in which a rival is ahead of us."""
+    """A cell of a table in which a rival is ahead of us."""
 
-    table: str
-    title: str
+    table: Table
+    column: Column
     rival: str
-    row: str
+    case: str
     theirs: str
     ours: str
 
+    @property
+    def title(self) -> str:
+        """What it is about: a table with one column of numbers, or a column."""
+        title = self.table.title if self.column.unit else self.column.title or self.table.title
+        return title[0].upper() + title[1:]
+
     def why(self) -> str:
         """Return the explanation, or nothing."""
-        return EXPLANATIONS.get((self.table, self.rival), "")
+        keys = (self.table.key, str(self.column.key))
+        return next(
+            (EXPLANATIONS[key, self.rival] for key in keys if (key, self.rival) in EXPLANATIONS), ""
+        )
 
 
-def of_view(view: View, records: list[dict[str, Any]]) -> list[Loss]:
-    """Return the rows of a view in which a rival is ahead of what we compute.
+def losses(page: Page, rows: list[Row]) -> list[Loss]:
+    """Return every cell of a run in which a rival is ahead of ours in the same case."""
+    return [loss for each in page.tables() for loss in _of_table(each, rows)]
 
-    Our saved plan stands in only where computing is no answer, as for building a file.
-    """
-    losses = []
-    for place, row in shown(view, records).items():
-        ours = [name for name, record in row.items() if NAMES[name].ours and "stop" not in record]
-        if not ours:
+
+def _of_table(table: Table, rows: list[Row]) -> list[Loss]:
+    found = []
+    there = kept.of(rows, table.key)
+    for row in there:
+        of_case = {
+            (each["who"], each.get("how", "")): each
+            for each in there
+            if each["case"] == row["case"]
+        }
+        names = table.ours(row)
+        mine = next((of_case[name] for name in names if name in of_case), None)
+        if mine is None or (row["who"], row.get("how", "")) in names or table.is_ours(row["who"]):
             continue
-        mine = view.value(row[OURS if OURS in ours else ours[0]])
-        name = f"world {place:,}" if view.by_world else f"n = {power(place)}"
-        losses += [
-            Loss(view.key, view.title, rival, name, view.show(theirs), view.show(mine))
-            for rival, record in row.items()
-            if not NAMES[rival].ours and "stop" not in record
-            for theirs in [view.value(record)]
-            if view.better(theirs, mine)
-        ]
-    return losses
-
-
-def of_timings(results: Results) -> list[Loss]:
-    """Return the rows of the repeated timings in which a rival's median is lower."""
-    losses = []
-    for table, rows in results.tables.items():
-        if table not in {"whole permutation", "sampler", "loader"}:
-            continue
-        for row in rows:
-            if row.name.startswith("indexplan"):
+        for column in table.compared or table.columns:
+            if column.better is None:
                 continue
-            alike = [
-                mine
-                for mine in rows
-                if mine.name.startswith("indexplan")
-                and mine.num_indices == row.num_indices
-                and mine.name.partition(", ")[2] == row.name.partition(", ")[2]
-            ]
-            mine = min(alike, key=lambda one: one.median)
-            if row.median < mine.median:
-                words = f"{row.num_indices:,} indices"
-                theirs, ours = (f"{number(one.ns())} ns per index" for one in (row, mine))
-                losses.append(Loss(table, table, row.name, words, theirs, ours))
-    return losses
-
-
-def of_contest(results: Results) -> list[Loss]:
-    """Return the rows of all views in which a rival is ahead."""
-    return [
-        loss
-        for view in VIEWS
-        if view.question in results.contest
-        for loss in of_view(view, results.contest[view.question])
-    ]
+            (theirs,), (ours,) = (column.values(each, rows) for each in (row, mine))
+            if (
+                not isinstance(theirs, str)
+                and not isinstance(ours, str)
+                and column.better(theirs, ours)
+            ):
+                shown = (f"{column.show(value)}{column.unit}" for value in (theirs, ours))
+                found.append(
+                    Loss(
+                        table,
+                        column,
+                        row["who"],
+                        table.place.format_map({"how": "", **row}),
+                        *shown,
+                    )
+                )
+    return found
 
 
 MOST_CELLS = 7
 """So many cells of a table are written out; of more, the first and the last."""
 
 
-def section(losses: list[Loss]) -> list[Block]:
+def section(losses: list[Loss]) -> list[str]:
     """Return them as a table, one row for each table and rival."""
     entries: dict[tuple[str, str], list[Loss]] = {}
     for loss in losses:
         entries.setdefault((loss.title, loss.rival), []).append(loss)
-    rows, said = [], dict[str, str]()
+    lines, said = [], dict[str, str]()
     for (title, rival), found in entries.items():
-        cells = [f"{one.row}: {one.theirs}, ours {one.ours}" for one in found]
+        cells = [f"{one.case}: {one.theirs}, ours {one.ours}" for one in found]
         if len(cells) > MOST_CELLS:
             cells = [f"{len(cells)} cells, from {cells[0]}", f"to {cells[-1]}"]
         why = found[0].why()
-        rows.append((title, rival, "; ".join(cells), said.get(why, why) or "**Not explained.**"))
+        lines.append((title, rival, "; ".join(cells), said.get(why, why) or "**Not explained.**"))
         said.setdefault(why, f'As for "{title}", {rival}.' if why else "")
-    words = "Found from the tables; the reasons are ours." if rows else "Nowhere."
-    found_here = tabular("what | rival | theirs, ours | why", rows, "l") if rows else []
-    return ["## Where a rival is ahead", words, *found_here]
+    words = "Found from the tables; the reasons are ours." if lines else "Nowhere."
+    return [
+        "## Where a rival is ahead",
+        words,
+        *([table(("what", "rival", "theirs, ours", "why"), lines, "l")] if lines else []),
+    ]

@@ -1,49 +1,51 @@
-"""Orders that deal samples, compared with other libraries."""
+"""Orders that deal samples, compared with other libraries: the page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 from benchmarks.contenders.dealers import DEALERS, MIXTURES, NAMES, NEEDS
-from benchmarks.render import losing
-from benchmarks.render.page import Block
-from benchmarks.render.writer import (
+from benchmarks.render import rows as kept
+from benchmarks.render.rows import Row
+from benchmarks.render.tables import (
     INSTALL,
+    Column,
     Figure,
+    Page,
+    Table,
+    less,
+    means,
     number,
-    power,
-    section,
     size,
-    tabular,
     time,
     who,
 )
 
 OURS = DEALERS[0].name
-Record = dict[str, Any]
 
 
-class Column(NamedTuple):
-    """A column of numbers, of which less is better."""
+def _by_ours(row: Row, rows: list[Row]) -> float | str:
+    ours = kept.of(rows, row["table"], case=row["case"], who=OURS)
+    return row["ns"] / ours[0]["ns"] if ours else ""
 
-    key: str
-    title: str
-    show: Callable[[float], str]
-    same_below: float = 0
-    """Up to here nobody is ahead."""
+
+def _above(least: float) -> Callable[[float, float], bool]:
+    """Return whether a number is below ours, where ours is above what is no matter."""
+    return lambda theirs, ours: theirs < ours and ours > least
 
 
 COLUMNS = (
-    Column("first_seconds", "to the first batch", time),
-    Column("cold_seconds", "the first time", time),
-    Column("ns", "ns per index", number),
-    Column("first_bytes", "memory", size, 2**20),  # less are pages of the interpreter
-    Column("middle_us", "a batch of the middle", lambda us: time(us / 1e6)),
-    Column("deviation", "worst deviation", lambda reads: f"{reads:.6g}"),
-    Column("rank_bias", "rank bias", lambda bias: f"{bias:.3g}", 4),
+    Column("first_seconds", "to the first batch", time, less),
+    Column("cold_seconds", "the first time", time, less),
+    Column("ns", "ns per index", number, less),
+    Column(_by_ours, "x ours"),
+    Column("first_bytes", "memory", size, _above(2**20)),  # less are pages of the interpreter
+    Column("middle_seconds", "a batch of the middle", time, less, absent="cannot"),
 )
-OF_MIXTURES = "deviation", "rank_bias"
+OF_MIXTURES = (
+    Column("deviation", "worst deviation", "{:.6g}".format, less),
+    Column("rank_bias", "rank bias", "{:.3g}".format, _above(4)),
+)
 MEASURED = {
     "to the first batch": (
         "from weights, labels or sizes alone, with all that is built for it; where that takes less "
@@ -81,194 +83,128 @@ WORDS = {
     "all exhausted": "Weights 7, 2 and 1; the smallest is read to its end once.",
     "repeats": "Each sample three times, on different ranks, in an epoch of a third of ImageNet.",
 }
-
-
-def records(data: Any, need: str, n: int = 0, num: int = 0, name: str = OURS) -> list[Record]:
-    """Return what was found, of one dealer."""
-    return [
-        record
-        for record in data["orders"]["records"]
-        if record["need"] == need and record["dealer"] == name
-        if n in {0, record["n"]} and num in {0, record["num"]}
-    ]
-
-
-def of(key: str, need: str, n: int = 0, num: int = 0, factor: float = 1) -> Callable[[Any], float]:
-    """Return a figure's measure: one number of ours."""
-    return lambda data: next(iter(records(data, need, n, num)))[key] * factor
-
-
-def against(key: str, rival: str, *case: Any, **more: Any) -> Callable[[Any], float]:
-    """Return a figure's measure: a rival's number by ours."""
-    return lambda data: float(
-        next(iter(records(data, *case, **more, name=rival)))[key] / of(key, *case, **more)(data)
+TABLES = [
+    Table(
+        need,
+        title,
+        WORDS[need],
+        COLUMNS + OF_MIXTURES * (need in MIXTURES),
+        align="llr",
+        place=title + ", {case}",
     )
+    for need, title in NEEDS.items()
+]
 
 
-def _of_a_billion(data: Any) -> float:
-    found = next(iter(records(data, "weights", 10**8)))
-    return float((found["first_bytes"] / found["n"] - 8) * 1e9 / 1e9)
+def of(key: str, need: str, case: str, name: str = OURS) -> Callable[[list[Row]], float]:
+    """Return a figure's measure: one number of a dealer."""
+    return lambda rows: float(kept.one(rows, need, case=case, who=name)[key])
 
 
-def _worst(data: Any, measure: Callable[[Record], float]) -> float:
-    ours = [record for record in data["orders"]["records"] if record["dealer"] == OURS]
-    return max(measure(record) for record in ours if "middle_us" in record)
+def against(key: str, rival: str, need: str, case: str) -> Callable[[list[Row]], float]:
+    """Return a figure's measure: a rival's number by ours."""
+    return lambda rows: of(key, need, case, rival)(rows) / of(key, need, case)(rows)
+
+
+def _memory_of_a_billion(rows: list[Row]) -> float:
+    return (of("first_bytes", "weights", "n = 1e8")(rows) / 10**8 - 8) * 1e9 / 1e9
+
+
+def _worst(rows: list[Row], measure: Callable[[Row], float]) -> float:
+    ours = [row for row in rows if row.get("who") == OURS and "start_seconds" in row]
+    return max(map(measure, ours))
 
 
 TORCH, GRAIN = "torch WeightedRandomSampler", "Grain mix"
-FIGURES = (
-    Figure(
-        "Weighted, 1e7 samples, an index, against torch",
-        10,
-        "times faster",
-        against("ns", TORCH, "weights", 10**7),
-        least=True,
+CURES = dict.fromkeys(dealer.cure for dealer in DEALERS if "--no-deps" in dealer.cure)
+ORDERS = Page(
+    "orders",
+    "Weights, classes and mixtures",
+    "Orders that repeat samples, and those of several datasets, beside other libraries.",
+    (
+        lambda _: means(
+            "What is measured",
+            "A number is the median of up to 5 processes, fewer where they take long, each of one "
+            "library, which ran on few samples before. Times are of one thread's CPU.",
+            "column | is",
+            MEASURED,
+        ),
+        who({name: entry.note for name, entry in NAMES.items()}),
+        *TABLES,
     ),
-    Figure(
-        "Weighted, 1e7 samples, to the first batch, against torch",
-        10,
-        "times sooner",
-        against("first_seconds", TORCH, "weights", 10**7),
-        least=True,
+    (
+        Figure(
+            "Weighted, 1e7 samples, an index, against torch",
+            10,
+            "times faster",
+            against("ns", TORCH, "weights", "n = 1e7"),
+            least=True,
+        ),
+        Figure(
+            "Weighted, 1e7 samples, to the first batch, against torch",
+            10,
+            "times sooner",
+            against("first_seconds", TORCH, "weights", "n = 1e7"),
+            least=True,
+        ),
+        Figure(
+            "Weighted, memory beside 1e9 weights, from that for 1e8", 12, "GB", _memory_of_a_billion
+        ),
+        Figure(
+            "Mixture of 30 shuffled sources, an index, against Megatron's blending, not shuffled",
+            0.5,
+            "times as fast",
+            against("ns", "Megatron blending", "mixture", "n = 30,000,000, 30 sources"),
+            least=True,
+        ),
+        Figure(
+            "Mixture of 30 shuffled sources, an index, against Grain's mix",
+            20,
+            "times faster",
+            against("ns", GRAIN, "mixture", "n = 30,000,000, 30 sources"),
+            least=True,
+        ),
+        Figure(
+            "Mixture of 30 sources, to the first batch, against Grain's mix",
+            1,
+            "times sooner",
+            against("first_seconds", GRAIN, "mixture", "n = 30,000,000, 30 sources"),
+            least=True,
+        ),
+        Figure(
+            "Mixture of 30 sources, a batch of the middle, against Grain's mix",
+            5,
+            "times faster",
+            against("middle_seconds", GRAIN, "mixture", "n = 30,000,000, 30 sources"),
+            least=True,
+        ),
+        Figure(
+            "ClassBatches, an index, against MPerClassSampler",
+            40,
+            "times faster",
+            against("ns", "pytorch-metric-learning MPerClassSampler", "class batches", "n = 1e6"),
+            least=True,
+        ),
+        Figure(
+            "Mixtures, a source's distance from its share, anywhere",
+            3.36,
+            "reads",
+            lambda rows: _worst(rows, lambda row: row.get("deviation", 0)),
+            below=True,
+        ),
+        Figure(
+            "Mixtures, how unevenly ranks get the sources",
+            4,
+            "standard deviations of chance",
+            lambda rows: _worst(rows, lambda row: row.get("rank_bias", 0)),
+            below=True,
+        ),
+        Figure(
+            "a batch of the middle against the first, once built, the worst of all",
+            1.5,
+            "times as long",
+            lambda rows: _worst(rows, lambda row: row["middle_seconds"] / row["start_seconds"]),
+        ),
     ),
-    Figure("Weighted, memory beside 1e9 weights, from that for 1e8", 12, "GB", _of_a_billion),
-    Figure(
-        "Mixture of 30 shuffled sources, an index, against Megatron's blending, not shuffled",
-        0.5,
-        "times as fast",
-        against("ns", "Megatron blending", "mixture", num=30),
-        least=True,
-    ),
-    Figure(
-        "Mixture of 30 shuffled sources, an index, against Grain's mix",
-        20,
-        "times faster",
-        against("ns", GRAIN, "mixture", num=30),
-        least=True,
-    ),
-    Figure(
-        "Mixture of 30 sources, to the first batch, against Grain's mix",
-        1,
-        "times sooner",
-        against("first_seconds", GRAIN, "mixture", num=30),
-        least=True,
-    ),
-    Figure(
-        "Mixture of 30 sources, a batch of the middle, against Grain's mix",
-        5,
-        "times faster",
-        against("middle_us", GRAIN, "mixture", num=30),
-        least=True,
-    ),
-    Figure(
-        "ClassBatches, an index, against MPerClassSampler",
-        40,
-        "times faster",
-        against("ns", "pytorch-metric-learning MPerClassSampler", "class batches"),
-        least=True,
-    ),
-    Figure(
-        "Mixtures, a source's distance from its share, anywhere",
-        3.36,
-        "reads",
-        lambda data: _worst(data, lambda record: record.get("deviation", 0)),
-        below=True,
-    ),
-    Figure(
-        "Mixtures, how unevenly ranks get the sources",
-        4,
-        "standard deviations of chance",
-        lambda data: _worst(data, lambda record: record.get("rank_bias", 0)),
-        below=True,
-    ),
-    Figure(
-        "a batch of the middle against the first, once built, the worst of all",
-        1.5,
-        "times as long",
-        lambda data: _worst(data, lambda record: record["middle_us"] / record["start_us"]),
-    ),
+    " && ".join([INSTALL, *CURES]) + "\n",
 )
-
-
-def losses(data: Any) -> list[losing.Loss]:
-    """Return every cell in which a rival is ahead of ours in the same case."""
-    found = []
-    for record in data["orders"]["records"]:
-        ours = records(data, record["need"], record["n"], record["num"])[:1]
-        if NAMES[record["dealer"]].ours or "stop" in record:
-            continue
-        for mine in ours:
-            found += [
-                losing.Loss(
-                    f"orders: {column.key}",
-                    column.title[0].upper() + column.title[1:],
-                    record["dealer"],
-                    f"{NEEDS[record['need']]}, {case_of(record)}",
-                    column.show(record[column.key]),
-                    column.show(mine[column.key]),
-                )
-                for column in COLUMNS
-                if column.key in record
-                and record[column.key] < mine[column.key]
-                and mine[column.key] > column.same_below
-            ]
-    return found
-
-
-def case_of(record: Record) -> str:
-    """Say how large a case is."""
-    sources = f", {record['num']} sources" * (record["need"] in MIXTURES)
-    return f"n = {power(record['n'])}{sources}"
-
-
-def cell(column: Column, record: Record) -> str:
-    """Write one number of a dealer."""
-    if column.key in record:
-        return column.show(record[column.key])
-    return "cannot" if column.key == "middle_us" else ""
-
-
-def table(data: Any, need: str) -> list[Block]:
-    """Return the table of a need, the reason below of whoever could not answer."""
-    columns = [each for each in COLUMNS if need in MIXTURES or each.key not in OF_MIXTURES]
-    rows: list[list[Any]] = []
-    stops: list[Block] = []
-    for record in records_of(data, need):
-        ours = next(iter(records(data, need, record["n"], record["num"])), {})
-        start = [case_of(record), record["dealer"]]
-        if "stop" in record:
-            rows.append([*start, "error", *[""] * len(columns)])
-            stops.append(f"{record['dealer']}, {case_of(record)}: `{record['stop']}`")
-            continue
-        ratio = number(record["ns"] / ours["ns"]) if ours else ""
-        cells = [cell(column, record) for column in columns]
-        rows.append([*start, *cells[:3], ratio, *cells[3:]])
-    titles = [column.title for column in columns]
-    header = " | ".join(["case", "who", *titles[:3], "x ours", *titles[3:]])
-    return tabular(header, rows, "llr") + stops
-
-
-def records_of(data: Any, need: str) -> list[Record]:
-    """Return all that was found for a need."""
-    return [record for record in data["orders"]["records"] if record["need"] == need]
-
-
-INSTALLED = " && ".join(
-    [INSTALL, *(dealer.cure for dealer in DEALERS if "--no-deps" in dealer.cure)]
-)
-
-
-def blocks(data: Any) -> list[Block]:
-    """Return the page's blocks."""
-    found = data["orders"]
-    runs = max(record.get("runs", 1) for record in found["records"])
-    words = (
-        f"A number is the median of up to {runs} processes, fewer where they take long, each of "
-        "one library, which ran on few samples before. Times are of one thread's CPU."
-    )
-    parts = section("What is measured", words, tabular("column | is", MEASURED.items(), "l"))
-    parts += who(found["dealers"])
-    for need, title in NEEDS.items():
-        if records_of(data, need):
-            parts += section(title, WORDS[need], table(data, need))
-    return parts

@@ -116,3 +116,27 @@ def keep(name: str, title: str, words: str, run: dict[str, Any], folder: Path = 
     runs = sorted([*others, run], key=lambda each: str(each["instructions"]), reverse=True)
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(_dumped({"title": title, "words": words, "runs": runs}) + "\n")
+
+
+def tabular(header: str, rows: Iterable[Iterable[Any]], align: str = "lr") -> list[Block]:
+    """Return a table as the blocks of a page; the header's cells are separated by |."""
+    return [table((name.strip() for name in header.split("|")), rows, align)]
+
+
+def section(title: str, words: str, blocks: Iterable[Block]) -> list[Block]:
+    """Return a section of a page."""
+    return [f"## {title}", *([words] if words else []), *blocks]
+
+
+def where(data: dict[str, Any]) -> dict[str, str]:
+    """Say where, when and with what a run was."""
+    machine, versions = data["machine"], data["versions"]
+    name = f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB"
+    return {
+        "instructions": data["instructions"],
+        "machine": f"{name}, {machine['system']}",
+        "load average at the start": f"{data['load']:.2f}",
+        "date": data["date"],
+        "commit": data["commit"],
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -11,12 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.contenders.planners import NAMES
-from benchmarks.render.page import Table, after, read
-from benchmarks.render.views import DRAWN, VIEWS
+from benchmarks.render import rows as kept
+from benchmarks.render.planning import BY_KEY, DRAWN
+from benchmarks.render.rows import Row
 
 GREY, OURS = "#7a7f87", "#8957e5"  # both are seen on white and on black
 OTHERS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
-UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "M/s": 1e6}
 STYLE: Any = {
     "font.size": 12,
     "svg.fonttype": "none",
@@ -101,26 +100,22 @@ def lines(path: Path, series: list[Series], **words: str) -> None:
             )
 
 
-def value(cell: str) -> float | None:
-    """Return the number of a cell in its unit; None where it is no number."""
-    found = re.fullmatch(r"([\d.,e]+) ?(\S*)", cell.strip("*"))
-    if not found or found[2] not in {*UNITS, ""}:
-        return None
-    return float(found[1].replace(",", "")) * UNITS.get(found[2], 1)
+def number(case: str) -> float:
+    """Return the number at the end of a case's name."""
+    return float(case.rpartition(" ")[2].replace(",", ""))
 
 
-def series_of(table: Table, *, by_world: bool) -> list[Series]:
-    """Return a rival's points for each column, and with its name what stopped it."""
-    found = []
-    for number, name in enumerate(table["columns"][1:], 1):
-        cells = [(float(row[0].replace(",", "")), row[0], row[number]) for row in table["rows"]]
-        points = [(x, y) for x, _, cell in cells if (y := value(cell)) is not None]
-        stops = [(cell.strip("*"), at) for _, at, cell in cells if cell and value(cell) is None]
-        words = name
+def series_of(key: str, rows: list[Row]) -> list[Series]:
+    """Return each rival's points in a table, and with its name what stopped it."""
+    found, there = [], kept.of(rows, key)
+    (column,) = BY_KEY[key].columns
+    for name in dict.fromkeys(row["who"] for row in there):
+        of_rival = [row for row in there if row["who"] == name]
+        points = [(number(row["case"]), row[column.key]) for row in of_rival if "stop" not in row]
+        words, stops = name, [row for row in of_rival if "stop" in row]
         if stops:
-            reason, size = stops[0]
-            where = "" if "," in reason else f" at {'world ' * by_world}{size}"
-            words += f": {reason.replace(' already', '').replace(', at', ' at')}{where}"
+            place = f"{'world ' * (key == 'worlds')}{stops[0]['case']}"
+            words += f": {stops[0]['stop']} at {stops[0].get('since', place)}"
         rival = NAMES[name]
         colour = OURS if rival.ours else rival.colour
         if points:
@@ -128,31 +123,33 @@ def series_of(table: Table, *, by_world: bool) -> list[Series]:
     return found
 
 
-def costs(blocks: list[Any]) -> list[Series]:
+def costs(rows: list[Row]) -> list[Series]:
     """Return ours and the rivals' cost per index against the size of the dataset."""
     whole: dict[str, list[tuple[float, float]]] = {}
-    for name, n, least, *_ in after(blocks, "## Whole permutations")["rows"]:
-        whole.setdefault(name, []).append((float(n), float(least.replace(",", ""))))
+    for row in kept.of(rows, "whole permutation"):
+        whole.setdefault(row["who"], []).append((number(row["case"]), row["ns"]))
     others = iter(OTHERS)
     found = [
         Series(f"{name}, all of it", points, OURS if "indexplan" in name else next(others))
         for name, points in whole.items()
     ]
-    tables = {"A stretch of an epoch": "-", "One rank's share of 64, again and again": "--"}
-    for heading, dashes in tables.items():
-        rows = after(blocks, f"## {heading}")["rows"]
-        shuffles = [row for row in rows if row[0].startswith("Shuffle") and "there" not in row[0]]
-        points = [(float(row[0].rpartition(" ")[2]), float(row[1])) for row in shuffles]
+    for key, dashes in {"stretch": "-", "share": "--"}.items():
+        shuffles = [
+            row
+            for row in kept.of(rows, key)
+            if row["case"].startswith("Shuffle") and "there" not in row["case"]
+        ]
+        points = [(number(row["case"]), row["ns"]) for row in shuffles]
         words = f"indexplan.Shuffle, {'a stretch' if dashes == '-' else 'a share of 64'}"
         found.append(Series(words, points, OURS, dashes, ours=True))
     return found
 
 
-def bars(path: Path, table: Table) -> None:
+def bars(path: Path, rows: list[Row]) -> None:
     """Draw how far each order's label counts are from a random order's."""
-    rows = [(row[0], float(row[1].strip("*"))) for row in table["rows"]][::-1]
     with picture(path, (8, 3)) as axes:
-        names, heights = zip(*rows, strict=True)
+        names = [row["who"] for row in rows][::-1]
+        heights = [row["label counts, 2**20"] for row in rows][::-1]
         colours = [OURS if name.startswith("indexplan") else GREY for name in names]
         axes.bar_label(axes.barh(names, heights, color=colours), fmt="%.2f", padding=4)
         axes.axvline(1, color=GREY, linestyle="--")
@@ -165,13 +162,12 @@ def bars(path: Path, table: Table) -> None:
 def draw(folder: Path) -> None:
     """Draw all pictures from the results that are kept, of their first runs."""
     planning, timings, quality = (
-        read(name)["runs"][0]["blocks"] for name in ("planning", "timings", "quality")
+        kept.runs(kept.read(name))[0] for name in ("planning", "timings", "quality")
     )
-    for view in VIEWS:
-        if view.key in DRAWN:
-            series = series_of(after(planning, f"### {view.title}"), by_world=view.by_world)
-            x = "world size" if view.by_world else "samples in the dataset"
-            lines(folder / f"{view.key}.svg", series, xlabel=x, ylabel=view.axis, title=view.title)
+    for key, axis in DRAWN.items():
+        x = "world size" if key == "worlds" else "samples in the dataset"
+        title = BY_KEY[key].title
+        lines(folder / f"{key}.svg", series_of(key, planning), xlabel=x, ylabel=axis, title=title)
     x, y = "samples in the dataset", "ns per index, minimum"
     lines(folder / "cost_per_index.svg", costs(timings), xlabel=x, ylabel=y, title="Cost per index")
-    bars(folder / "quality.svg", next(each for each in quality if not isinstance(each, str)))
+    bars(folder / "quality.svg", kept.of(quality, "quality"))

@@ -1,13 +1,10 @@
-"""The table of how random the orders are."""
+"""How random the orders are: the page."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from benchmarks.measure.quality import noise
-from benchmarks.render.page import Block
-from benchmarks.render.views import IMAGES
-from benchmarks.render.writer import power, tabular
+from benchmarks.render import rows as kept
+from benchmarks.render.rows import Row
+from benchmarks.render.tables import IMAGES, INSTALL, Page, means, table
 
 WORDS = (
     "Each test against a random order, so 1 is right: the mean of {seeds} seeds, in bold where it "
@@ -31,35 +28,36 @@ TESTS = {
         "datasets"
     ),
 }
+COLUMNS = {"label counts": ("variance", 2), "xor": ("xors", 4)}
+"""Their fields: a band of chance is under this name, the numbers under that of the column."""
 
 
-def blocks(found: dict[str, Any]) -> list[Block]:
-    """Return the page's blocks."""
-    data = found["quality"]
-    bands = {key: noise(data, key) for key in ("variance", "xors")}
+def tests(rows: list[Row]) -> list[str]:
+    """Return the tables of a run, with what no chance explains in bold."""
+    found, chance = kept.of(rows, "quality"), kept.one(rows, "chance")
+    titles = [name for name in found[0] if name.startswith(tuple(TESTS))]
 
-    def cells(row: dict[str, Any], key: str, digits: int) -> list[str]:
-        texts = []
-        for n in data["sizes"]:
-            value = row[key][str(n)]
-            text = f"{value:.{digits}f}"
-            texts.append(text if abs(value - 1) <= bands[key] else f"**{text}**")
-        return texts
+    def cell(row: Row, title: str) -> str:
+        if title.startswith("each once"):
+            return "yes" if row[title] else "**no**"
+        key, digits = COLUMNS[title.partition(",")[0]]
+        text = f"{row[title]:.{digits}f}"
+        return text if abs(row[title] - 1) <= chance[key] else f"**{text}**"
 
-    names = {2**20: "2**20"}
-    sizes = [names.get(n, power(n)) for n in data["sizes"]]
-    header = ["order", *(f"label counts, {n}" for n in sizes), *(f"xor, {n}" for n in sizes)]
-    header += [f"each once, {n:,}" for n in data["awkward"]]
-    rows = [
-        (
-            row["name"],
-            *cells(row, "variance", 2),
-            *cells(row, "xors", 4),
-            *("yes" if row["bijection"][str(n)] else "**no**" for n in data["awkward"]),
-        )
-        for row in data["rows"]
+    lines = [(row["who"], *(cell(row, title) for title in titles)) for row in found]
+    return [
+        WORDS.format(**chance),
+        f"![variance of label counts]({IMAGES}/quality.svg)",
+        table(("order", *titles), lines),
+        *means("", "", "name | means", TESTS),
     ]
-    words = WORDS.format(seeds=data["seeds"], **bands)
-    picture = f"![variance of label counts]({IMAGES}/quality.svg)"
-    tables = tabular(" | ".join(header), rows) + tabular("name | means", TESTS.items(), "l")
-    return [words, picture, *tables]
+
+
+QUALITY = Page(
+    "quality",
+    "Quality of the orders",
+    "How random they are.",
+    (tests,),
+    install=f"{INSTALL}\n",
+    rivals=False,
+)

@@ -1,187 +1,385 @@
-"""The tables of repeated timings, mostly of this library, and of fresh processes."""
+"""Costs of calls, mostly of this library, and of fresh processes: the page."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-from benchmarks.render.page import Block
-from benchmarks.render.results import Results, Row
-from benchmarks.render.views import IMAGES
-from benchmarks.render.writer import number, power, section, tabular
+from benchmarks.render import rows as kept
+from benchmarks.render.rows import Row
+from benchmarks.render.tables import (
+    IMAGES,
+    INSTALL,
+    Column,
+    Figure,
+    Page,
+    Table,
+    less,
+    times,
+)
 
-
-def per_index(results: Results, table: str) -> list[Block]:
-    """Return the table of costs per index, as ratios to Shuffle and to torch's largest."""
-    base = results.row(table, "Shuffle, n = 1e9").least()
-    rival = results.rival("torch.randperm", results.largest()).least()
-    rows = [
-        (
-            row.name,
-            number(row.least()),
-            number(row.ns()),
-            f"{row.least() / base:.2f}",
-            f"{rival / row.least():.1f}",
-        )
-        for row in results.tables[table]
-    ]
-    header = "order | min, ns per index | median | to Shuffle at 1e9 | faster than torch.randperm"
-    return tabular(f"{header} at {power(results.largest())}", rows)
+TORCH = "torch DistributedSampler"
+SHUFFLE = "Shuffle, n = 1e9"
+LARGEST = "1e8"
+"""The largest size at which all are asked for a whole permutation."""
 
 
-def whole(results: Results) -> list[Block]:
-    """Return the comparison with others at the job that they can do."""
-    rows = []
-    for row in results.tables["whole permutation"]:
-        n = row.facts["n"]
-        torch = results.rival("torch.randperm", n)
-        least, ratio = number(row.least()), f"{torch.least() / row.least():.2f}"
-        rows.append((row.name, power(n), least, number(row.ns()), ratio))
-    header = "who | n | min, ns per index | median | faster than torch.randperm"
-    return tabular(header, rows)
+def _to_shuffle(row: Row, rows: list[Row]) -> float:
+    return float(row["ns"] / kept.one(rows, row["table"], case=SHUFFLE)["ns"])
 
 
-def calls(rows: list[Row], unit: str = "us") -> list[Block]:
-    """Return a table of latencies, in microseconds or seconds."""
-    factor = {"us": 1e6, "s": 1}[unit]
-    cells = [
-        (
-            row.name,
-            f"{row.num_indices:,}",
-            *(number(factor * time) for time in (row.minimum, row.median)),
-        )
-        for row in rows
-    ]
-    return tabular(f"question | indices | min, {unit} | median", cells)
+def _faster_than_torch(row: Row, rows: list[Row]) -> float:
+    case = row["case"] if row["who"] else LARGEST
+    torch = kept.one(rows, "whole permutation", case=case, who="torch.randperm")
+    return float(torch["ns"] / row["ns"])
 
 
-def stream(rows: list[Row]) -> list[Block]:
-    """Return the table of streaming."""
-    cells = [
-        (
-            row.name,
-            f"{row.facts['num_batches']:,}",
-            number(row.num_indices / row.median / 1e6),
-            number(row.median / row.facts["num_batches"] * 1e6),
-        )
-        for row in rows
-    ]
-    return tabular("plan | batches | million indices per s, median | us per batch, median", cells)
-
-
-def columns(rows: list[Row]) -> list[Block]:
-    """Return the table of what columns cost, by the time of the CPU."""
-    cells = [
-        (
-            row.name,
-            number(row.facts["bytes_per_cpu_second"] / 1e6),
-            number(row.facts["plain_per_cpu_second"] / 1e6),
-            f"{row.facts['ratio']:.2f}",
-            number(row.facts["grown_bytes"] / 1e6) if "grown_bytes" in row.facts else "-",
-        )
-        for row in rows
-    ]
-    header = "column | MB per CPU second | hashlib.sha256 of the same bytes | ratio | worker, MB"
-    return tabular(header, cells)
-
-
-def starts(results: Results) -> list[Block]:
-    """Return the table of imports and first calls."""
-    named = {
-        "import numpy": results.starts["import_numpy"],
-        "import indexplan, NumPy's import included": results.starts["import_indexplan"],
-        "import to first batch of 1e12, warm cache": results.starts["first_batch_warm"],
-        "import to first batch of 1e12, cold cache": results.starts["first_batch_cold"],
-        "8 processes at once, the slowest, warm cache": results.starts["together_warm"],
-        "8 processes at once, the slowest, cold cache": results.starts["together_cold"],
-    }
-    rows = [
-        (
-            name,
-            number(times["seconds"]["min"]),
-            number(times["seconds"]["median"]),
-            number(times["process"]["median"]),
-            times["seconds"]["runs"],
-        )
-        for name, times in named.items()
-    ]
-    lines = tabular("in a fresh process | min, s | median, s | whole process, s | processes", rows)
-    cold, warm = results.starts["first_calls_cold"], results.starts["first_calls_warm"]
-    rows = [
-        (name, number(cold[name]["median"] * 1e3), number(warm[name]["median"] * 1e3))
-        for name in cold
-        if name != "process"
-    ]
-    return lines + tabular("first call | cold cache (compiles), ms | warm cache, ms", rows)
-
-
-def growth(results: Results) -> list[Block]:
-    """Return the table of time and memory to the first batch."""
-    rows = [
-        (
-            row["row"],
-            power(row["n"]),
-            *(number(row[key]["min"]) for key in ("seconds", "user_seconds")),
-            number(row["seconds"]["median"]),
-            number(row["peak_bytes"]["median"] / 1e6),
-            number(row["held_bytes"]["median"] / 1e6),
-        )
-        for row in results.growth
-    ]
-    return tabular(
-        "who | n | min, s | user CPU, s | median, s | peak growth, MB | still held, MB", rows
-    )
-
-
-def repeated(results: Results) -> list[Block]:
-    """Return the tables of repeated timings, of this library mostly."""
-    picture: list[Block] = [f"![cost per index against size]({IMAGES}/cost_per_index.svg)"]
-    lines = section(
-        "A stretch of an epoch", "A contiguous interval.", per_index(results, "stretch")
-    )
-    words = "`plan.indices`: batches of 256 of one rank of 64, so runs of 256 positions in strides."
-    lines += section("One rank's share of 64, again and again", words, per_index(results, "share"))
-    words = "`plan.indices(..., num_threads=...)`: one rank's share of 64, n = 1e9."
-    lines += section("Threads", words, calls(results.tables["threads"]))
-    words = "`order.locate` of neighbours in the order."
-    lines += section("The inverse", words, per_index(results, "inverse"))
-    words = (
+NS = (Column("ns", "min, ns per index"), Column("median_ns", "median"))
+PER_INDEX = (
+    *NS,
+    Column(_to_shuffle, "to Shuffle at 1e9", "{:.2f}".format),
+    Column(_faster_than_torch, "faster than torch.randperm at 1e8", "{:.1f}".format),
+)
+CALLS = (
+    Column("indices", "indices", "{:,}".format),
+    Column("seconds", "min, us", times(1e6)),
+    Column("median_seconds", "median", times(1e6), unit=" us"),
+)
+AGAINST = (*CALLS[:2], CALLS[2]._replace(better=less))
+ORDER, QUESTION = (("order", "{case}"),), (("question", "{case}"),)
+OURS = "indexplan PlanLoader", "indexplan PlanBatchSampler", "indexplan.Shuffle"
+RIVALS = {
+    "labels": (("question", "{who}, {case}"),),
+    "ours": lambda _: [(name, "") for name in OURS],
+}
+TABLES = (
+    Table("stretch", "A stretch of an epoch", "A contiguous interval.", PER_INDEX, ORDER),
+    Table(
+        "share",
+        "One rank's share of 64, again and again",
+        "`plan.indices`: batches of 256 of one rank of 64, so runs of 256 positions in strides.",
+        PER_INDEX,
+        ORDER,
+    ),
+    Table(
+        "threads",
+        "Threads",
+        "`plan.indices(..., num_threads=...)`: one rank's share of 64, n = 1e9.",
+        CALLS,
+        QUESTION,
+    ),
+    Table("inverse", "The inverse", "`order.locate` of neighbours in the order.", PER_INDEX, ORDER),
+    Table(
+        "whole permutation",
+        "Whole permutations",
         "All n at once as int64 in memory, on one thread: the one job that all can do. NumPy and "
         "torch redo it for every epoch, in every process, to read a slice. Who takes too long is "
-        "not shown at large sizes."
-    )
-    lines += section("Whole permutations", words, picture + whole(results))
-    words = "`plan.batch`, batch size 256; rows name what differs from the first."
-    lines += section("One batch", words, calls(results.tables["batch"]))
-    words = "`plan.batches`, batch size 256, one rank of 64, all kept in a list."
-    lines += section("A stream of batches", words, stream(results.tables["stream"]))
-    lines += section("Where is a sample read?", "`plan.locate`.", calls(results.tables["locate"]))
-    if "columns" in results.tables:  # later than the measurements that may be rendered again
-        words = "The sha256 of a mapped file, and how much a spawned worker grows that gets it."
-        lines += section("Columns", words, columns(results.tables["columns"]))
-    words = (
+        "not shown at large sizes.",
+        (
+            NS[0],
+            NS[1]._replace(better=less, unit=" ns per index"),
+            Column(_faster_than_torch, "faster than torch.randperm", "{:.2f}".format),
+        ),
+        (("who", "{who}"), ("n", "{case}")),
+        align="lr",
+        place="n = {case}",
+        ours=lambda _: [("indexplan.Shuffle", "")],
+        picture=f"![cost per index against size]({IMAGES}/cost_per_index.svg)",
+    ),
+    Table(
+        "batch",
+        "One batch",
+        "`plan.batch`, batch size 256; rows name what differs from the first.",
+        CALLS,
+        QUESTION,
+    ),
+    Table(
+        "stream",
+        "A stream of batches",
+        "`plan.batches`, batch size 256, one rank of 64, all kept in a list.",
+        (
+            Column("batches", "batches", "{:,}".format),
+            Column("indices_per_second", "million indices per s, median", times(1e-6)),
+            Column("batch_seconds", "us per batch, median", times(1e6)),
+        ),
+        (("plan", "{case}"),),
+    ),
+    Table("locate", "Where is a sample read?", "`plan.locate`.", CALLS, QUESTION),
+    Table(
+        "columns",
+        "Columns",
+        "The sha256 of a mapped file, and how much a spawned worker grows that gets it.",
+        (
+            Column("bytes_per_cpu_second", "MB per CPU second", times(1e-6)),
+            Column("plain_per_cpu_second", "hashlib.sha256 of the same bytes", times(1e-6)),
+            Column("ratio", "ratio", "{:.2f}".format),
+            Column("grown_bytes", "worker, MB", times(1e-6), absent="-"),
+        ),
+        (("column", "{case}"),),
+    ),
+    Table(
+        "sampler",
+        "Torch samplers",
         "Batches of 256 as lists, one rank, after the first batch, before which the rivals shuffle "
-        "and list the whole epoch."
-    )
-    lines += section("Torch samplers", words, calls(results.tables["sampler"]))
-    words = "A whole pass over samples that cost nothing, everything included."
-    lines += section("DataLoaders", words, calls(results.tables["loader"]))
-    lines += section("First batches of loaders", "", calls(results.tables["first"]))
-    words = "`verify` checks a plan's arithmetic here, not its indices."
-    return lines + section("Verification", words, calls(results.tables["verify"], "s"))
-
-
-def processes(results: Results) -> list[Block]:
-    """Return the tables of fresh processes: imports, compilation, memory."""
-    words = "Each number has its own processes. Cold is an empty folder for numba's cache."
-    lines = section("The first batch of a process", words, starts(results))
-    words = (
+        "and list the whole epoch.",
+        AGAINST,
+        place="{indices:,} indices",
+        **RIVALS,
+    ),
+    Table(
+        "loader",
+        "DataLoaders",
+        "A whole pass over samples that cost nothing, everything included.",
+        AGAINST,
+        place="{case}, {indices:,} indices",
+        **RIVALS,
+    ),
+    Table("first", "First batches of loaders", "", CALLS, QUESTION),
+    Table(
+        "verify",
+        "Verification",
+        "`verify` checks a plan's arithmetic here, not its indices.",
+        (
+            CALLS[0],
+            Column("seconds", "min, s"),
+            Column("median_seconds", "median"),
+        ),
+        QUESTION,
+    ),
+    Table(
+        "starts",
+        "The first batch of a process",
+        "Each number has its own processes. Cold is an empty folder for numba's cache.",
+        (
+            Column("seconds", "min, s"),
+            Column("median_seconds", "median, s"),
+            Column("process_seconds", "whole process, s"),
+            Column("processes", "processes"),
+        ),
+        (("in a fresh process", "{case}"),),
+    ),
+    Table(
+        "first calls",
+        "",
+        "",
+        (
+            Column("cold_seconds", "cold cache (compiles), ms", times(1e3)),
+            Column("warm_seconds", "warm cache, ms", times(1e3)),
+        ),
+        (("first call", "{case}"),),
+    ),
+    Table(
+        "growth",
+        "Memory of all questions",
         "Time, and growth of the process, after a first small job, so without imports. Where a "
-        "virtual machine must first be given memory, the time includes that, user CPU does not."
+        "virtual machine must first be given memory, the time includes that, user CPU does not.",
+        (
+            Column("seconds", "min, s"),
+            Column("user_seconds", "user CPU, s"),
+            Column("median_seconds", "median, s"),
+            Column("peak_bytes", "peak growth, MB", times(1e-6)),
+            Column("held_bytes", "still held, MB", times(1e-6)),
+        ),
+        (("who", "{who}"), ("n", "{case}")),
+        align="lr",
+    ),
+)
+
+
+def _against_permutations(table: str) -> Callable[[list[Row]], float]:
+    """Return how much less an index costs than the fastest rival's, of its whole permutation."""
+
+    def ratio(rows: list[Row]) -> float:
+        whole = kept.of(rows, "whole permutation", case=LARGEST)
+        rivals = [row["ns"] for row in whole if not row["who"].startswith("indexplan")]
+        ours = [
+            row["ns"]
+            for row in kept.of(rows, table)
+            if row["case"].startswith(("Shuffle, n = 1e9", "Shuffle, n = 1e12"))
+        ]
+        return float(min(rivals) / max(ours))
+
+    return ratio
+
+
+def _blocks(table: str) -> Callable[[list[Row]], float]:
+    return lambda rows: max(
+        _to_shuffle(row, rows)
+        for row in kept.of(rows, table)
+        if row["case"].startswith("BlockShuffle")
     )
-    return lines + section("Memory of all questions", words, growth(results))
 
 
-def blocks(data: dict[str, Any]) -> list[Block]:
-    """Return the page's blocks."""
-    results = Results(data)
-    return repeated(results) + processes(results)
+def _threads(rows: list[Row]) -> float:
+    names = (f"{num}, a new array of 64 MiB" for num in ("1 thread", "2 threads"))
+    one, two = (kept.one(rows, "threads", case=name)["median_seconds"] for name in names)
+    return float(one / two)
+
+
+def _whole_speedup(rows: list[Row]) -> float:
+    ours, rival = (
+        kept.one(rows, "whole permutation", case=LARGEST, who=who)["ns"]
+        for who in ("indexplan.Shuffle", "torch.randperm")
+    )
+    return float(rival / ours)
+
+
+def _batch_against_lists(rows: list[Row]) -> float:
+    batches = [row for row in kept.of(rows, "batch") if not row["case"].startswith("first")]
+    slowest = max(row["median_seconds"] / row["indices"] for row in batches)
+    theirs = kept.one(rows, "sampler", who=TORCH)
+    return float(slowest / (theirs["median_seconds"] / theirs["indices"]))
+
+
+def _flatness(rows: list[Row]) -> float:
+    """Return the dearest batch of 256 by the cheapest, over sizes, worlds and steps."""
+    batches = kept.of(rows, "batch")
+    costs = [row["seconds"] for row in batches if not row["case"].startswith(("rem", "first"))]
+    return float(max(costs) / min(costs))
+
+
+def _medians(table: str, ours: str, case: str = "") -> Callable[[list[Row]], float]:
+    return lambda rows: float(
+        kept.one(rows, table, case=case, who=TORCH)["median_seconds"]
+        / kept.one(rows, table, case=case, who=ours)["median_seconds"]
+    )
+
+
+def _flat(words: str) -> Callable[[list[Row]], float]:
+    def ratio(rows: list[Row]) -> float:
+        found = [row["median_seconds"] for row in kept.of(rows, "first") if words in row["case"]]
+        return float(max(found) / min(found))
+
+    return ratio
+
+
+def _growth(name: str) -> Callable[[list[Row]], float]:
+    return lambda rows: sum(
+        row["peak_bytes"] / 1e6 for row in kept.of(rows, "growth") if row["who"].startswith(name)
+    )
+
+
+def _starts(case: str) -> Callable[[list[Row]], float]:
+    return lambda rows: float(
+        kept.one(rows, "starts", case=case)["median_seconds"]
+        / kept.one(rows, "starts", case="import numpy")["median_seconds"]
+    )
+
+
+TIMINGS = Page(
+    "timings",
+    "Costs of calls",
+    "One thread unless said otherwise. Times are medians; ratios are of minima, since noise only "
+    "adds time.",
+    TABLES,
+    (
+        Figure(
+            "an index of a stretch, against the fastest whole permutation's at 1e8",
+            15,
+            "times faster",
+            _against_permutations("stretch"),
+            least=True,
+        ),
+        Figure(
+            "an index of a rank's share, against the fastest whole permutation's at 1e8",
+            15,
+            "times faster",
+            _against_permutations("share"),
+            least=True,
+        ),
+        Figure(
+            "the whole permutation, against torch.randperm at 1e8",
+            10,
+            "times faster",
+            _whole_speedup,
+            least=True,
+        ),
+        Figure(
+            "two threads against one, into memory that is there, taking turns",
+            1.8,
+            "times faster",
+            lambda rows: kept.one(rows, "threads", case="2 threads, 64 MiB that are there")[
+                "ratio"
+            ],
+            least=True,
+            loss="The second core of a virtual machine is not always fully there.",
+        ),
+        Figure(
+            "two threads against one, as a new array of 64 MiB",
+            1.8,
+            "times faster",
+            _threads,
+            least=True,
+            loss=(
+                "The system zeroes new pages at the speed of the memory, which one thread uses up: "
+                "here two threads fill 64 MiB no faster than one."
+            ),
+        ),
+        Figure(
+            "BlockShuffle, a stretch, by Shuffle's, worst of four shapes",
+            3,
+            "times",
+            _blocks("stretch"),
+        ),
+        Figure(
+            "BlockShuffle, a rank's share, by Shuffle's, worst of four shapes",
+            3,
+            "times",
+            _blocks("share"),
+        ),
+        Figure(
+            "plan.batch of 256, the slowest, by a batch of torch's sampler as a list",
+            1,
+            "times",
+            _batch_against_lists,
+        ),
+        Figure(
+            "cost of a batch flat in n, world and step: dearest by cheapest",
+            1.25,
+            "times",
+            _flatness,
+        ),
+        Figure(
+            "batches of 256 as lists, PlanBatchSampler against DistributedSampler",
+            3,
+            "times faster",
+            _medians("sampler", "indexplan PlanBatchSampler"),
+            least=True,
+        ),
+        Figure(
+            "a pass over PlanLoader against torch's sampler, trivial dataset, 0 workers",
+            0.95,
+            "times as fast",
+            _medians("loader", "indexplan PlanLoader", case="0 workers"),
+            least=True,
+        ),
+        Figure(
+            "a new loader's first batch, 1e8 to 1e12: dearest by cheapest",
+            1.25,
+            "times",
+            _flat("PlanLoader"),
+        ),
+        Figure("resume at any step of 1e12: dearest by cheapest", 1.25, "times", _flat("resume")),
+        Figure(
+            "import indexplan, by NumPy's own import",
+            2.5,
+            "times",
+            _starts("import indexplan, NumPy's import included"),
+        ),
+        Figure(
+            "import to first batch, warm cache, by NumPy's own import",
+            10,
+            "times",
+            _starts("import to first batch of 1e12, warm cache"),
+        ),
+        Figure(
+            "growth by a plan of 1e12 and all questions to it", 2, "MB", _growth("indexplan.Plan")
+        ),
+        Figure(
+            "growth by a PlanBatchSampler of 1e12 and 1,000 of its batches",
+            2,
+            "MB",
+            _growth("indexplan PlanBatchSampler"),
+        ),
+    ),
+    f"{INSTALL}\n",
+)

@@ -21,7 +21,10 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # mkdocs does not have it there
-from benchmarks.render.page import markdown  # noqa: E402
+from benchmarks.render import page as counted  # noqa: E402
+from benchmarks.render import rows as kept  # noqa: E402
+from benchmarks.render.pages import PAGES  # noqa: E402
+from benchmarks.render.tables import markdown  # noqa: E402
 
 VERSION = "indexplan/version.py"
 RESULTS = "benchmarks/results/"
@@ -142,13 +145,14 @@ def content(path: str) -> str:
     if path.endswith(".ipynb"):
         return of_notebook(text)
     if path.startswith(RESULTS):
-        return markdown(text)
+        name, is_rows = Path(path).stem, path.endswith(".jsonl")
+        return markdown(PAGES[name], kept.read(name)) if is_rows else counted.markdown(text)
     return f"# {Path(path).name}\n\n`{path}`\n\n{fenced(text, Path(path).suffix[1:] or 'sh')}"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add a page for each file that pages link to, and for each notebook."""
-    linked = {*ALWAYS, *(f"{RESULTS}{file.name}" for file in (ROOT / RESULTS).glob("*.json"))}
+    linked = {*ALWAYS, *(f"{RESULTS}{file.name}" for file in (ROOT / RESULTS).glob("*.json*"))}
     for file in list(files.documentation_pages()):
         for _, link, _ in LINK.findall(file.content_string):
             path = linked_file(link, file.src_uri)

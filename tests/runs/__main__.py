@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.measure.fresh import ROOT, run_fresh
 from benchmarks.measure.surroundings import surroundings
 from benchmarks.render import page as results
-from benchmarks.render.writer import where
+from benchmarks.render.page import where
 from tests.runs import page, through, through_page
 from tests.runs.counting import merged
 from tests.runs.frameworks import FRAMEWORKS

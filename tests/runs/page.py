@@ -7,8 +7,8 @@ import textwrap
 from collections import Counter
 from typing import Any
 
-from benchmarks.render.page import Block
-from benchmarks.render.writer import section, tabular, time
+from benchmarks.render.page import Block, section, tabular
+from benchmarks.render.tables import time
 from tests.runs.counting import Tally, summed
 from tests.runs.histories import (
     EPOCHS,

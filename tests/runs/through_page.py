@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure.fresh import ROOT
-from benchmarks.render.page import Block, text
-from benchmarks.render.writer import refresh, tabular
+from benchmarks.render.page import Block, tabular, text
+from benchmarks.render.tables import refresh
 from tests.runs.frameworks import FRAMEWORKS
 from tests.runs.through import GLOBAL_BATCH, KINDS, SAMPLES, STEPS, WAYS
 

@@ -127,20 +127,3 @@ def test_numbers_of_bins() -> None:
     assert random["variance"] == pytest.approx(1, abs=0.1)
     alike = bins.quality(case, lengths, (np.argsort(lengths), cut), exact=True)
     assert (alike["variance"], alike["lag"]) == pytest.approx((32, 1), abs=0.1)
-
-
-def test_a_lost_cell_is_found() -> None:
-    """A rival that is ahead is listed, beside the one of ours that it is held against."""
-    numbers = dict.fromkeys(page.SHOWN["batches"], 2.0)
-    records = [
-        {"need": "batches", "kind": "speech", "n": 1000, "binner": name, **numbers, "padding": pad}
-        for name, pad in (
-            ("indexplan", 0.01),
-            ("indexplan, 32 buckets", 0.03),
-            ("transformers LengthGroupedSampler", 0.02),
-        )
-    ]
-    (loss,) = page.losses({"bins": {"records": records}})
-    assert (loss.table, loss.theirs, loss.ours) == ("bins: padding", "2.0%", "3.0%")
-    records[1]["padding"] = 0.02
-    assert page.losses({"bins": {"records": records}}) == []

@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.contenders.dealers import DEALERS, MIXTURES, Case, Entry, given, ours, shares_of
 from benchmarks.measure import orders
-from benchmarks.render import orders as page
 
 CASES = list(dict.fromkeys(map(orders.small, orders.CASES)))
 NEEDS = {case.need: case for case in CASES}
@@ -124,17 +123,3 @@ def test_rank_bias() -> None:
     """Sources in turn are each read by one of two ranks alone; drawn ones by both."""
     assert orders.rank_bias(np.arange(10_000) % 2, 2) > 20
     assert orders.rank_bias(np.random.default_rng(0).integers(3, size=10_000), 3) < 4
-
-
-def test_a_lost_cell_is_found() -> None:
-    """A rival that is ahead is listed, but for memory that both have as good as none of."""
-    numbers = {"first_seconds": 1.0, "ns": 5.0, "first_bytes": 10**6, "middle_us": 3.0}
-    case = {"need": "weights", "n": 1000, "num": 0}
-    rival = {**numbers, "ns": 4.0, "first_bytes": 0, "dealer": "torch WeightedRandomSampler"}
-    stopped = {"dealer": "torch WeightedRandomSampler", "stop": "too many"}
-    records = [{**case, **each} for each in ({**numbers, "dealer": page.OURS}, rival, stopped)]
-    row = "Samples by weight, n = 1e3"
-    (loss,) = page.losses({"orders": {"records": records}})
-    assert (loss.table, loss.row, loss.theirs, loss.ours) == ("orders: ns", row, "4", "5")
-    table = page.table({"orders": {"records": records}}, "weights")
-    assert "torch WeightedRandomSampler, n = 1e3: `too many`" == table[-1]

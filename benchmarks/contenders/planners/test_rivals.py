@@ -11,9 +11,6 @@ import pytest
 
 from benchmarks.contenders.planners import RIVALS, Job, Rival, present
 from benchmarks.measure import quality
-from benchmarks.render import losing
-from benchmarks.render.page import text
-from benchmarks.render.views import VIEWS
 
 # Whole global batches, so that nobody drops, pads or spreads: 5 of 4 * 16.
 EVEN = Job(5 * 4 * 16 * 12, world=4, rank=1, batch=16, limit=2**62)
@@ -108,33 +105,3 @@ def test_quality_tells_good_from_bad() -> None:
     assert quality.distinct_xors(np.arange(n)) == 1
     assert quality.is_bijection(shuffle, n)
     assert not quality.is_bijection(np.where(shuffle == 5, 6, shuffle), n)
-
-
-def test_a_lost_row_is_found() -> None:
-    """A rival that is ahead in a row is listed, with the reason or without one."""
-    records = [
-        {"rival": "indexplan", "n": 1000, "world": 64, "seconds": 2.0},
-        {"rival": "NumPy permutation + slice", "n": 1000, "world": 64, "seconds": 1.0},
-        {"rival": "torch DistributedSampler", "n": 1000, "world": 64, "stop": "time"},
-    ]
-    (loss,) = losing.of_view(VIEWS[0], records)
-    assert (loss.table, loss.rival) == ("first_batch", "NumPy permutation + slice")
-    assert (loss.row, loss.theirs, loss.ours, loss.why()) == ("n = 1e3", "1 s", "2 s", "")
-
-
-def test_losses_become_a_table() -> None:
-    """A row for each table and rival: of many cells the first and the last, a reason once."""
-    share = [
-        losing.Loss("share", "Share", "Megatron-style cached .npy", f"n = {n}", f"{n} s", "9 s")
-        for n in range(losing.MOST_CELLS + 1)
-    ]
-    resume = losing.Loss("worlds", "Worlds", "Megatron-style cached .npy", "n = 1", "2 s", "3 s")
-    found = losing.section([*share, resume, resume._replace(rival="Nobody")])
-    *_, first, second, third = text(found[-1]).splitlines()
-    assert "8 cells, from n = 0: 0 s, ours 9 s; to n = 7: 7 s, ours 9 s | It only" in first
-    assert (
-        '| Worlds | Megatron-style cached .npy | n = 1: 2 s, ours 3 s | As for "Share", '
-        "Megatron-style cached .npy. |"
-    ) == second
-    assert "| Worlds | Nobody | n = 1: 2 s, ours 3 s | **Not explained.** |" == third
-    assert "Nowhere." in losing.section([])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.render.page import Block
-from benchmarks.render.writer import tabular
+from benchmarks.render.page import Block, tabular
 from tests.runs.groups import LOADERS
 from tests.runs.groups.live import BATCH, GROUPS, HALF, KINDS, SAMPLES, STEPS
 

@@ -1,0 +1,183 @@
+"""The one writer of tables writes what the rows say, and finds where a rival is ahead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.render import losing
+from benchmarks.render import rows as kept
+from benchmarks.render.bins import SHOWN
+from benchmarks.render.pages import PAGES
+from benchmarks.render.rows import UNKNOWN, Row
+from benchmarks.render.tables import (
+    Column,
+    Figure,
+    Page,
+    Table,
+    less,
+    markdown,
+    more,
+    number,
+    power,
+    refresh,
+    size,
+    table,
+    time,
+)
+
+SPEED = Table("speed", "Speed", "Words.", (Column("seconds", "to build", time, less),))
+FIGURE = Figure("speed", 2, "s", lambda rows: kept.one(rows, "speed")["seconds"], loss="slow")
+PAGE = Page("a", "Title", "About.", (SPEED,), (FIGURE,))
+
+
+def rows_of(run: str, ours: float, theirs: float) -> list[Row]:
+    """Return the rows of a run."""
+    found: list[Row] = [
+        {"run": run, "table": "speed", "case": "n = 1e6", "who": "indexplan", "seconds": ours},
+        {"run": run, "table": "speed", "case": "n = 1e6", "who": "rival", "seconds": theirs},
+    ]
+    where = {"run": run, "table": "run", "instructions": run, "date": "2026-11-24"}
+    return [where, *PAGE.targets(found), *found]
+
+
+def test_numbers() -> None:
+    """Three digits count, and thousands have commas."""
+    assert ["0.0123", "1.23", "99.9", "100", "1,235"] == [
+        number(value) for value in (0.01234, 1.234, 99.94, 99.96 + 0.04, 1234.6)
+    ]
+    assert ["1e6", "1,234"] == [power(10**6), power(1234)]
+    assert ["1.5 s", "20 ms", "3 us"] == [time(seconds) for seconds in (1.5, 0.02, 3e-6)]
+    assert ["2 GB", "4.1 kB", "0"] == [size(num_bytes) for num_bytes in (2e9, 4096, 10)]
+
+
+def test_a_table_aligns_its_columns() -> None:
+    """The first is left and the others right, or as is asked; the last letter goes on."""
+    for align, marks in {"lr": "| --- | ---: | ---: |", "lrl": "| --- | ---: | --- |"}.items():
+        found = table("abc", [(1, 2, 3)], align)
+        assert ["| a | b | c |", marks, "| 1 | 2 | 3 |"] == found.splitlines()
+
+
+def test_targets_are_judged() -> None:
+    """What is reached and missed; what a run left out is no row."""
+    least, below = FIGURE._replace(least=True), FIGURE._replace(below=True)
+    assert [">=", "<", "<="] == [each.bound for each in (least, below, FIGURE)]
+    assert "3 s **missed**" == FIGURE.cell(3)
+    assert "3 s" == least.cell(3)
+    assert ["2 s", "2 s **missed**"] == [FIGURE.cell(2), below.cell(2)]
+    assert "1.99998 s" == below.cell(1.99998)  # three digits would say that it is the limit
+    assert [] == PAGE.targets([{"run": "", "table": "other"}])
+
+
+def test_runs_become_a_page(tmp_path: Path) -> None:
+    """Targets have a column for each run, tables a part; a new run takes the place of its own."""
+    for run, ours in ((UNKNOWN, 9), ("AVX-512", 1), ("AVX2", 4), ("AVX2", 3)):
+        kept.keep("a", rows_of(run, ours, 2), tmp_path)
+    page = markdown(PAGE, kept.read("a", tmp_path))
+    assert page.startswith(
+        "# Title\n\nAbout.\n\n## Targets\n\n| target | at | AVX2 | AVX-512 |\n| --- | ---: "
+    )
+    assert "| speed | <= 2 s | 3 s **missed** | 1 s |\n" in page
+    assert "| speed | slow |\n" in page
+    assert page.index("## AVX2\n") < page.index("| indexplan | 3 s |") < page.index("## AVX-512\n")
+    assert "9 s" not in page
+
+
+def test_a_rival_that_is_ahead_is_found() -> None:
+    """In either direction of a column, in the same case, and nowhere else."""
+    (loss,) = losing.losses(PAGE, rows_of("", 3, 2))
+    assert ("To build", "rival", "n = 1e6", "2 s", "3 s") == (loss.title, *loss[2:])
+    assert "" == loss.why()
+    assert [] == losing.losses(PAGE, rows_of("", 2, 2))
+    higher = Table("speed", "Speed", "", (Column("seconds", "", time, more),))
+    page = Page("a", "", "", (higher,))
+    assert ["Speed"] == [loss.title for loss in losing.losses(page, rows_of("", 2, 3))]
+    assert [] == losing.losses(page, rows_of("", 3, 2))
+    apart = [{**row, "case": row["who"]} for row in rows_of("", 3, 2) if "who" in row]
+    assert [] == losing.losses(PAGE, apart)
+
+
+def test_a_loss_is_to_ours_of_the_same_kind() -> None:
+    """To 32 buckets where the rival is next to these; no memory is as good as next to none."""
+    numbers = dict.fromkeys(SHOWN["batches"], 2.0)
+    names = "indexplan", "indexplan, 32 buckets", "transformers LengthGroupedSampler"
+    row = {"run": "", "table": "batches", "case": "speech, n = 1e3", **numbers}
+    rows = [
+        {**row, "who": who, "padding": pad}
+        for who, pad in zip(names, (0.01, 0.03, 0.02), strict=True)
+    ]
+    (loss,) = losing.losses(PAGES["bins"], rows)
+    assert ("Padding", "2.0%", "3.0%") == (loss.title, loss.theirs, loss.ours)
+    rows[1]["padding"] = 0.02
+    assert [] == losing.losses(PAGES["bins"], rows)
+    ours = {"run": "", "table": "weights", "case": "n = 1e3", "who": "indexplan", "ns": 5.0}
+    ours |= {"first_seconds": 1.0, "cold_seconds": 1.0, "first_bytes": 10**6}
+    torch = {**ours, "who": "torch WeightedRandomSampler", "ns": 4.0, "first_bytes": 0}
+    stopped = {"run": "", "table": "weights", "case": "n = 1e4", "who": "Grain mix"}
+    stopped["raised"] = "too many"
+    (loss,) = losing.losses(PAGES["orders"], [ours, torch, stopped])
+    assert ("Ns per index", "Samples by weight, n = 1e3", "4", "5") == (loss.title, *loss[3:])
+    (weights, *_) = PAGES["orders"].tables()
+    *_, last = weights.blocks([ours, torch, stopped])
+    assert "Grain mix, n = 1e4: `too many`" == last
+
+
+def test_losses_become_a_table() -> None:
+    """A row for each table and rival: of many cells the first and the last, a reason once."""
+    tables = {each.key: each for each in PAGES["planning"].tables()}
+    rival = "Megatron-style cached .npy"
+    share = [
+        losing.Loss(tables["share"], tables["share"].columns[0], rival, f"n = {n}", f"{n} s", "9 s")
+        for n in range(losing.MOST_CELLS + 1)
+    ]
+    worlds = tables["worlds"]
+    other = losing.Loss(worlds, worlds.columns[0], rival, "n = 1", "2 s", "3 s")
+    found = losing.section([*share, other, other._replace(rival="Nobody")])
+    *_, first, second, third = found[-1].splitlines()
+    assert "8 cells, from n = 0: 0 s, ours 9 s; to n = 7: 7 s, ours 9 s | It only" in first
+    assert (
+        f"| Cost against the world size | {rival} | n = 1: 2 s, ours 3 s | As for \"One rank's "
+        f'share", {rival}. |'
+    ) == second
+    assert "Nobody | n = 1: 2 s, ours 3 s | **Not explained.** |" in third
+    assert "Nowhere." in losing.section([])
+
+
+def test_a_rival_that_stopped_says_why() -> None:
+    """Bold where it was tried, and with the size that stopped it where it was not."""
+    rows = rows_of("", 3, 2)
+    del rows[-1]["seconds"]
+    across = Table("speed", "", "", SPEED.columns, (("n", "{case}"),), across="who")
+    for more_of_it, words in (
+        ({"stop": "memory"}, "**memory**"),
+        ({"stop": "memory", "since": "1e9"}, "memory, at 1e9 already"),
+    ):
+        rows[-1] |= more_of_it
+        assert [f"| n = 1e6 | **3 s** | {words} |"] == across.blocks(rows)[0].splitlines()[2:]
+        assert [] == losing.losses(Page("a", "", "", (across,)), rows)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_kept_rows_become_pages(name: str) -> None:
+    """Every row that is kept stands in a table of its page, and every loss is explained."""
+    rows = kept.read(name)
+    page = PAGES[name]
+    markdown(page, rows)
+    others = {"run", "who", "targets", "chance", "quality", "conditions", "plan", "measurements"}
+    assert {row["table"] for row in rows} <= {each.key for each in page.tables()} | others
+    targets = {row["case"] for row in rows if row["table"] == "targets"}
+    assert targets <= {figure.name for figure in page.figures}
+    if page.rivals:
+        losses = [loss for run in kept.runs(rows) for loss in losing.losses(page, run)]
+        assert [] == [(loss.title, loss.rival) for loss in losses if not loss.why()]
+
+
+def test_a_block_is_replaced(tmp_path: Path) -> None:
+    """What stands between a page's markers is, and a page without them is an error."""
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- x -->\nold\n<!-- /x -->\nb\n")
+    refresh(page, "x", ["new", "lines", ""])
+    assert "a\n<!-- x -->\nnew\nlines\n<!-- /x -->\nb\n" == page.read_text()
+    with pytest.raises(AssertionError, match="must have"):
+        refresh(page, "y", [])
