@@ -46,7 +46,7 @@ OF_A_LIVE_LOADER = """
     cursor epoch load_state_dict num_valid state_dict step_size world_size
 """
 OF_A_STANDING = """
-    commit cursor deal epoch holds load_json max_world num_valid record step_size to_json
+    commit cursor deal epoch load_json max_world num_valid step_size to_json
 """
 DRAWN = "life mixing reading save sizes work"
 

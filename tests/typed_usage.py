@@ -46,7 +46,7 @@ dealt_live: NDArray[np.int64] = standing.deal(world_size=3, rank=1)
 bins_live: list[NDArray[np.int64]] = standing.deal(3, 1, units=True).bins
 standing.load_json(standing.to_json())
 units_live: tuple[int, int] = standing.step_size, standing.num_valid(world_size=3, rank=1)
-standing.commit(world_size=3)
+standing.commit()
 saved: ip.types.Saved = ip.save(plan, "a.plan", epochs=range(3), progress=print)
 parquet: ip.Shards = ip.shard_sizes("data/*.parquet", progress=print)
 lanes_of_them: ip.Plan = ip.Plan(ip.ShardShuffle(parquet), world_size=8, batch_size=32)

@@ -5,23 +5,19 @@ torchft is not imported: a manager brings all that is needed of it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from inspect import signature
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from indexplan import Cursor, IndexPlanError, Ledger, Plan
-from indexplan.errors import integer, invalid, path_text
-from indexplan.ledger import check_begins
+from indexplan import Cursor, IndexPlanError, Plan
+from indexplan.errors import integer, invalid
 from indexplan.live import Standing
 from indexplan_torch.arguments import flag
 from indexplan_torch.endless import endless
 from indexplan_torch.items import Item
 from indexplan_torch.loader import Options, PlanLoader, check_options
-from indexplan_torch.recording import Recorder, a_second, keep, other_keeper, refuse_unkept
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -29,8 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["LiveLoader", "LiveOptions"]
 
 LOAD = "load what state_dict returned"
-FIELDS = {"cursor", "ledger", "plan", "step"}  # of a state; older ones lack the last two
-WHERE = "pass where the file is, or shall be"
+FIELDS = {"cursor", "plan", "step"}  # of a state; older ones lack the last two
 KEY = "indexplan"  # of the state that a manager sends to a group that joins
 
 
@@ -114,9 +109,6 @@ class LiveLoader:
         This rank in its group, and how many ranks of the group read different samples.
     max_world : int, optional
         As for `indexplan.live.Standing`: the most groups, times inner_size.
-    ledger : str, path-like or False, optional
-        The file of an `indexplan.Ledger`, on storage that all groups share; `state_dict` writes it.
-        False goes on without the ledger of the run whose state is loaded.
     num_epochs : int, optional
         Stop before this epoch of the run, counted over all groups and restarts. By default the
         loader never ends, and the loop looks at `manager.current_step()`.
@@ -142,7 +134,6 @@ class LiveLoader:
         inner_rank: int = 0,
         inner_size: int = 1,
         max_world: int | None = None,
-        ledger: str | os.PathLike[str] | Literal[False] | None = None,
         **options: Unpack[LiveOptions],
     ) -> None:
         _check_options(options)
@@ -153,9 +144,6 @@ class LiveLoader:
         cure = "pass how many ranks of a group read different samples, and which one this is"
         self._inner_size = integer("inner_size", inner_size, 1, 2**31, cure)
         self._inner_rank = integer("inner_rank", inner_rank, 0, self._inner_size, cure)
-        self._leaves_ledger = ledger is False
-        where = path_text("ledger", ledger, WHERE) if ledger not in (None, False) else None
-        self.ledger = None if where is None else Path(where).absolute()
         self._dataset, self._options = dataset, options
         self._plan, self._max_world, self._manager = plan, max_world, manager
         self._standing = Standing(plan, max_world=max_world)
@@ -202,26 +190,12 @@ class LiveLoader:
             raise invalid(what, rule, step, expected.cure)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the run stands, for a checkpoint; write the ledger up to there.
+        """Return where the run stands, for a checkpoint.
 
-        Call it in one group, the one that saves, after a step was committed. In a group of several
-        ranks, the first writes.
-
-        Raises
-        ------
-        IndexPlanError
-            If another loader of this process keeps the ledger.
-        PlanFileError
-            If the ledger cannot be written, or another group writes it at the same time.
+        Call it in one group, the one that saves, after a step was committed.
         """
-        digest = None
-        if self.ledger is not None and self._inner_rank == 0:
-            if isinstance(other_keeper(self.ledger, self), Recorder):
-                raise a_second(self.ledger)
-            digest = self._standing.record(Ledger(self.ledger))
-            keep(self.ledger, self)
-        place = {"cursor": self.cursor.to_dict(), "ledger": digest}
-        return {**place, "plan": self._fingerprint, "step": self._manager.current_step()}
+        place = {"cursor": self.cursor.to_dict(), "plan": self._fingerprint}
+        return {**place, "step": self._manager.current_step()}
 
     def load_state_dict(self, state: dict[str, Any], *, other_plan: bool = False) -> None:
         """Start where a checkpoint was saved: in every group that starts with it, before the loop.
@@ -239,14 +213,10 @@ class LiveLoader:
         Raises
         ------
         IndexPlanError
-            If it is something else than what `state_dict` returned, or of another plan; if it is
-            that of a run with a ledger, and this has none; or it is not, and the ledger holds steps
-            and begins elsewhere.
+            If it is something else than what `state_dict` returned, or of another plan.
         """
-        if not isinstance(state, dict) or not {"cursor", "ledger"} <= set(state) <= FIELDS:
-            raise invalid(
-                "a live run's state", "a dict of a cursor and a ledger's hash", state, LOAD
-            )
+        if not isinstance(state, dict) or not {"cursor"} <= set(state) <= FIELDS:
+            raise invalid("a live run's state", "a dict with a cursor", state, LOAD)
         other_plan = flag("other_plan", other_plan)
         saved, step = state.get("plan", self._fingerprint), state.get("step")
         if saved != self._fingerprint and not other_plan:
@@ -254,15 +224,8 @@ class LiveLoader:
             raise invalid("a live run's state", f"of the plan {self._fingerprint}", saved, cure)
         if step is not None:
             step = integer("a live run's step", step, 0, 2**63, LOAD)
-        cursor, plan, digest = Cursor.from_dict(state["cursor"]), self._plan, state["ledger"]
-        standing = Standing(plan, cursor, hash=digest, max_world=self._max_world)
-        if self._leaves_ledger:
-            standing = Standing(plan, cursor, max_world=self._max_world)
-        elif self.ledger is None:
-            refuse_unkept(digest)
-        elif digest is None and self._inner_rank == 0:
-            check_begins(plan.resume(cursor), Ledger(self.ledger).tail, self.ledger)
-        self._standing = standing
+        cursor = Cursor.from_dict(state["cursor"])
+        self._standing = Standing(self._plan, cursor, max_world=self._max_world)
         why = "of the state that was loaded, or 0 in a run that counts anew"
         self._expected = None if step is None else Expected((step, 0), why, SAVED)
         self._open = False  # a batch that was read before belongs to no step of this run
@@ -288,7 +251,7 @@ class LiveLoader:
             if not committed:
                 self._drop()  # the same samples come next, and not those that workers fetch
             elif self._world is not None:
-                self._standing.commit(self._world.world_size)
+                self._standing.commit()
                 self._hear()
         return committed
 

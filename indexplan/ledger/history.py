@@ -310,16 +310,6 @@ class History:
         """The samples of the largest dataset that a plan has read: sources may have joined."""
         return max(each.plan.order.num_samples for each in self.plans.values())
 
-    def under_newest_lines(self, segments: list[Segment]) -> list[Segment]:
-        """Return segments by the newest line of each plan, as one may have several for its data."""
-        numbers = {each.fingerprint: number for number, each in self.plans.items()}
-        return [
-            each._replace(plan=numbers[self.plans[each.plan].fingerprint])
-            if each.plan in self.plans
-            else each
-            for each in segments
-        ]
-
     def tail(self, digest: str, num_lines: int) -> Tail:
         """Return the end of the ledger that these lines make."""
         plans = {each.fingerprint: number for number, each in self.plans.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,14 +32,13 @@ from indexplan.ledger.history import History, Segment, history_of, resumed, same
 from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_note
 from indexplan.ledger.seen import count_reads
 from indexplan.ledger.shown import stretches_shown
-from indexplan.ledger.tail import Tail, check_begins, place_of
+from indexplan.ledger.tail import Tail, place_of
 from indexplan.ledger.verifying import verified
-from indexplan.ledger.walking import lines_to
 from indexplan.orders.base import Int64
 from indexplan.partition.phases import Phase, Size
 from indexplan.partition.steps import Resume
 from indexplan.plan.cursor import Cursor, cursor_of
-from indexplan.plan.plan import Plan, check_plan, layout_of, plan_of_run
+from indexplan.plan.plan import Plan, check_plan
 from indexplan.shards.dataset import Dataset, dataset_of
 
 NAME_A_RANK = "name one of the ranks that read this step"
@@ -201,65 +200,6 @@ class Ledger(Answer):
         lines, after = self.tail.record(plan, cursor, checked_note(note), data, again=again)
         self._file.keep_columns(plan)  # of a known plan, too, as they may be lost since
         self._append(lines, after.ahead)
-
-    def record_worlds(
-        self,
-        plan: Plan,
-        worlds: Iterable[tuple[int, Cursor]],
-        hash: str | None = None,  # noqa: A002 (as in a state)
-    ) -> None:
-        """Record what a run has read since it started, on ranks that came and went.
-
-        For runs whose processes keep such a list, as `indexplan.live.Standing` does, and write it
-        where they save a checkpoint. Lines that say otherwise, by a process whose steps were lost,
-        become void; lines that are there already are not written again. It takes time in proportion
-        to all lines and worlds so far.
-
-        Parameters
-        ----------
-        plan : Plan
-            Without a world_size, resumed where the run started.
-        worlds : iterable of (int, Cursor)
-            Each number of ranks, in sequence, and the cursor up to which they read.
-        hash : str, optional
-            That of the checkpoint from which the run started.
-
-        Raises
-        ------
-        IndexPlanError
-            As `record` does; if no line has this hash, or, without one, the ledger holds steps and
-            begins elsewhere than the plan.
-        PlanFileError
-            As `record` does.
-        """
-        check_plan("plan", plan)
-        place = place_of(plan.start)
-        before: list[Segment] = []
-        if hash is not None:
-            before = self._live_until(hash)
-        elif self.tail.place is not None:
-            check_begins(plan, self.tail, self.path)
-        read: list[tuple[Plan, Cursor]] = []
-        then = list(before)
-        for world_size, cursor in worlds:
-            named = plan_of_run(plan, world_size=world_size)
-            number = self.tail.plans.get(named.fingerprint, 0)  # of no line, if it is new
-            stop = cursor.checked(plan.order, plan.sub_epochs)
-            lines = [] if stop == place else [*lines_to(layout_of(named), place, stop)]
-            if steps := sum(num for num, _ in lines):
-                step = then[-1].end if then else 0
-                then.append(Segment(step, steps, number, 0, place, lines[-1][1], {}))
-                read.append((named.resume(plan.start), cursor))
-                place = lines[-1][1]
-        known = self.history
-        same = same_until(known.under_newest_lines(then), known.under_newest_lines(known.live))
-        if before and same < before[-1].end and hash is not None:
-            self.rewind(hash)
-        elif same < self.step:
-            self._append([DiscardLine(same)])
-        for segment, (named, cursor) in zip(then[len(before) :], read, strict=True):
-            if segment.end > same:
-                self.record(named, cursor)
 
     def begin(
         self,

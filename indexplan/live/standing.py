@@ -7,19 +7,17 @@ from typing import Any, Literal, overload
 from indexplan.canonical import canonical_json, check_fields, parse_json_object
 from indexplan.errors import IndexPlanError, empty_batches, integer, invalid
 from indexplan.keywords import named
-from indexplan.ledger.ledger import Ledger
-from indexplan.ledger.lines import FIRST
 from indexplan.ledger.walking import next_part
-from indexplan.live.worlds import largest_world, smallest_step
 from indexplan.partition.steps import Int64, Resume, Steps
 from indexplan.plan.batch import Batch, step_units
 from indexplan.plan.cursor import Cursor, check_place, cursor_of
 from indexplan.plan.draw import take
+from indexplan.plan.epochs import different_epochs
 from indexplan.plan.layout import Layout
 from indexplan.plan.plan import Plan, check_plan, layout_of, plan_of_run
 from indexplan.seeds import EPOCH_STOP, check_epoch
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 MOST_EMPTY = 2**14  # sub-epochs without a step that are passed over, each in some 10 us
 LOAD = "load what to_json returned"
 SMALLER = "use a smaller global_batch_size, or remainder='spread'"
@@ -43,8 +41,6 @@ class Standing:
         With `global_batch_size`, and without a world_size.
     cursor : Cursor, optional
         Where the run starts; by default, where the plan does.
-    hash : str, optional
-        For runs with a ledger: its hash in the checkpoint, as `record` returned it.
     max_world : int, optional
         The most ranks that the run may ever have: a plan with a step too small for them is refused
         here, and not when they come. By default, as many as the smallest step has units.
@@ -80,7 +76,6 @@ class Standing:
         plan: Plan,
         cursor: Cursor | None = None,
         *,
-        hash: str | None = None,  # noqa: A002 (as in a ledger's states)
         max_world: int | None = None,
     ) -> None:
         check_plan("plan", plan)
@@ -90,16 +85,13 @@ class Standing:
         self._fingerprint = self._plan.fingerprint
         self._layouts = dict[int | None, Layout]()  # by world size
         start = plan.start if cursor is None else cursor
-        most = largest_world(self._plan.replace(world_size=1).resume(start))
-        self._begun = start.checked(order, plan.sub_epochs)
-        self._hash = _checked_hash(hash)
-        self._worlds: list[tuple[int, Resume]] = []  # how many ranks read up to which place
-        self._stand_at(self._begun)
+        most = _largest_world(self._plan.replace(world_size=1).resume(start))
+        self._stand_at(start.checked(order, plan.sub_epochs))
         if max_world is not None:
             kind = "a number of ranks that every step has a unit for,"
             max_world = integer("max_world", max_world, 1, most + 1, LARGER, kind)
         self._max_world = most if max_world is None else max_world
-        self._dealt: tuple[Resume, int, int] | None = None  # the step, and to whom
+        self._dealt = False  # whether `deal` was asked since the last commit
 
     def __repr__(self) -> str:
         place = self._place
@@ -161,7 +153,7 @@ class Standing:
         """
         world_size = self._checked_size(world_size)
         steps, step = self._next_step()
-        if world_size > smallest_step(steps):
+        if world_size > _smallest_step(steps):
             where = steps.epoch, steps.sub_epoch
             raise empty_batches(world_size, self._plan.remainder, *where)
         layout = self._under(world_size)
@@ -171,7 +163,7 @@ class Standing:
             if units
             else take(layout.order, layout.step_runs(steps, rank, step))
         )
-        self._dealt = self._place, world_size, rank
+        self._dealt = True
         return drawn
 
     def _checked_size(self, world_size: int) -> int:
@@ -214,64 +206,28 @@ class Standing:
         assert self._part is not None  # noqa: S101 (of an epoch that is there)
         return self._part.steps, self._place.step
 
-    def commit(self, world_size: int | None = None) -> None:
+    def commit(self) -> None:
         """Move on by one step: call it in every process, when all know that the step counts.
-
-        Parameters
-        ----------
-        world_size : int, optional
-            How many ranks have read the step, for the ledger. By default, as many as in the last
-            `deal`: pass it if that was for other ranks, as of a loop that draws ahead. All
-            processes must pass the same.
 
         Raises
         ------
         IndexPlanError
             If `deal` wasn't called since the last one; it would skip samples that nobody has read.
-            A state that was loaded in between changes nothing about that. Or if world_size is out
-            of range.
+            A state that was loaded in between changes nothing about that.
         """
-        if self._dealt is None or self._part is None:
+        if not self._dealt or self._part is None:
             raise IndexPlanError(
                 "commit",
                 "must come once for each step, after deal",
                 "no step that was dealt since the last one",
                 "call deal in every process that commits, for any rank where it takes no part",
             )
-        world_size = self._dealt[1] if world_size is None else self._checked_size(world_size)
         after = self._part._replace(stop=self._place.step + 1).place
         if after.step:
             self._place = after
         else:
             self._stand_at(after)
-        if self._worlds and self._worlds[-1][0] == world_size:
-            self._worlds.pop()
-        self._worlds.append((world_size, self._place))
-        self._dealt = None
-
-    def record(self, ledger: Ledger) -> str:
-        """Write to a ledger what the run has read; call it in one process that saves a checkpoint.
-
-        What counts is what this process knows, and nothing that others have written: steps of a
-        process that ran on alone, and whose state was lost, become void.
-
-        Parameters
-        ----------
-        ledger : Ledger
-
-        Returns
-        -------
-        str
-            The hash of its last line, for the checkpoint: `Standing(plan, cursor, hash=...)`.
-
-        Raises
-        ------
-        IndexPlanError, PlanFileError
-            As `Ledger.record_worlds` does.
-        """
-        worlds = [(size, self._cursor_at(place)) for size, place in self._worlds]
-        ledger.record_worlds(self._plan.resume(self._cursor_at(self._begun)), worlds, self._hash)
-        return ledger.hash
+        self._dealt = False
 
     @property
     def max_world(self) -> int:
@@ -286,17 +242,12 @@ class Standing:
     @property
     def cursor(self) -> Cursor:
         """Where the run stands, for a checkpoint: `plan.resume` takes it, and a loader does."""
-        return self._cursor_at(self._place)
-
-    def _cursor_at(self, place: Resume) -> Cursor:
-        return cursor_of(self._plan.order, place, self._plan.sub_epochs)
+        return cursor_of(self._plan.order, self._place, self._plan.sub_epochs)
 
     def to_json(self) -> str:
         """Return the state as JSON text: the same in all processes after the same commits."""
-        state = {"version": STATE_VERSION, "plan": self._fingerprint, "ledger": self._hash}
-        worlds = [[size, *place] for size, place in self._worlds]
-        places = {"begun": list(self._begun), "place": list(self._place), "worlds": worlds}
-        return canonical_json({**state, **places})
+        state = {"version": STATE_VERSION, "plan": self._fingerprint, "place": list(self._place)}
+        return canonical_json(state)
 
     def load_json(self, text: str | bytes) -> None:
         """Continue where another process stands, from what its `to_json` returned.
@@ -312,50 +263,21 @@ class Standing:
         """
         what, cure = "a standing's state", LOAD
         state = parse_json_object(what, text)
-        fields = ("version", "plan", "ledger", "begun", "place", "worlds")
-        check_fields(what, state, fields, cure)
+        check_fields(what, state, ("version", "plan", "place"), cure)
         if type(state["version"]) is not int or state["version"] != STATE_VERSION:
             cure = "run the same version of indexplan in all processes"
             raise invalid(what, f"of version {STATE_VERSION}", state["version"], cure)
         if state["plan"] != self._fingerprint:
             cure = "make the same plan in all processes; another plan may start at a cursor"
             raise invalid(what, f"of the plan {self._fingerprint}", state["plan"], cure)
-        begun, place = (self._checked_place(state[name]) for name in ("begun", "place"))
-        if not isinstance(state["worlds"], list):
-            raise invalid("a standing's worlds", "a list", state["worlds"], cure)
-        worlds = [self._checked_world(each) for each in state["worlds"]]
-        reached = [begun, *(stop for _, stop in worlds)]
-        if sorted(reached, key=_in_the_run) != reached or (worlds and reached[-1] != place):
-            rule = "in the sequence of the run, up to where it stands"
-            raise invalid("a standing's worlds", rule, state["worlds"], cure)
-        digest = _checked_hash(state["ledger"])
-        self._stand_at(place)
-        self._begun, self._worlds, self._hash = begun, worlds, digest
-
-    def _checked_place(self, place: Any) -> Resume:
+        place = state["place"]
         if not isinstance(place, list) or len(place) != len(Resume._fields):
             raise invalid("a standing's place", "four integers", place, LOAD)
-        return check_place(Resume(*place), self._plan.order, self._plan.sub_epochs)
-
-    def _checked_world(self, world: Any) -> tuple[int, Resume]:
-        if not isinstance(world, list) or len(world) != 1 + len(Resume._fields):
-            raise invalid("a standing's world", "five integers", world, LOAD)
-        size = integer("a standing's world size", world[0], 1, 2**31, LOAD)
-        return size, self._checked_place(world[1:])
-
-
-def _in_the_run(place: Resume) -> tuple[int, int, int]:
-    return place.epoch, place.sub_epoch, place.position
+        self._stand_at(check_place(Resume(*place), self._plan.order, self._plan.sub_epochs))
 
 
 def _checked_rank(rank: int, world_size: int) -> int:
     return integer("rank", rank, 0, world_size, "pass a larger world_size, or a rank below it")
-
-
-def _checked_hash(value: Any) -> str | None:
-    if value is not None and not (isinstance(value, str) and len(value) == len(FIRST)):
-        raise invalid("a standing's hash", "that of a ledger's line", value, "pass Ledger.hash")
-    return value
 
 
 def _check_open(plan: Plan) -> None:
@@ -371,3 +293,31 @@ def _check_open(plan: Plan) -> None:
         rule = "left out of a live plan, as it changes while the run goes on"
         cure = "use plan.replace(world_size=None)"
         raise invalid("world_size", rule, plan.world_size, cure)
+
+
+def _smallest_step(steps: Steps) -> int:
+    """Return the units of the smallest step of a sub-epoch that has one, padding included."""
+    return min(span.length // span.num_steps for span in steps.spans)
+
+
+def _largest_world(plan: Plan) -> int:
+    """Return how many ranks all steps of a plan for one rank suffice for, from its start on.
+
+    Where epochs differ in units, and the order does not name those at which they change, it is that
+    of the first two.
+
+    Raises
+    ------
+    IndexPlanError
+        If no step is left: of the last epoch of all, "drop" may leave none.
+    """
+    accounts = (plan.account(epoch) for epoch in different_epochs(layout_of(plan)))
+    sizes = [account.min_batch_size or 0 for account in accounts if account.num_steps]
+    if not sizes:
+        raise IndexPlanError(
+            "a live plan",
+            "must have steps",
+            f"none in epoch {plan.start.epoch}, under remainder={plan.remainder!r}",
+            "use a smaller global_batch_size, or remainder='spread'",
+        )
+    return min(sizes)

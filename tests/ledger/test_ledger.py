@@ -194,18 +194,6 @@ def test_a_dataset_that_is_passed_later_is_named(plan: ip.Plan, tmp_path: Path) 
     assert ip.diff(ip.Ledger(path), ip.Ledger(path)).same
 
 
-def test_worlds_are_not_written_again_for_their_dataset(tmp_path: Path) -> None:
-    """Steps under two lines of one plan are the same steps, if a list of worlds names them."""
-    plan, path = ip.Plan(ip.Shuffle(1000), global_batch_size=40), tmp_path / "run.ledger"
-    worlds = [(2, plan.cursor(0, step=step)) for step in (3, 5, 9)]
-    ip.Ledger(path).record_worlds(plan, worlds[:1])
-    data = files(tmp_path / "data", 3)
-    ip.Ledger(path, data).record_worlds(plan, worlds[:2])
-    ip.Ledger(path, data).record_worlds(plan, worlds)
-    ledger = ip.Ledger(path)
-    assert (9, 0) == (ledger.step, ledger.account().num_void_steps)
-
-
 def mixture(*names: str) -> ip.Plan:
     """A plan that sources may join."""
     order = ip.Mixture({name: ip.Shuffle(100) for name in names}, dict.fromkeys(names, 1))
@@ -421,16 +409,6 @@ def test_a_return_ends_where_the_plan_has_no_step_left(plan: ip.Plan, tmp_path: 
     ledger.record(other.resume(back), other.cursor(1, step=2))
     ledger.begin(plan.resume(back))  # where a segment starts, and no step of its own
     assert 20 == ledger.step
-
-
-def test_worlds_that_read_nothing_change_no_line(tmp_path: Path) -> None:
-    """Numbers of ranks that came and went between steps are no reads, written once or twice."""
-    plan = ip.Plan(ip.Sequential(100), global_batch_size=6)
-    at = [plan.cursor(0, step=step) for step in range(5)]
-    ledger = ip.Ledger(tmp_path / "run.ledger")
-    for _ in range(2):
-        ledger.record_worlds(plan, [(2, at[2]), (3, at[2]), (2, at[4])])
-    assert (4, 0) == (ledger.step, ledger.account().num_void_steps)
 
 
 def test_a_ledger_stays_where_it_was_opened(

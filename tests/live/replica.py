@@ -1,6 +1,6 @@
 """Loops of a torchft group that read a plan: one with a loader, and one of its own.
 
-All groups share a ledger, which the first one of a quorum writes.
+All groups share a ledger, which the first one of a quorum writes, as if one rank had read all.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ def plan_of(group: Group) -> ip.Plan:
 
 def through_loader(group: Group) -> None:
     """Train as torchft's train_ddp does."""
-    loader = LiveLoader(
-        torch.arange(group.samples), plan_of(group), group.manager, ledger=group.folder / LEDGER
-    )
+    loader = LiveLoader(torch.arange(group.samples), plan_of(group), group.manager)
     for _ in group.train(loader):
         save(group, loader)
 
@@ -37,14 +35,14 @@ def save(group: Group, live: LiveLoader) -> None:
     manager = group.manager
     if manager.current_step() % SAVED_EVERY == 0 and manager.participating_rank() == 0:
         with suppress(ip.PlanFileError):  # the other quorum has written meanwhile
-            live.state_dict()
+            ledger = ip.Ledger(group.folder / LEDGER)
+            ledger.rewind(min(manager.current_step() - 1, ledger.step))
+            ledger.record(plan_of(group).replace(world_size=1), live.cursor)
 
 
 def by_hand(group: Group) -> None:
     """Train in a loop of its own, which asks for each batch by itself."""
-    loader = LiveLoader(
-        torch.arange(group.samples), plan_of(group), group.manager, ledger=group.folder / LEDGER
-    )
+    loader = LiveLoader(torch.arange(group.samples), plan_of(group), group.manager)
     while True:
         rows = next(iter(loader))
         group.optimizer.zero_grad()

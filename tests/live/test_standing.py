@@ -33,7 +33,7 @@ def plans(draw: st.DrawFn, inner: int) -> ip.Plan:
 def test_quorums_read_what_lists_say(
     data: st.DataObject, seed: int, inner: int, sync: bool, spares: bool
 ) -> None:
-    """L1 to L6, each step of a drawn run."""
+    """L1 to L5, each step of a drawn run."""
     plan = data.draw(plans(inner))
     Quorums(plan, Random(seed), inner, sync, spares).run(60)  # noqa: S311
 
@@ -170,7 +170,7 @@ def test_weighted_gradients_are_equal_for_any_world(world: int, remainder: str) 
             unequal += valid * world != size
         expected = np.mean([column[sample] for _, sample in reads[:size]])
         assert np.mean(shares) == pytest.approx(expected)
-        standing.commit(world_size=world)
+        standing.commit()
     assert bool(unequal) == (world > 1)
 
 

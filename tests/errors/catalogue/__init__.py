@@ -113,9 +113,8 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
             ("LiveLoader._check_heard", "raise invalid(what, rule, step, expected.cure)"),
             (
                 "LiveLoader.load_state_dict",
-                'raise invalid("a live run\'s state", "a dict of a cursor and ',
+                'raise invalid("a live run\'s state", "a dict with a cursor", ',
             ),
-            ("LiveLoader.state_dict", "raise a_second(self.ledger)"),
             (
                 "LiveLoader.load_state_dict",
                 "raise invalid(\"a live run's state\", f'of the plan {self._fin",

@@ -30,31 +30,6 @@ def loaded() -> None:
     ip.live.Standing(LIVE).load_json(made.to_json())
 
 
-def without_a_ledger() -> ip.Cursor:
-    """Record a step in a ledger, and return where the run stands."""
-    made = stepped(ip.live.Standing(LIVE))
-    made.record(ip.Ledger("run.ledger"))
-    return made.cursor
-
-
-def to_a_new_file() -> None:
-    """Record a run that starts later and names no line in a file of its own."""
-    stepped(ip.live.Standing(LIVE, without_a_ledger())).record(ip.Ledger("new.ledger"))
-
-
-def with_its_hash() -> None:
-    """Continue from a state that was saved with the ledger, and by the hash alone."""
-    ledger, made = ip.Ledger("run.ledger"), stepped(ip.live.Standing(LIVE))
-    kept = made.record(ledger)
-    state = made.to_json()
-    resumed = ip.live.Standing(LIVE)
-    resumed.load_json(state)
-    stepped(resumed).record(ledger)
-    assert ledger.step == 2
-    again = ip.live.Standing(LIVE, made.cursor, hash=kept)
-    stepped(again).record(ip.Ledger("run.ledger"))
-
-
 CURED: dict[str, Callable[[], Any]] = {
     "a live plan that is none": lambda: ip.live.Standing(LIVE),
     "a live plan with the batch size of a rank": lambda: stepped(
@@ -88,29 +63,16 @@ CURED: dict[str, Callable[[], Any]] = {
         stepped(ip.live.Standing(LATER), 1, steps=9),
     ],
     "a step committed that nobody was dealt": lambda: stepped(ip.live.Standing(LIVE)),
-    "a step committed for more ranks than there may be": lambda: stepped(
-        ip.live.Standing(LIVE.replace(global_batch_size=10)), 9
-    ),
     "the padding of a rank that is not there": lambda: ip.live.Standing(LIVE).num_valid(
         world_size=3, rank=2
     ),
-    "a standing without a hash, past its ledger's beginning": lambda: [
-        to_a_new_file(),
-        with_its_hash(),
-    ],
     "a standing of another plan": loaded,
     "a standing past the end of its epoch": lambda: stepped(
         ip.live.Standing(LIVE, LIVE.cursor(0, step=2))
     ),
-    "a standing with the hash of no line": with_its_hash,
     **dict.fromkeys(
         [
             "a standing whose place is no four numbers",
-            "a standing that began nowhere",
-            "a standing whose worlds are no list",
-            "a standing with a world of two numbers",
-            "a standing with a world of no ranks",
-            "a standing whose worlds end elsewhere",
             "a standing with another field",
             "a standing that is no object",
         ],
