@@ -173,7 +173,7 @@ class History:
         if line.step != self.step:
             raise invalid("step", f"{self.step}, after the line before", line.step, CURE)
         at = self.place
-        if at is not None and line.start != at and line.start.unit <= at.unit:
+        if self.live and at is not None and line.start != at and line.start.unit <= at.unit:
             rule = f"{list(at)}, where the line before stops, or past it"
             raise invalid("from", rule, list(line.start), CURE)
         if at is not None:
@@ -182,7 +182,11 @@ class History:
         for name, place in (("from", line.start), ("to", line.stop)):
             integer(f"the sub-epoch of {name}", place.sub_epoch, 0, sub_epochs, CURE)
         if self.begun is None:
-            self.begun, self._first_plan = line.start, line.plan
+            self._first_plan = line.plan
+        if (
+            self.begun is None or line.start.unit < self.begun.unit
+        ):  # of a run that had jumped there
+            self.begun = line.start
         self._runs[number] = line
         self.live.append(
             Segment(line.step, line.steps, line.plan, number, line.start, line.stop, line.note)

@@ -90,13 +90,12 @@ class Ledger(Answer):
         self.data: Dataset | None = dataset_of(data)
         self._file = LedgerFile(self.path)
         # for the other rooms: what the lines add up to, and their end
-        self.history = self._history_until(len(self._file.lines))
+        self.history = self._history_of(self._file.lines)
         self.tail = self.history.tail(self._file.hash, len(self._file.lines))
         self._check_data()
 
-    def _history_until(self, num_lines: int) -> History:
+    def _history_of(self, lines: list[Line]) -> History:
         try:
-            lines = self._file.lines[:num_lines]
             return history_of(lines, self._file.columns(), self._file.where)
         except PlanFileError:
             raise
@@ -232,11 +231,14 @@ class Ledger(Answer):
         check_plan("plan", plan)
         place = place_of(plan.start)
         stood = False  # whether the run did so at the start of the plan, perhaps after a jump
+        anywhere = place.unit == (0, 0)  # whether it starts over, or returns to before it had begun
         if hash is not None:
             back = self._back_to_line(hash)
+            anywhere |= not any(isinstance(line, RunLine) for line in self._lines_until(hash))
         else:
             step = self._step_at(place)
             stood = step is not None
+            step = 0 if anywhere else step
             back = [DiscardLine(step)] if step is not None and step < self.step else []
         stood = stood or place == self.tail.ahead
         history, tail = self.history, replace(self.tail, ahead=None)
@@ -248,7 +250,7 @@ class Ledger(Answer):
         more, tail = tail.name(plan, data, again=again)
         if not tail.stands(plan):
             ahead = tail.place is not None and place.unit > tail.place.unit
-            if not (ahead and (skip or stood)):
+            if not (anywhere or (ahead and (skip or stood))):
                 raise self._never_stood(place, ahead=ahead)
         self._file.keep_columns(plan)
         self._append([*back, *more], tail.skipping(plan).ahead)
@@ -281,7 +283,7 @@ class Ledger(Answer):
         """Return the lines after which the ledger ends as it did with a line."""
         if hash == self.hash:
             return []
-        then = self._live_until(hash)
+        then = self._history_of(self._lines_until(hash)).live
         same = same_until(then, self.history.live)
         lines: list[Line] = [DiscardLine(same)] if same < self.step else []
         for segment in then:
@@ -291,14 +293,14 @@ class Ledger(Answer):
                 lines.append(RunLine(rest.plan, rest.step, rest.steps, *where))
         return lines
 
-    def _live_until(self, hash: str) -> list[Segment]:  # noqa: A002
-        """Return what counted when the ledger ended with a line."""
+    def _lines_until(self, hash: str) -> list[Line]:  # noqa: A002
+        """Return the lines up to one, that of a checkpoint."""
         hashes = [FIRST, *self._file.hashes]  # the first is that of a state without a line
         if not isinstance(hash, str) or hash not in hashes:
             rule = "the hash of one of its lines, as the run that is loaded has written it"
             cure = "pass the ledger of the run whose checkpoint is loaded, or a copy of it"
             raise invalid(f"the checkpoint's ledger, for {self.path},", rule, hash, cure)
-        return self._history_until(hashes.index(hash)).live
+        return self._file.lines[: hashes.index(hash)]
 
     def _data_of(
         self, plan: Plan, history: History, tail: Tail

@@ -39,9 +39,10 @@ class Tail:
     line : int
         Its line; 0 before the run has begun.
     begun : Resume or None
-        Where the first step of all starts, void or not; None before the run has begun.
+        The first place at which steps start, void or not; None before the run has begun.
     ahead : Resume or None
-        Where the next step starts if the run skips some before it; no line says so yet.
+        Where the next step starts if the run skips some before it, or returns to before its first
+        one; no line says so yet.
     """
 
     hash: str = FIRST
@@ -95,8 +96,11 @@ class Tail:
         return self if self.stands(plan) else replace(self, ahead=place)
 
     def begins(self, plan: Plan) -> bool:
-        """Return whether the ledger is empty, or its first step starts where a plan does."""
-        return self._same_step(plan, self.begun)
+        """Return whether no step of the ledger counts where a plan starts.
+
+        It is empty, or its first step starts there, or nothing can have been read before.
+        """
+        return place_of(plan.start).unit == (0, 0) or self._same_step(plan, self.begun)
 
     def _same_step(self, plan: Plan, stands: Resume | None) -> bool:
         """Return whether no step of a plan lies between a place (or none) and its start."""
@@ -149,7 +153,8 @@ class Tail:
             step, start = step + steps, place
         if not read:
             return lines, after
-        begun = self.begun or read[0].start
+        first = read[0].start  # before the first of all, of a run that had jumped there
+        begun = min(self.begun or first, first, key=lambda place: place.unit)
         after = replace(after.past(read), step=step, place=start, begun=begun, ahead=None)
         return [*lines, *read], replace(after, named=named, line=number)
 

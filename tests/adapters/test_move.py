@@ -212,3 +212,24 @@ def test_a_jump_to_where_no_step_of_its_pass_is_left(tmp_path: Path) -> None:
     wanted = of_plan(plan, 0, rank=0)[:1] + of_plan(later, 1, rank=0)
     read = ip.Ledger(path)
     assert wanted == steps[: len(wanted)] == [read.batch(step, 0).tolist() for step in range(3)]
+
+
+def test_a_run_that_jumped_at_once_starts_over(tmp_path: Path) -> None:
+    """A state of before the jump, or a loader without one, makes void what was read past it."""
+    path, plan = tmp_path / "run.ledger", PLAN.replace(world_size=1)
+    later = plan.resume(plan.cursor(0, 0, step=3))
+    state: dict[str, Any] = {}
+    for number in range(3):
+        loader = loader_of(plan, ledger=path, rank=0, world_size=1)
+        if number == 0:
+            state = loader.state_dict()
+            loader.move(later)
+        if number == 1:
+            loader.load_state_dict(state)
+        batches = iter(loader)
+        got = [next(batches) for _ in range(2)]
+        loader.state_dict()
+        del batches, loader
+        ledger = ip.Ledger(path)
+        assert got == [ledger.batch(step, rank=0).tolist() for step in range(ledger.step)]
+        assert 2 * number == ledger.account().num_void_steps

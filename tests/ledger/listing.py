@@ -79,7 +79,7 @@ def check(ledger: ip.Ledger) -> None:
     assert sum(step.num_units for step in void) == account.num_void
     assert (len(live), len(void)) == (account.num_steps, account.num_void_steps)
     texts = map(json.loads, ledger.path.read_text().splitlines())
-    begun = next(line["from"] for line in texts if line["kind"] == "run")
+    begun = min(line["from"] for line in texts if line["kind"] == "run")
     for epoch in {step.epoch for step in live}:
         of_epoch = ledger.account(epoch)
         assert sum(step.epoch == epoch for step in live) == of_epoch.num_steps

@@ -17,6 +17,8 @@ import indexplan as ip
 from indexplan.ledger.account import LedgerAccount
 from indexplan.ledger.changes import why
 from indexplan.ledger.lines import PlanLine
+from indexplan.ledger.tail import Tail
+from tests.ledger.listing import check
 from tests.ledger.runs import live, num_samples
 from tests.ledger.segments import simulate
 
@@ -470,3 +472,33 @@ def test_a_run_that_skips_steps(remainder: Any, tmp_path: Path) -> None:
     assert (10, to) == (ledger.step, ledger.cursor)
     ledger.record(later, plan.cursor(1, step=0))
     assert (first, True) == (ledger.step, ledger.verify().ok)
+
+
+def test_a_return_to_before_a_jump_out_of_an_empty_ledger(plan: ip.Plan, tmp_path: Path) -> None:
+    """A state that was saved before any step is one to return to, also if the run began later."""
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    first, later = (plan.resume(plan.cursor(0, step=step)) for step in (2, 20))
+    ledger.begin(first)
+    saved = ledger.hash
+    ledger.begin(later, skip=True)
+    ledger.record(later, plan.cursor(0, step=23))
+    jumped = ledger.hash
+    with pytest.raises(ip.IndexPlanError, match="stood after one of its steps"):
+        ledger.begin(first)  # without its hash, nobody knows what was read before
+    ledger.begin(first, saved)
+    told = Tail.from_dict(json.loads(json.dumps(ledger.tail.to_dict())))  # another rank
+    assert (first.start, 0) == (ledger.cursor, ledger.step)
+    ledger.record(first, plan.cursor(0, step=5))
+    assert ledger.tail == told.record(first, plan.cursor(0, step=5), {})[1]
+    assert (120, 120, 80) == tuple(
+        getattr(ledger.account(), name) for name in ("num_read", "num_void", "num_finished")
+    )
+    check(ip.Ledger(ledger.path))
+    ledger.begin(plan.resume(plan.cursor(0, step=23)), jumped)
+    assert 3 == ledger.step
+    check(ip.Ledger(ledger.path))
+    ledger.begin(plan)  # before the very first unit there is nothing to know
+    assert (plan.start, 0) == (ledger.cursor, ledger.step)
+    ledger.record(plan, plan.cursor(0, step=4))
+    check(ip.Ledger(ledger.path))
+    assert ip.Ledger(ledger.path).verify(jumped).ok

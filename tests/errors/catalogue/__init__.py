@@ -113,7 +113,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
             ("LiveLoader._check_heard", "raise invalid(what, rule, step, expected.cure)"),
             (
                 "LiveLoader.load_state_dict",
-                'raise invalid("a live run\'s state", "a dict with a cursor", ',
+                "raise invalid(\"a live run's state\", 'a dict with a cursor', ",
             ),
             (
                 "LiveLoader.load_state_dict",
