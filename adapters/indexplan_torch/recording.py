@@ -42,16 +42,13 @@ class Recorder:
     ----------
     ledger : str, path-like or Ledger
         As it was given to the loader.
-    data : Dataset, optional
-        The dataset's identity, if its Ledger was not sent to this process.
     """
 
-    def __init__(self, ledger: Any, data: Any = None) -> None:
+    def __init__(self, ledger: Any) -> None:
         self._given = ledger if isinstance(ledger, Ledger) else None
         cure = "pass where the file is, or shall be, or an indexplan.Ledger"
         # absolute, as a trainer may change the folder before it begins
         self.path = Path(path_text("ledger", getattr(self._given, "path", ledger), cure)).absolute()
-        self._data = data if self._given is None else self._given.data
         self._ledger: Ledger | None = None  # only on the rank that writes
         # where the ledger ends, as far as this rank knows; None as a run starts, or loads a state
         self._tail: Tail | None = None
@@ -64,7 +61,7 @@ class Recorder:
         self._last: Any = None  # the step that was written last
 
     def __reduce__(self) -> Any:
-        return Recorder, (str(self.path), self._data)  # for a process that starts afresh
+        return Recorder, (str(self.path),)  # for a process that starts afresh
 
     def __deepcopy__(self, _: Any) -> Recorder:
         return self
@@ -188,7 +185,7 @@ class Recorder:
         if isinstance(keeper, Recorder):
             keeper.catch_up()  # its loop may be left open, and what it has read comes first
         refuse_a_second_rank(self.path)
-        ledger = self._given or Ledger(self.path, data=self._data)
+        ledger = self._given or Ledger(self.path)
         if self._loaded is None:
             check_begins(plan, ledger.tail, self.path)
         skip = self._to is not None and Tail(place=self._to).stands(plan)

@@ -211,9 +211,9 @@ def is_ledger(path: str) -> bool:
         return False
 
 
-def open_ledger(path: str, data: Any = None) -> ip.Ledger:
+def open_ledger(path: str) -> ip.Ledger:
     """Open the ledger of a run that has begun."""
-    if is_ledger(path) and (ledger := ip.Ledger(path, data)).tail.num_lines:
+    if is_ledger(path) and (ledger := ip.Ledger(path)).tail.num_lines:
         return ledger
     rule = "must be a ledger that a run has written"
     got = "something else" if os.path.lexists(path) else "nothing there"

@@ -6,6 +6,7 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.common import (
+    OF_DATA,
     OF_PLANS,
     add_plan,
     add_verb,
@@ -14,7 +15,6 @@ from indexplan.cli.common import (
     open_ledger,
     open_plan,
     progress_bar,
-    scan_dataset,
 )
 
 
@@ -40,8 +40,8 @@ def add(verbs: Any) -> None:
 def run(options: Any) -> ip.types.Report:
     """Verify the plan, or the ledger."""
     if is_ledger(options.plan):
-        check_left_out(options, OF_PLANS, "needs a plan", options.plan)
-        return open_ledger(options.plan, scan_dataset(options)).verify(options.checkpoint)
+        check_left_out(options, (*OF_DATA, *OF_PLANS), "needs a plan", options.plan)
+        return open_ledger(options.plan).verify(options.checkpoint)
     check_left_out(options, ["checkpoint"], "needs a ledger", options.plan)
     plan = open_plan(options).plan
     with progress_bar("verifying", "B") as progress:

@@ -109,8 +109,6 @@ class History:
         The steps that count, rising.
     void : list of list of Segment
         Those that a return to a checkpoint has undone: a list for each return.
-    newest_data : int
-        The last line that names a dataset; 0 if none does.
     """
 
     def __init__(self, columns: Columns, where: Callable[[int], str]) -> None:
@@ -119,7 +117,6 @@ class History:
         self.plans: dict[int, NamedPlan] = {}
         self.live: list[Segment] = []
         self.void: list[list[Segment]] = []
-        self.newest_data = 0
         self.begun: Resume | None = None
         self._runs: dict[int, RunLine] = {}  # by the number of their line
         self._right: set[int] = set()  # of these lines, those that were found to hold
@@ -159,7 +156,6 @@ class History:
         self._stretches = None
         if isinstance(line, PlanLine):
             self.plans[number] = NamedPlan(line, self._where(number), self._columns)
-            self.newest_data = self.newest_data if line.data is None else number
         elif isinstance(line, RunLine):
             self._run(line, number)
         else:

@@ -17,7 +17,6 @@ from indexplan.errors import (
     IndexPlanError,
     PlanFileError,
     counted,
-    in_file,
     integer,
     invalid,
     path_text,
@@ -25,26 +24,22 @@ from indexplan.errors import (
 from indexplan.keywords import named
 from indexplan.ledger.account import LedgerAccount, account_of
 from indexplan.ledger.at import At
-from indexplan.ledger.data import line_of_data, may_name, may_open
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.finding import Read, reads_in
 from indexplan.ledger.history import History, Segment, history_of, resumed, same_until
 from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_note
 from indexplan.ledger.seen import count_reads
 from indexplan.ledger.shown import stretches_shown
-from indexplan.ledger.tail import Tail, place_of
+from indexplan.ledger.tail import place_of
 from indexplan.ledger.verifying import verified
 from indexplan.orders.base import Int64
 from indexplan.partition.phases import Phase, Size
 from indexplan.partition.steps import Resume
 from indexplan.plan.cursor import Cursor, cursor_of
 from indexplan.plan.plan import Plan, check_plan
-from indexplan.shards.dataset import Dataset, dataset_of
 
 NAME_A_RANK = "name one of the ranks that read this step"
 LEAVE_OUT = "leave it out for the whole run"
-RESTORE = "restore the dataset, or give this one a new plan and a ledger of its own"
-JOIN = "restore the dataset, or let new samples join by mixture.with_phase(..., sources=...)"
 
 
 @named
@@ -62,16 +57,13 @@ class Ledger(Answer):
     path : str or path-like
         The file; it need not be there. Columns of its plans, such as weights, are kept next to it,
         in the folder `columns`.
-    data : Dataset or Shards, optional
-        The identity of the dataset, to be written with each plan, and compared with what is there:
-        it stays the same until sources join. Pass it whenever you open the ledger to write.
 
     Raises
     ------
     IndexPlanError
-        If `path` is not a path, or `data` is neither a Dataset nor Shards.
+        If `path` is not a path.
     PlanFileError
-        If the file is no ledger, or damaged, or was written for another dataset.
+        If the file is no ledger, or damaged.
 
     Examples
     --------
@@ -85,14 +77,12 @@ class Ledger(Answer):
     (70, [Read(step=18, rank=0, epoch=0, void=False), Read(step=37, rank=1, epoch=1, void=False)])
     """
 
-    def __init__(self, path: str | os.PathLike[str], data: Any = None) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path_text("ledger", path, "pass where the file is, or shall be"))
-        self.data: Dataset | None = dataset_of(data)
         self._file = LedgerFile(self.path)
         # for the other rooms: what the lines add up to, and their end
         self.history = self._history_of(self._file.lines)
         self.tail = self.history.tail(self._file.hash, len(self._file.lines))
-        self._check_data()
 
     def _history_of(self, lines: list[Line]) -> History:
         try:
@@ -101,23 +91,6 @@ class Ledger(Answer):
             raise
         except IndexPlanError as error:
             raise PlanFileError(error.what, error.rule, error.got, error.cure) from error
-
-    def _check_data(self) -> None:
-        try:
-            right = self.data is None or may_open(self.history, self.data)
-        except IndexPlanError as error:
-            raise in_file(self._file.where(line_of_data(self.history)), error) from error
-        if self.data is not None and not right:
-            self._refuse_data(self.history, self.data, RESTORE)
-
-    def _refuse_data(self, history: History, data: Dataset, cure: str) -> None:
-        """Raise `PlanFileError` for a dataset that is not the one which the ledger names."""
-        number = line_of_data(history)
-        try:
-            data.check_same(Dataset.from_dict(history.plans[number].line.data or {}))
-        except IndexPlanError as error:
-            what = f"{self._file.where(number)}: {error.what}"
-            raise PlanFileError(what, error.rule, error.got, cure) from error
 
     # --- where the run stands
 
@@ -195,8 +168,7 @@ class Ledger(Answer):
             then.
         """
         self._check(plan, cursor)
-        data, again = self._data_of(plan, self.history, self.tail)
-        lines, after = self.tail.record(plan, cursor, checked_note(note), data, again=again)
+        lines, after = self.tail.record(plan, cursor, checked_note(note))
         self._file.keep_columns(plan)  # of a known plan, too, as they may be lost since
         self._append(lines, after.ahead)
 
@@ -241,13 +213,12 @@ class Ledger(Answer):
             step = 0 if anywhere else step
             back = [DiscardLine(step)] if step is not None and step < self.step else []
         stood = stood or place == self.tail.ahead
-        history, tail = self.history, replace(self.tail, ahead=None)
+        tail = replace(self.tail, ahead=None)
         if back:
             lines = [*self._file.lines, *back]
             history = history_of(lines, self._file.columns(), self._file.where)
             tail = history.tail(tail.past(back).hash, len(lines))
-        data, again = self._data_of(plan, history, tail)
-        more, tail = tail.name(plan, data, again=again)
+        more, tail = tail.name(plan)
         if not tail.stands(plan):
             ahead = tail.place is not None and place.unit > tail.place.unit
             if not (anywhere or (ahead and (skip or stood))):
@@ -301,32 +272,6 @@ class Ledger(Answer):
             cure = "pass the ledger of the run whose checkpoint is loaded, or a copy of it"
             raise invalid(f"the checkpoint's ledger, for {self.path},", rule, hash, cure)
         return self._file.lines[: hashes.index(hash)]
-
-    def _data_of(
-        self, plan: Plan, history: History, tail: Tail
-    ) -> tuple[dict[str, Any] | None, bool]:
-        """Return the dataset to name with a plan, and whether its line has to be written again.
-
-        Raises
-        ------
-        IndexPlanError
-            If it is not that of the run.
-        """
-        if self.data is None and not history.newest_data:
-            return None, False
-        named = plan.replace(world_size=plan.world_size)  # not resumed
-        number = tail.plans.get(named.fingerprint, 0)
-        written = history.plans[number].line.data if number else None
-        if self.data is None:
-            if written is None:
-                rule = f"given, as lines of {self.path} name their dataset"
-                cure = "open it with indexplan.Ledger(path, data=...), and pass this as ledger"
-                raise invalid("data", rule, None, cure)
-            return None, False
-        if not may_name(history, named.to_dict(), self.data):
-            self._refuse_data(history, self.data, JOIN)
-        data = self.data.to_dict()
-        return data, number > 0 and written != data
 
     def _check(self, plan: Plan, cursor: Cursor) -> None:
         check_plan("plan", plan)
@@ -546,7 +491,7 @@ class Ledger(Answer):
         Report
             `report.ok`, and the problems by check; `print(report)` to read it.
         """
-        return verified(self._file, self.data, hash)
+        return verified(self._file, hash)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run's segments as JSON types."""

@@ -33,7 +33,10 @@ _FIELDS = {
 
 
 class PlanLine(NamedTuple):
-    """A plan, the first time that a run reads it: closed and not resumed; and its dataset."""
+    """A plan, the first time that a run reads it: closed and not resumed.
+
+    `data` is the identity of its dataset, as earlier versions could write it, or None.
+    """
 
     plan: dict[str, Any]
     data: dict[str, Any] | None

@@ -55,19 +55,13 @@ class Tail:
     begun: Resume | None = None
     ahead: Resume | None = None
 
-    def name(
-        self, plan: Plan, data: dict[str, Any] | None = None, *, again: bool = False
-    ) -> tuple[list[Line], Tail]:
+    def name(self, plan: Plan) -> tuple[list[Line], Tail]:
         """Return the line that names a plan, if it is new, and the tail after it.
 
         Parameters
         ----------
         plan : Plan
             With a world_size; where it was resumed does not matter.
-        data : dict, optional
-            The dict form of the dataset's identity.
-        again : bool, default False
-            Whether to name a plan once more, as its line does not name this dataset.
 
         Raises
         ------
@@ -78,9 +72,9 @@ class Tail:
         named, fingerprint = _named(plan)
         if self.named is not None and self.place is not None:
             check_continued(plan, self.named, self.place)
-        if fingerprint in self.plans and not again:
+        if fingerprint in self.plans:
             return [], self
-        lines: list[Line] = [PlanLine(named, data)]
+        lines: list[Line] = [PlanLine(named, None)]
         plans = {**self.plans, fingerprint: self.num_lines + 1}
         return lines, replace(self.past(lines), plans=plans)
 
@@ -117,18 +111,8 @@ class Tail:
         reads = [(each.where, each.steps.interval(each.first)) for each in (one, other)]
         return reads[0] == reads[1]
 
-    def record(
-        self,
-        plan: Plan,
-        cursor: Cursor,
-        note: dict[str, Any],
-        data: dict[str, Any] | None = None,
-        *,
-        again: bool = False,
-    ) -> tuple[list[Line], Tail]:
+    def record(self, plan: Plan, cursor: Cursor, note: dict[str, Any]) -> tuple[list[Line], Tail]:
         """Return the lines of the steps that a plan read up to a cursor, and the tail after them.
-
-        `data` and `again` are those of `name`.
 
         Raises
         ------
@@ -136,7 +120,7 @@ class Tail:
             If the run cannot continue with the plan, it starts past the place where the ledger
             stands, or no step of it ends at the cursor.
         """
-        lines, after = self.name(plan, data, again=again)
+        lines, after = self.name(plan)
         begin = place_of(plan.start)
         start = self.ahead or self.place or begin
         if begin.unit > start.unit and not self.stands(plan):

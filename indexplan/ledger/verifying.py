@@ -8,17 +8,14 @@ from typing import NamedTuple, TypeAlias
 from indexplan.checks import Check, Report
 from indexplan.errors import IndexPlanError, PlanFileError
 from indexplan.files.columns import damage, identities
-from indexplan.ledger.data import line_of_data, may_name
 from indexplan.ledger.file import LedgerFile
 from indexplan.ledger.history import History
 from indexplan.ledger.lines import FIRST, Line, PlanLine, RunLine
-from indexplan.shards.dataset import Dataset
 from indexplan.stores.folder import Folder
 
 CHAIN = "each line holds the sha256 of the line before"
 STEPS = "each line continues where the one before stops, by as many steps as it says"
 PLANS = "each plan can be made, and continues the one before"
-DATASET = "the dataset stays the same"
 NAMED = "the line of the checkpoint is there"
 
 Found: TypeAlias = "Iterator[tuple[str, str]]"  # a check, and what is wrong or ""
@@ -29,23 +26,20 @@ class _Ledger(NamedTuple):
 
     history: History
     folder: Folder
-    data: Dataset | None
     columns: set[str]  # those that were compared
 
 
-def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> Report:
+def verified(read: LedgerFile, checkpoint: str | None) -> Report:
     """Check a ledger, as its file is now."""
     try:
         file = LedgerFile(read.path)
     except PlanFileError as error:
         return Report((Check(CHAIN, 0, (str(error),)),))
-    problems: dict[str, list[str]] = {name: [] for name in (STEPS, PLANS, DATASET)}
+    problems: dict[str, list[str]] = {name: [] for name in (STEPS, PLANS)}
     counts = dict.fromkeys(problems, 0)
-    for name, problem in _found(file, data):
+    for name, problem in _found(file):
         counts[name] += 1
         problems[name] += [problem] if problem else []
-    named = (line for line in file.lines if isinstance(line, PlanLine) and line.data is not None)
-    counts[DATASET] = sum(1 for _ in named)
     lost = (
         [] if file.hashes[: len(read.hashes)] == read.hashes else ["lines that were read are gone"]
     )
@@ -58,9 +52,9 @@ def verified(read: LedgerFile, data: Dataset | None, checkpoint: str | None) -> 
     return Report(tuple(checks))
 
 
-def _found(file: LedgerFile, data: Dataset | None) -> Found:
+def _found(file: LedgerFile) -> Found:
     """Yield each thing that was looked at, by the name of its check, and what is wrong or ""."""
-    ledger = _Ledger(History(file.columns(), file.where), Folder(file.path.parent), data, set())
+    ledger = _Ledger(History(file.columns(), file.where), Folder(file.path.parent), set())
     for number, line in enumerate(file.lines, 1):
         try:
             found = _looked_at(ledger, number, line)
@@ -69,9 +63,6 @@ def _found(file: LedgerFile, data: Dataset | None) -> Found:
             name, where = PLANS if isinstance(line, PlanLine) else STEPS, f"{file.where(number)}: "
             yield name, where + str(error).removeprefix(where)
             return  # what follows builds on it
-    number = line_of_data(ledger.history)
-    if data is not None and number and ledger.history.plans[number].line.data != data.to_dict():
-        yield DATASET, f"{file.where(number)}: another dataset than the one that is there"
 
 
 def _looked_at(ledger: _Ledger, number: int, line: Line) -> Found:
@@ -86,13 +77,8 @@ def _looked_at(ledger: _Ledger, number: int, line: Line) -> Found:
 
 
 def _plan(ledger: _Ledger, number: int, line: PlanLine) -> Found:
-    """Look at a line that names a plan, and perhaps its dataset."""
+    """Look at a line that names a plan."""
     history = ledger.history
-    if line.data is not None:
-        same = may_name(history, line.plan, Dataset.from_dict(line.data))
-        yield DATASET, "" if same else "another dataset than before"
-    elif ledger.data is not None or history.newest_data:
-        yield DATASET, "it names no dataset"
     history.add(line, number)
     named = identities(line.plan)  # each column once, as most are those of the plan before
     new = [column for name, column in named.items() if name not in ledger.columns]

@@ -62,8 +62,8 @@ class Difference(Answer, Generic[Number]):
         they read something else.
     why : tuple of str
         What differs, such as "order.seed" and "world_size": of two plans all fields that do; of
-        runs the fields of their plans at `steps_from`, or else at `ranks_from`; or "dataset" and
-        its fields; or "place", if equal plans stand at different places.
+        runs the fields of their plans at `steps_from`, or else at `ranks_from`; or "place", if
+        equal plans stand at different places.
     epochs : tuple of int
         The epochs compared, of two plans.
     num_steps : (int, int) or None
@@ -338,12 +338,6 @@ class _Stretch(NamedTuple):
         for part in self.history.parts(self.segment._replace(steps=num)):
             yield from rows_of(self.named.layout, part.steps, part.first, part.stop)
 
-    @property
-    def data(self) -> dict[str, Any] | None:
-        """The dataset that the line of the plan names, or else the first that any line names."""
-        named = (self.named, *self.history.plans.values())
-        return next((each.line.data for each in named if each.line.data is not None), None)
-
 
 def _of_runs(a: Plan | Ledger, b: Plan | Ledger) -> Difference[int]:
     """Return where two runs part."""
@@ -398,8 +392,6 @@ def _stretches(history: History) -> Iterator[_Stretch]:
 
 def _in_stretch(one: _Stretch, other: _Stretch, num: int, left: int) -> tuple[Found, int]:
     """Compare some steps, and return how many units may still be drawn, too."""
-    if one.data and other.data and one.data != other.data:
-        return Found((0, None, None), (0, None, None), 0), left
     same_plan = one.named.fingerprint == other.named.fingerprint
     if same_plan and one.segment.start == other.segment.start:
         return Found(None, None, num), left  # as it reads the same wherever it was cut
@@ -410,9 +402,6 @@ def _in_stretch(one: _Stretch, other: _Stretch, num: int, left: int) -> tuple[Fo
 
 def _why(step: int, one: _Stretch, other: _Stretch) -> dict[str, str]:
     """Return what differs between two runs at a step: what it is, and how in words."""
-    if one.data and other.data and one.data != other.data:
-        found = _instead(one.data, other.data)
-        return {f"dataset.{name}" if name else "dataset": text for name, text in found.items()}
     if found := _instead(one.named.line.plan, other.named.line.plan):
         return found
     places = (each.history.place_in(each.segment, step) for each in (other, one))

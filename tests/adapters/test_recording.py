@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
@@ -358,14 +357,12 @@ def test_a_run_goes_on_by_the_number_of_its_epoch(tmp_path: Path) -> None:
 
 
 def test_a_ledger_object_stays_up_to_date(tmp_path: Path) -> None:
-    """A Ledger that is passed can be asked at once, and names the data in its lines."""
-    np.save(tmp_path / "data.npy", np.zeros(53))
-    data = ip.Dataset.scan(tmp_path / "data.npy")
-    ledger = ip.Ledger(tmp_path / "run.ledger", data=data)
+    """A Ledger that is passed can be asked at once."""
+    ledger = ip.Ledger(tmp_path / "run.ledger")
     loader = PlanLoader(range(53), PLAN, ledger=ledger)
     list(loader)
     assert ledger.step == 18
-    assert ip.Ledger(tmp_path / "run.ledger", data=data).step == 18
+    assert ip.Ledger(tmp_path / "run.ledger").step == 18
 
 
 def test_a_rebuilt_loader_keeps_the_ledger(tmp_path: Path) -> None:

@@ -100,20 +100,6 @@ def test_verify(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     assert "run.ledger, line 2: its checksum must be " in fails(capsys, 1, *words)
 
 
-def test_verify_the_dataset(capsys: pytest.CaptureFixture[str]) -> None:
-    """The dataset that the run named is compared with the one that is there."""
-    Path("data").mkdir()
-    for number in range(4):
-        Path(f"data/{number}.txt").write_text("x" * number)
-    plan = ip.Plan(ip.Shuffle(4), world_size=1, batch_size=2)
-    named = ip.Ledger("named.ledger", ip.Dataset.scan("data"))
-    named.record(plan, plan.cursor(1, step=0))
-    words = ["verify", "named.ledger", "--dataset", "data"]
-    run(capsys, *words)
-    Path("data/0.txt").write_text("changed")
-    assert "named.ledger, line 1: " in fails(capsys, 1, *words)
-
-
 def test_diff(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     """Where two runs part is an answer, not a failure."""
     other = ip.Ledger("other.ledger")

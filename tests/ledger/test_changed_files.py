@@ -63,11 +63,8 @@ def a_life(path: Path) -> Iterator[Callable[[], object]]:
     yield lambda: ip.Ledger(path).begin(plan.resume(plan.cursor(0, step=3)), checkpoint[0])
     left = plan.replace(order=ip.Without(plan.order, [3, 7], since=ip.Ledger(path).cursor))
     yield lambda: ip.Ledger(path).record(left, left.cursor(1, step=2))
-    (path.parent / "data").mkdir()
-    (path.parent / "data" / "a.txt").touch()
-    data = ip.Dataset.scan(path.parent / "data")
-    yield lambda: ip.Ledger(path, data).record(left, left.cursor(1, step=4))
-    yield lambda: ip.Ledger(path, data).rewind(1)
+    yield lambda: ip.Ledger(path).record(left, left.cursor(1, step=4))
+    yield lambda: ip.Ledger(path).rewind(1)
 
 
 def test_a_writer_may_be_killed_at_every_byte(tmp_path: Path) -> None:

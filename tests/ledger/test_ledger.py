@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.ledger.account import LedgerAccount
 from indexplan.ledger.changes import why
-from indexplan.ledger.lines import PlanLine
 from indexplan.ledger.tail import Tail
 from tests.ledger.listing import check
 from tests.ledger.runs import live, num_samples
@@ -134,68 +133,6 @@ def test_a_cursor_past_which_samples_left(plan: ip.Plan, tmp_path: Path) -> None
         ledger.record(late, late.cursor(0, step=12))
 
 
-def test_the_dataset_is_compared(plan: ip.Plan, tmp_path: Path) -> None:
-    """A ledger that names its dataset is not opened for another."""
-    for name, num in (("a", 1000), ("b", 999)):
-        (tmp_path / name).mkdir()
-        for sample in range(num):
-            (tmp_path / name / f"{sample}.txt").touch()
-    data = [ip.Dataset.scan(tmp_path / name) for name in "ab"]
-    ledger = ip.Ledger(tmp_path / "run.ledger", data[0])
-    ledger.record(plan, plan.cursor(0, step=9))
-    assert ip.Ledger(ledger.path, data[0]).verify().ok
-    with pytest.raises(ip.PlanFileError, match=r"1,000 samples, has 999"):
-        ip.Ledger(ledger.path, data[1])
-
-
-def files(folder: Path, num: int) -> ip.Dataset:
-    """A dataset of as many files; those that are there stay."""
-    folder.mkdir(exist_ok=True)
-    for number in range(num):
-        (folder / f"{number:03}.txt").touch()
-    return ip.Dataset.scan(folder)
-
-
-def problems(ledger: ip.Ledger) -> list[str]:
-    """What `verify` says, without the file's name."""
-    found = [problem for check in ledger.verify().checks for problem in check.problems]
-    return [problem.partition(f"{ledger.path}, ")[2] for problem in found]
-
-
-def test_lines_that_name_no_dataset_are_a_problem(plan: ip.Plan, tmp_path: Path) -> None:
-    """They aren't counted as lines of the dataset; if one is given or named, they are wrong."""
-    data, path = files(tmp_path / "data", 3), tmp_path / "run.ledger"
-    ledger = ip.Ledger(path)
-    ledger.record(plan, plan.cursor(0, step=9))
-    assert (True, 0) == (ledger.verify().ok, ledger.verify().checks[-1].num_checked)
-    assert ["line 1: it names no dataset"] == problems(ip.Ledger(path, data))
-    named = ip.Ledger(tmp_path / "named.ledger", data)
-    named.record(plan, plan.cursor(0, step=9))
-    assert (True, 1) == (named.verify().ok, named.verify().checks[-1].num_checked)
-    nothing = PlanLine(plan.replace(world_size=2).to_dict(), None)
-    named._file.append([nothing])  # as a version before this one wrote it
-    assert ["line 3: it names no dataset"] == problems(ip.Ledger(named.path))
-
-
-def test_a_dataset_that_is_passed_later_is_named(plan: ip.Plan, tmp_path: Path) -> None:
-    """The line of the plan is written again with it, once, and later steps are of that line."""
-    data, path = files(tmp_path / "data", 3), tmp_path / "run.ledger"
-    ledger = ip.Ledger(path)
-    ledger.record(plan, plan.cursor(0, step=9))
-    for step in (12, 15):
-        again = ip.Ledger(path, data)
-        again.begin(plan.resume(again.cursor))
-        again.record(plan.resume(again.cursor), plan.cursor(0, step=step))
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert ["plan", "run", "plan", "run", "run"] == [line["kind"] for line in lines]
-    assert [1, 3, 3] == [line["plan"] for line in lines if line["kind"] == "run"]
-    assert (None, data.to_dict()) == (lines[0]["data"], lines[2]["data"])
-    assert ip.Ledger(path).verify().ok
-    assert f"{path}: 15 steps in 3 segments, 1 plan" == str(again).partition("\n")[0]
-    assert ["line 1: it names no dataset"] == problems(again)
-    assert ip.diff(ip.Ledger(path), ip.Ledger(path)).same
-
-
 def mixture(*names: str) -> ip.Plan:
     """A plan that sources may join."""
     order = ip.Mixture({name: ip.Shuffle(100) for name in names}, dict.fromkeys(names, 1))
@@ -207,94 +144,6 @@ def joined(plan: ip.Plan, cursor: ip.Cursor) -> ip.Plan:
     order: Any = plan.order
     order = order.with_phase(cursor, {"a": 1, "new": 1}, sources={"new": ip.Shuffle(50)})
     return plan.replace(order=order).resume(cursor)
-
-
-def test_a_source_that_joins_brings_a_larger_dataset(tmp_path: Path) -> None:
-    """Nothing else does; after a return to before, the run may go on with either."""
-    folder, path, plan = tmp_path / "data", tmp_path / "run.ledger", mixture("a")
-    old = files(folder, 100)
-    ledger = ip.Ledger(path, old)
-    ledger.record(plan, plan.cursor(0, step=4))
-    before = ledger.hash
-    new = files(folder, 150)
-    ledger = ip.Ledger(path, new)
-    written = path.read_bytes()
-    rest = plan.resume(ledger.cursor)
-    for call in (
-        lambda: ledger.begin(rest),
-        lambda: ledger.record(rest.replace(world_size=3), plan.cursor(0, step=6)),
-    ):
-        with pytest.raises(ip.PlanFileError, match="let new samples join"):
-            call()
-    assert written == path.read_bytes()
-    assert ["line 1: another dataset than the one that is there"] == problems(ledger)
-    grown = joined(plan, ledger.cursor)
-    ledger.begin(grown)
-    ledger.record(grown, grown.cursor(0, step=8))
-    assert [] == problems(ip.Ledger(path, new)) == problems(ip.Ledger(path))
-    assert 2 == ip.Ledger(path).verify().checks[-1].num_checked
-    assert ["line 3: another dataset than the one that is there"] == problems(ip.Ledger(path, old))
-    with pytest.raises(ip.PlanFileError, match="line 3: dataset must be the one"):
-        ip.Ledger(path, old).record(
-            grown.replace(world_size=1).resume(ledger.cursor), grown.cursor(0, step=10)
-        )
-    whole = path.read_bytes()
-    for data, names in ((old, 2), (new, 3)):  # the files of the source are gone, or still there
-        path.write_bytes(whole)
-        back = ip.Ledger(path, data)
-        back.begin(plan.resume(plan.cursor(0, step=4)), before)
-        back.record(plan.resume(back.cursor), plan.cursor(0, step=6))
-        assert [] == problems(ip.Ledger(path, data))
-        assert names == back.verify().checks[-1].num_checked
-        again = joined(plan, back.cursor)
-        ledger = ip.Ledger(path, new)
-        ledger.record(again, again.cursor(0, step=8))
-        assert [] == problems(ip.Ledger(path, new))
-
-
-def test_a_dataset_that_no_source_can_join_is_refused_at_once(
-    plan: ip.Plan, tmp_path: Path
-) -> None:
-    """Of a run without a mixture a larger dataset is another one."""
-    ledger = ip.Ledger(tmp_path / "run.ledger", files(tmp_path / "data", 3))
-    ledger.record(plan, plan.cursor(0, step=9))
-    with pytest.raises(ip.PlanFileError, match=r"it had 3 samples, has 4; .*; restore"):
-        ip.Ledger(ledger.path, files(tmp_path / "data", 4))
-
-
-def test_forged_datasets_are_seen(tmp_path: Path) -> None:
-    """A line that names a dataset which the run could not have gone on with is a problem."""
-    plan, path = mixture("a"), tmp_path / "run.ledger"
-    data = [files(tmp_path / "data", num) for num in (100, 120, 150)]
-    ledger = ip.Ledger(path, data[1])
-    ledger.record(plan, plan.cursor(0, step=4))
-    grown = joined(plan, ledger.cursor).replace(world_size=2)
-    for number, right in enumerate((False, True, True)):
-        forged = ip.Ledger(path)
-        forged._file.append([PlanLine(grown.to_dict(), data[number].to_dict())])
-        assert ([] if right else ["line 3: another dataset than before"]) == problems(forged)
-        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
-    ledger._file = type(ledger._file)(path)
-    ledger._file.append([PlanLine(plan.replace(world_size=1).to_dict(), data[2].to_dict())])
-    assert ["line 3: another dataset than before"] == problems(ip.Ledger(path))
-
-
-def test_runs_that_other_data_joined_part_there(tmp_path: Path) -> None:
-    """Up to the join both read the same; then it names the dataset, of equal plans too."""
-    plan, found = mixture("a"), []
-    for name, size in (("one", 150), ("other", 151)):
-        ledger = ip.Ledger(tmp_path / name, files(tmp_path / "data", 100))
-        ledger.record(plan, plan.cursor(0, step=4))
-        grown = joined(plan, ledger.cursor)
-        data = files(tmp_path / "data", size)
-        ledger = ip.Ledger(ledger.path, data)
-        ledger.record(grown, grown.cursor(0, step=8))
-        for file in sorted((tmp_path / "data").iterdir())[100:]:
-            file.unlink()
-        found.append(ledger)
-    apart = ip.diff(*found)
-    assert (4, 4) == (apart.steps_from, apart.num_compared)
-    assert {"dataset"} == {each.partition(".")[0] for each in apart.why}
 
 
 def test_samples_that_joined_can_be_asked_after_a_return(tmp_path: Path) -> None:

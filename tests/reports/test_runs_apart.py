@@ -174,9 +174,9 @@ PLAN = ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=10)
 END = (2, 0)  # epoch and step at which the runs below stop
 
 
-def run(name: str, *plans: ip.Plan, data: Any = None) -> ip.Ledger:
+def run(name: str, *plans: ip.Plan) -> ip.Ledger:
     """A run that reads some plans, each for 25 steps and the last one up to the end."""
-    ledger = ip.Ledger(name, data)
+    ledger = ip.Ledger(name)
     for number, each in enumerate(plans, 1):
         plan = each.resume(ledger.cursor) if ledger.step else each
         epoch, step = END if number == len(plans) else (number, 0)
@@ -236,21 +236,6 @@ def test_words() -> None:
 def column(order: ip.Weighted) -> str:
     """A column as `diff` names it."""
     return f"the column {order.weights.identity['sha256'][:16]}... of 20"
-
-
-@pytest.mark.usefixtures("_here")
-def test_datasets() -> None:
-    """Runs of two datasets read other data from the first step on, where both name theirs."""
-    for name, size in (("one", 3), ("other", 4)):
-        Path(name).mkdir()
-        for number in range(4):
-            (Path(name) / f"{number}.txt").write_text("x" * (number + size))
-    one, other = (ip.Dataset.scan(name) for name in ("one", "other"))
-    plan = ip.Plan(ip.Shuffle(4), world_size=1, batch_size=1)
-    found = ip.diff(run("a", plan, data=one), run("b", plan, data=other))
-    assert (0, 0, 0) == (found.steps_from, found.ranks_from, found.num_compared)
-    assert {"dataset"} == {each.partition(".")[0] for each in found.why}
-    assert ip.diff(run("c", plan, data=one), run("d", plan)).same
 
 
 @pytest.mark.usefixtures("_here")

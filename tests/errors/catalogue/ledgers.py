@@ -138,47 +138,6 @@ def padded() -> Any:
     return holding({**NAMED, "plan": plan.to_dict()}, line).account(0)
 
 
-def of_data(text: str) -> ip.Dataset:
-    """Write a dataset of one file."""
-    written("data/a.txt", text)
-    return ip.Dataset.scan("data")
-
-
-def other_data() -> None:
-    """Open a ledger for another dataset than it was written for."""
-    plan = ip.Plan(ip.Sequential(1), world_size=1, batch_size=1)
-    ip.Ledger("run.ledger", of_data("a")).record(plan, plan.cursor(1, step=0))
-    ip.Ledger("run.ledger", of_data("abc"))
-
-
-def mixture() -> ip.Plan:
-    """A plan that sources may join."""
-    order = ip.Mixture({"a": ip.Sequential(1)}, {"a": 1})
-    return ip.Plan(order, world_size=1, batch_size=1)
-
-
-def larger_data() -> None:
-    """Go on with a larger dataset, though no source has joined."""
-    plan = mixture()
-    ip.Ledger("run.ledger", of_data("a")).record(plan, plan.cursor(1, step=0))
-    written("data/b.txt", "b")
-    ip.Ledger("run.ledger", of_data("a")).begin(plan.resume(plan.cursor(1, step=0)))
-
-
-def no_data() -> None:
-    """Go on with another plan and no dataset, though the ledger names one."""
-    plan = mixture()
-    ip.Ledger("run.ledger", of_data("a")).record(plan, plan.cursor(1, step=0))
-    ip.Ledger("run.ledger").begin(plan.replace(batch_size=2).resume(plan.cursor(1, step=0)))
-
-
-def broken_data() -> None:
-    """Open a ledger whose line names a dataset that is none."""
-    made = of_data("a")
-    holding({**NAMED, "data": {**made.to_dict(), "num_samples": 0}})
-    ip.Ledger("run.ledger", made)
-
-
 def without_columns() -> None:
     """Ask a ledger whose columns are gone."""
     plan = ip.Plan(ip.Weighted([1, 2, 3]), world_size=1, batch_size=1)
@@ -228,7 +187,6 @@ def begun() -> ip.Ledger:
 CASES: list[Case] = [
     # the file
     ("a path that is none", lambda: ip.Ledger(7)),  # type: ignore[arg-type]
-    ("data that is no dataset", lambda: ip.Ledger("run.ledger", [1, 2])),
     ("a folder", lambda: (Path("run.ledger").mkdir(), ip.Ledger("run.ledger"))),
     (
         "a file that may not be read",
@@ -239,10 +197,6 @@ CASES: list[Case] = [
     ("a folder that is not there", lambda: ledger("no/run.ledger")),
     ("two writers, one after the other", two_writers),
     ("two writers at once", at_once),
-    ("another dataset", other_data),
-    ("a larger dataset, and no source that joins", larger_data),
-    ("another plan without the dataset that is named", no_data),
-    ("a dataset that is none, in a line", broken_data),
     ("columns that are gone", without_columns),
     ("columns that are gone, of a plan that was read there", lost_columns),
     # its lines

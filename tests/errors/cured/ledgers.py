@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import indexplan as ip
-from tests.errors.catalogue.ledgers import CASES, OTHER, PLAN, begun, jump, ledger, mixture, of_data
+from tests.errors.catalogue.ledgers import CASES, OTHER, PLAN, begun, jump, ledger
 from tests.errors.catalogue.made import OPEN, written
 
 
@@ -47,43 +47,6 @@ def one_writer() -> None:
     one.rewind(2)
     other.rewind(1)
     one.rewind(1)
-
-
-def another_dataset() -> None:
-    """Restore a dataset; and give another one a new plan and a ledger of its own."""
-    made = ip.Ledger("run.ledger", of_data("a"))
-    made.record(one_sample(), one_sample().cursor(1, step=0))
-    changed = of_data("abc")
-    new = ip.Ledger("new.ledger", changed)
-    new.record(one_sample(), one_sample().cursor(1, step=0))
-    ip.Ledger("run.ledger", of_data("a")).batch(0, 0)
-
-
-def joining() -> None:
-    """Let new samples join by a phase with their source."""
-    plan = mixture()
-    ip.Ledger("run.ledger", of_data("a")).record(plan, plan.cursor(1, step=0))
-    written("data/b.txt", "b")
-    cursor = plan.cursor(1, step=0)
-    order: Any = plan.order
-    grown = order.with_phase(cursor, {"a": 1, "b": 1}, sources={"b": ip.Shuffle(1)})
-    made = ip.Ledger("run.ledger", of_data("a"))
-    made.begin(plan.replace(order=grown).resume(cursor))
-    made.record(made.plan, made.plan.cursor(2, step=0))
-
-
-def with_its_data() -> None:
-    """Open a ledger with the dataset that it names, and pass it to a loader."""
-    from tests.errors.catalogue.torches import first, loader
-
-    plan = one_sample(world_size=None)
-    first(loader(1, plan, ledger=ip.Ledger("run.ledger", of_data("a"))))
-    first(loader(1, plan, ledger=ip.Ledger("new.ledger", data=of_data("a"))))
-    made = ip.Ledger("third.ledger", data=of_data("a"))
-    mixed = mixture()
-    made.record(mixed, mixed.cursor(1, step=0))
-    again = ip.Ledger("third.ledger", data=of_data("a"))
-    again.begin(mixed.replace(batch_size=2).resume(mixed.cursor(1, step=0)))
 
 
 def columns_restored() -> None:
@@ -187,7 +150,6 @@ DAMAGED = [name for name, _ in CASES]
 DAMAGED = DAMAGED[DAMAGED.index("no ledger") : DAMAGED.index("a sparse file")]
 CURED: dict[str, Callable[[], Any]] = {
     "a path that is none": lambda: ledger(),  # noqa: PLW0108 (as all others)
-    "data that is no dataset": lambda: ip.Ledger("run.ledger", of_data("a")),
     "a folder": put_in_its_place,
     "a file that may not be read": lambda: permitted(0o000),
     "a file that may not be written": lambda: permitted(0o444),
@@ -195,9 +157,6 @@ CURED: dict[str, Callable[[], Any]] = {
     "a folder that is not there": lambda: [Path("no").mkdir(), ledger("no/run.ledger")],
     "two writers, one after the other": one_writer,
     "two writers at once": one_writer,
-    "another dataset": another_dataset,
-    "a larger dataset, and no source that joins": joining,
-    "another plan without the dataset that is named": with_its_data,
     "columns that are gone": columns_restored,
     "columns that are gone, of a plan that was read there": lambda: [
         columns_made_again(),
@@ -205,7 +164,6 @@ CURED: dict[str, Callable[[], Any]] = {
     ],
     **dict.fromkeys(set(DAMAGED) - {"a plan of no partition"}, restored),
     "a byte that was changed": lambda: [restored(), cut_at_the_line()],
-    "a dataset that is none, in a line": restored,
     "a sparse file": lambda: ledger("new.ledger"),
     "a line without an end": restored,
     "an open plan": lambda: ip.Ledger("run.ledger").record(
