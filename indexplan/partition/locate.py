@@ -185,17 +185,13 @@ def _ranks(world_size: int, residues: Int64, sizes: Int64, offsets: Int64) -> tu
     outer, inner = each + wraps, each + ~wraps
     low_end = low * outer
     high_end = low_end + (high - low) * inner
-    ranks = np.select(
-        [offsets < low_end, offsets < high_end],
-        [offsets // np.maximum(outer, 1), low + (offsets - low_end) // np.maximum(inner, 1)],
-        high + (offsets - high_end) // np.maximum(outer, 1),
-    )
-    before = np.select(
-        [ranks < low, ranks < high],
-        [ranks * outer, low_end + (ranks - low) * inner],
-        high_end + (ranks - high) * outer,
-    )
-    return ranks, offsets - before
+    # of the ranks of one size that hold the unit: the first one, and where it begins
+    before, past = offsets < low_end, offsets >= high_end
+    size = np.where(before | past, outer, inner)
+    first = np.where(before, 0, np.where(past, high, low))
+    inside = offsets - np.where(before, 0, np.where(past, high_end, low_end))
+    ahead = inside // np.maximum(size, 1)
+    return first + ahead, inside - ahead * size
 
 
 class Cells(NamedTuple):
