@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
 
 from indexplan.checks import Check, Report
 from indexplan.errors import IndexPlanError, PlanFileError
 from indexplan.files.columns import damage, identities
 from indexplan.ledger.file import LedgerFile
-from indexplan.ledger.history import History
-from indexplan.ledger.lines import FIRST, Line, PlanLine, RunLine
+from indexplan.ledger.history import History, NamedPlan
+from indexplan.ledger.lines import FIRST, PlanLine, RunLine
+from indexplan.partition.steps import Resume
 from indexplan.stores.folder import Folder
 
 CHAIN = "each line holds the sha256 of the line before"
 STEPS = "each line continues where the one before stops, by as many steps as it says"
 PLANS = "each plan can be made, and continues the one before"
 NAMED = "the line of the checkpoint is there"
-
-Found: TypeAlias = "Iterator[tuple[str, str]]"  # a check, and what is wrong or ""
-
-
-class _Ledger(NamedTuple):
-    """What a line is held against: the lines before it, and where columns are."""
-
-    history: History
-    folder: Folder
-    columns: set[str]  # those that were compared
 
 
 def verified(read: LedgerFile, checkpoint: str | None) -> Report:
@@ -52,53 +42,37 @@ def verified(read: LedgerFile, checkpoint: str | None) -> Report:
     return Report(tuple(checks))
 
 
-def _found(file: LedgerFile) -> Found:
+def _found(file: LedgerFile) -> Iterator[tuple[str, str]]:
     """Yield each thing that was looked at, by the name of its check, and what is wrong or ""."""
-    ledger = _Ledger(History(file.columns(), file.where), Folder(file.path.parent), set())
+    history, folder = History(file.columns(), file.where), Folder(file.path.parent)
+    compared: set[str] = set()  # columns
     for number, line in enumerate(file.lines, 1):
+        name, where = PLANS if isinstance(line, PlanLine) else STEPS, f"{file.where(number)}: "
+        old, at = history.plans.get(history.last_plan), history.place
         try:
-            found = _looked_at(ledger, number, line)
-            yield from ((name, each and f"{file.where(number)}: {each}") for name, each in found)
+            history.add(line, number)
+            if isinstance(line, PlanLine):
+                named = identities(line.plan)  # each once, as most are those of the plan before
+                new = [each for path, each in named.items() if path not in compared]
+                for problem in damage(folder, new):
+                    yield PLANS, where + problem
+                compared.update(named)
+                history.plans[number].plan  # noqa: B018 (it raises)
+            elif isinstance(line, RunLine):
+                plan = history.plans[line.plan]
+                if history.step > line.steps and not (old and at and _continues(plan, old, at)):
+                    yield PLANS, f"{where}its plan does not continue the one before"
+                history.walk(history.live[-1])
+            yield name, ""
         except IndexPlanError as error:
-            name, where = PLANS if isinstance(line, PlanLine) else STEPS, f"{file.where(number)}: "
             yield name, where + str(error).removeprefix(where)
             return  # what follows builds on it
 
 
-def _looked_at(ledger: _Ledger, number: int, line: Line) -> Found:
-    """Look at a line, and add it to those before it."""
-    if isinstance(line, PlanLine):
-        yield from _plan(ledger, number, line)
-    elif isinstance(line, RunLine):
-        yield from _run(ledger, number, line)
-    else:
-        ledger.history.add(line, number)
-        yield STEPS, ""
-
-
-def _plan(ledger: _Ledger, number: int, line: PlanLine) -> Found:
-    """Look at a line that names a plan."""
-    history = ledger.history
-    history.add(line, number)
-    named = identities(line.plan)  # each column once, as most are those of the plan before
-    new = [column for name, column in named.items() if name not in ledger.columns]
-    for problem in damage(ledger.folder, new):
-        yield PLANS, problem
-    ledger.columns.update(named)
-    history.plans[number].plan  # noqa: B018 (it raises)
-    yield PLANS, ""
-
-
-def _run(ledger: _Ledger, number: int, line: RunLine) -> Found:
-    """Look at a line of steps: where they start and stop, and whether their plan continues."""
-    history = ledger.history
-    before, at = history.plans.get(history.last_plan), history.place or line.start
-    history.add(line, number)
-    named = history.plans[line.plan]
-    if before is not None and before is not named and history.step > line.steps:
-        order, old = named.plan.order, before.line.plan
-        continues = order.continues(old["order"], at.epoch, at.position)
-        if not (continues and named.plan.sub_epochs == old["sub_epochs"]):
-            yield PLANS, "its plan does not continue the one before"  # which has read steps
-    history.walk(history.live[-1])
-    yield STEPS, ""
+def _continues(plan: NamedPlan, old: NamedPlan, at: Resume) -> bool:
+    """Return whether a plan continues at a place what another has read up to there."""
+    if plan is old:
+        return True
+    order, before = plan.plan.order, old.line.plan
+    same = plan.plan.sub_epochs == before["sub_epochs"]
+    return same and order.continues(before["order"], at.epoch, at.position)
