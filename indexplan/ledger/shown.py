@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from indexplan.answers import table
-from indexplan.ledger.changes import why
 from indexplan.ledger.history import History, Segment
 
 SHOWN = 12  # the last stretches that are listed
+WORDS = ("world", "batch", "exclude", "weights", "sources", "order")
+_BATCH = ("batch_size", "global_batch_size", "sub_epochs", "remainder", "balance")
 
 
 class Listed(NamedTuple):
@@ -35,6 +37,31 @@ def listed(history: History) -> list[Listed]:
         before = plan
         rows.append(Listed(segment, plan["world_size"], void, words))
     return rows
+
+
+def why(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what changed from one plan to the next, in their dict forms, in a few words."""
+    one, other = _parts(before), _parts(after)
+    found = [word for word in WORDS if one[word] != other[word]]
+    of_mixtures = ("sources", "weights") if "order" in found else ()  # of two other orders
+    return tuple(word for word in found if word not in of_mixtures)
+
+
+def _parts(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what each of the words is about."""
+    batch, order = [plan.get(name) for name in _BATCH], plan["order"]
+    parts = {"world": plan["world_size"], "batch": batch, "sources": None, "weights": None}
+    left_out, rest = parts["exclude"], parts["order"] = [], list[Any]()
+    while isinstance(order, Mapping):  # layer by layer from outside
+        own = {name: value for name, value in order.items() if name != "order"}
+        if own.get("algorithm") == "without-v1":
+            left_out.append(own)
+        elif "sources" in own:
+            parts |= {"sources": own.pop("sources"), "weights": own}
+        else:
+            rest.append(own)
+        order = order.get("order")
+    return parts
 
 
 def stretches_shown(history: History) -> list[str]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.ledger.account import LedgerAccount
-from indexplan.ledger.changes import why
+from indexplan.ledger.shown import why
 from indexplan.ledger.tail import Tail
 from tests.ledger.listing import check
 from tests.ledger.runs import live, num_samples
