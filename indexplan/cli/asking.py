@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import indexplan as ip
 from indexplan.errors import invalid
 
 LIMIT = 10**11  # bytes that are written without --force
@@ -23,3 +24,9 @@ def check_size(options: Any, path: str, num_bytes: int) -> None:
     size = f"{num_bytes / 1e12:,.1f} TB" if num_bytes >= 1e12 else f"{num_bytes / 1e9:,.0f} GB"
     cure = "add --force, or keep the plan as JSON, which Plan.to_json writes"
     raise invalid("--force", "given to write more than 100 GB", f"{size} for {path}", cure)
+
+
+def size_of(order: ip.Order, epoch: int) -> int:
+    """Return about how many bytes the indices of an epoch take."""
+    units, each = order.num_units(epoch), 4 if order.num_samples <= 2**32 else 8
+    return 8 * units + each * order.num_samples if order.deals_bins else each * units

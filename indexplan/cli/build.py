@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import indexplan as ip
-from indexplan.cli.asking import add_force, check_size
+from indexplan.cli.asking import add_force, check_size, size_of
 from indexplan.cli.common import add_dataset, add_numbers, add_verb, data_named, progress_bar
 from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError, invalid
@@ -56,7 +56,8 @@ def run(options: Any) -> ip.types.Saved:
     if not 1 <= options.epochs <= 2**32:
         raise invalid("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
     part = None if options.part is None else part_named(options.part)
-    check_size(options, options.plan, _size(plan, options.epochs) // (part[1] if part else 1))
+    size = options.epochs * size_of(plan.order, 0)  # judging by the first of them
+    check_size(options, options.plan, size // (part[1] if part else 1))
     with progress_bar("building", "idx") as progress:
         return ip.save(
             plan,
@@ -76,10 +77,3 @@ def part_named(text: str) -> tuple[int, int]:
         cure = "write it as I/N, or leave it out to build all of it"
         raise invalid("--part", "a part and how many there are, such as 1/4", text, cure)
     return int(number), int(of)
-
-
-def _size(plan: ip.Plan, epochs: int) -> int:
-    """Return about how many bytes some epochs take, judging by the first of them."""
-    order, size = plan.order, 4 if plan.order.num_samples <= 2**32 else 8
-    units = order.num_units(0)
-    return epochs * (8 * units + size * order.num_samples if order.deals_bins else size * units)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import indexplan as ip
-from indexplan.cli.asking import add_force, check_size
-from indexplan.cli.common import add_numbers, add_plan, add_verb, open_plan, progress_bar
+from indexplan.cli.asking import add_force, check_size, size_of
+from indexplan.cli.common import add_numbers, add_plan, add_verb, open_plan
 from indexplan.files.exporting import FORMATS
 
 
@@ -42,11 +42,5 @@ def run(options: Any) -> ip.types.Saved:
     epochs: Iterable[int] = range(1) if stored is None else stored.build.epochs
     if options.epoch is not None:
         epochs = [options.epoch]
-    with progress_bar("exporting", "B") as progress:
-
-        def tell(done: int, total: int) -> None:
-            if done == 0:  # before anything is written
-                check_size(options, options.out, total)
-            progress(done, total)
-
-        return ip.export(plan, options.out, epochs=epochs, format=options.format, progress=tell)
+    check_size(options, options.out, sum(size_of(plan.order, epoch) for epoch in epochs))
+    return ip.export(plan, options.out, epochs=epochs, format=options.format)

@@ -34,21 +34,16 @@ def claim(store: Store, marker: str, what: str, content: dict[str, Any]) -> dict
         raise in_file(store.path, error) from None
 
 
-Differs = Callable[[Store, str, Iterable[memoryview]], str]
-
-
 def put(
     store: Store,
     name: str,
     blocks: Callable[[], Iterable[memoryview]],
     rule: str,
     again: str,
-    differs: Differs | None = None,
 ) -> bool:
     """Write a file, or compare the one that is there, as another builder's; return whether it was.
 
     `rule` says in an error what the file has to hold, and `again` what to run when it is deleted.
-    `differs` says how it differs, as `difference` does.
 
     Raises
     ------
@@ -57,7 +52,7 @@ def put(
     """
     if not store.has(name) and store.publish(name, blocks()):
         return False
-    if got := (differs or difference)(store, name, blocks()):
+    if got := difference(store, name, blocks()):
         cure = f"delete the file and run the same {again} again"
         raise PlanFileError(f"{store.path}/{name}", rule, got, cure)
     return True

@@ -73,7 +73,7 @@ def test_export(anywhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_export_of_tables(anywhere: str, tmp_path: Path) -> None:
-    """A table in a store has the bytes of one in a folder, and is compared row by row."""
+    """A table in a store has the bytes of one in a folder, and is compared byte by byte."""
     from fsspec.core import url_to_fs
 
     done = ip.export(PLAN, anywhere, format="parquet")
