@@ -37,10 +37,6 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "tests/files/test_flipped_bits.py::test_drawn_flips",
         "tests/files/test_cache.py::test_a_kept_copy_that_was_edited",
     ),
-    'Under `check="opened"`': (
-        "tests/files/test_touched.py::test_what_is_only_opened",
-        "tests/files/test_flipped_bits.py::test_flipped_bits",
-    ),
     "JSON that is damaged or hostile": (
         "tests/files/test_fuzz_files.py::test_forged_json",
         "tests/laws/test_pathological.py::test_hostile_json_is_refused",

@@ -97,7 +97,7 @@ def each_us(read: Callable[[int], Any], places: list[int]) -> float:
 
 def read(path: str) -> dict[str, Any]:
     """Time random reads of 256 indices from the page cache, at three levels."""
-    plan = ip.load(path, check="opened")
+    plan = ip.load(path)
     order, n = plan.order, plan.order.num_samples
     rng = np.random.default_rng(0)
     starts = rng.integers(0, n - BATCH, READS).tolist()
@@ -115,7 +115,7 @@ def read(path: str) -> dict[str, Any]:
 
 def node(path: str) -> dict[str, Any]:
     """Measure what a node of 8 ranks of 4096 reads from disk, beginning with a cold cache."""
-    plan = ip.load(path, check="opened")
+    plan = ip.load(path)
     computed = ip.Plan(order_of(plan.order.num_samples), world_size=WORLD, batch_size=BATCH)
     computed.batch(0, step=0, rank=0)
     chunks = sorted(Path(path).glob("epoch-*/chunk-*.npy"))
@@ -177,7 +177,7 @@ def open_peer(kind: str, n: int, path: str) -> dict[str, Any]:
 
     def opened() -> Callable[[int], Any]:
         if kind == "plan":
-            stored = ip.load(path, check="opened").order
+            stored = ip.load(path).order
             return lambda start: stored.take(0, start, start + BATCH)
         if kind == "none":
             return lambda start: ip.Shuffle(n, seed=1).take(0, start, start + BATCH)

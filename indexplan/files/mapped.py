@@ -6,7 +6,7 @@ import mmap
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.errors import IndexPlanError, PlanFileError, in_file
-from indexplan.files.directory import PlanDirectory
-from indexplan.files.format import HEADER_BYTES, PLAN, Chunk, Key, hashes_in, header
-from indexplan.orders.base import Int64
+from indexplan.files.directory import check_digest
+from indexplan.files.format import HEADER_BYTES, PLAN, Build, Chunk, Key, hashes_in, header
+from indexplan.orders.units import Int64, expand
 from indexplan.stores.cache import cache_folder, checked_chunk, fetch
 from indexplan.stores.folder import Folder
 from indexplan.stores.plain import open_file
 from indexplan.stores.publish import explained
-from indexplan.stores.store import BLOCK_BYTES
+from indexplan.stores.store import BLOCK_BYTES, Store
 
 CURE = "restore it, or delete it and run the same build again"
 
@@ -64,32 +64,35 @@ class Chunks:
 
     Parameters
     ----------
-    directory : PlanDirectory
+    store : Store
         The plan directory, under its absolute path or URL.
+    build : Build
+        What it is a build of.
+    sizes : dict
+        The bytes of each file, as they were when an order was opened last.
     status : tuple, optional
         The `plan_status` from before that was read.
     """
 
-    def __init__(self, directory: PlanDirectory, status: Status = None) -> None:
-        self._status = status
-        self.directory, self.store = directory, directory.store
-        self.build = build = directory.build
+    def __init__(
+        self, store: Store, build: Build, sizes: dict[Key, int], status: Status = None
+    ) -> None:
+        self.store, self.build, self.sizes, self._status = store, build, sizes, status
         # the files that are mapped: those of the plan directory, or kept copies of those in a store
-        here, root = isinstance(self.store, Folder), directory.path
+        here, root = isinstance(store, Folder), store.path
         self.folder = Path(root) if here else cache_folder(root, build.sha256)
         self.units = dict(zip(build.epochs, build.num_units, strict=True))
-        self.sizes = directory.sizes
         self._hashes: dict[Key, list[int]] = {}  # of files that are mapped and checked
         self._checked: dict[Key, NDArray[np.bool_]] = {}
         self._of_checked: dict[Key, Status] = {}  # of each file, when it was last mapped
         self._maps: OrderedDict[Key, tuple[mmap.mmap, NDArray[Any]]] = OrderedDict()
 
     @classmethod
-    def of(cls, directory: PlanDirectory, status: Status = None) -> Chunks:
+    def of(cls, store: Store, build: Build, sizes: dict[Key, int], status: Status) -> Chunks:
         """Return the process's own chunks of a directory that holds this plan."""
-        key = directory.path, directory.build.sha256
-        chunks = _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(directory, status))
-        chunks.sizes = directory.sizes  # those of bins are known only from their files
+        key = store.path, build.sha256
+        chunks = _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(store, build, sizes, status))
+        chunks.sizes = sizes  # those of bins are known only from their files
         chunks.forget_changed()
         return chunks
 
@@ -98,11 +101,7 @@ class Chunks:
         for key, before in list(self._of_checked.items()):
             if not before or before != _status(self.folder / self._chunk(*key).name):
                 self._checked.pop(key, None)
-
-    def numbers(self, epoch: int, number: int, kind: str) -> NDArray[Any]:
-        """Return a chunk file's numbers, mapped: the indices, or the bins' offsets, or spans."""
-        key = epoch, number, kind
-        return (self._maps.get(key) or self._mapped(key))[1]
+                self._hashes.pop(key, None)
 
     def read_ahead(self, epoch: int, number: int, kind: str, start: int, stop: int) -> None:
         """Let the kernel read the numbers [start, stop) at once, not page by page."""
@@ -112,36 +111,43 @@ class Chunks:
             first -= first % mmap.PAGESIZE
             mapped.madvise(mmap.MADV_WILLNEED, first, last - first)
 
-    def check(self, epoch: int, number: int, kind: str, starts: int | Int64, size: int) -> None:
-        """Compare the blocks that hold `size` numbers from each start with their hashes, each once.
+    def numbers(
+        self,
+        epoch: int,
+        number: int,
+        kind: str,
+        starts: int | Int64,
+        sizes: int | Int64,
+    ) -> NDArray[Any]:
+        """Return all numbers of a chunk file, mapped, to read some runs of them.
+
+        The blocks that hold the runs are compared with their hashes, each once.
 
         Raises
         ------
         PlanFileError
             If a block is not what was written.
         """
-        if size == 0:
-            return
         key = epoch, number, kind
-        if key not in self._maps:
-            self._mapped(key)  # first, which forgets what was checked of another file
+        # first, as this forgets what was checked of another file
+        numbers = (self._maps.get(key) or self._mapped(key))[1]
         checked = self._checked.get(key)
         if checked is None:
             num_blocks = -(-self.sizes[key] // BLOCK_BYTES)
             checked = self._checked.setdefault(key, np.zeros(num_blocks, np.bool_))
-        each = np.dtype(self.build.type_of(kind)[0]).itemsize
-        if isinstance(starts, int):
-            first = (HEADER_BYTES + starts * each) // BLOCK_BYTES
-            last = (HEADER_BYTES + (starts + size - 1) * each) // BLOCK_BYTES
-            blocks = range(first, last + 1)
-        else:  # one number of each block that a run touches: a block's length apart, and the last
-            apart = sorted({*range(0, size, BLOCK_BYTES // each), size - 1})
-            touched = (HEADER_BYTES + np.add.outer(starts, apart) * each) // BLOCK_BYTES
+        each = numbers.itemsize
+        first: Any = (HEADER_BYTES + starts * each) // BLOCK_BYTES
+        last: Any = (HEADER_BYTES + (starts + sizes) * each - 1) // BLOCK_BYTES
+        if isinstance(first, int):
+            blocks: Iterable[int] = range(first, last + 1)
+        else:
+            touched = first if (first == last).all() else expand(first, last + 1)
             blocks = np.unique(touched[~checked[touched]]).tolist()
         for block in blocks:
             if not checked[block]:
                 self._check_block(key, block)
                 checked[block] = True
+        return numbers
 
     def _check_block(self, key: Key, block: int) -> None:
         mapped = self._mapped(key)[0]
@@ -238,7 +244,7 @@ class Chunks:
         if isinstance(self.store, Folder):
             status = plan_status(self.store.path)
             if status is None or status != self._status:
-                PlanDirectory(self.store).check_digest(self.build.sha256)
+                check_digest(self.store, self.build.sha256)
                 self._status = status
 
     def _chunk(self, epoch: int, number: int, kind: str) -> Chunk:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, inside, invalid
 from indexplan.files.columns import finder, identities
-from indexplan.files.directory import PlanDirectory, replaced
+from indexplan.files.directory import build_in, replaced, sizes_in
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS, Build
 from indexplan.files.mapped import Chunks, plan_status
 from indexplan.keywords import named
@@ -22,26 +22,19 @@ from indexplan.orders.columns import Column
 from indexplan.orders.layers import Layer
 from indexplan.orders.registry import order_from_dict
 from indexplan.orders.traits import Traits
-from indexplan.orders.units import Units, expand
+from indexplan.orders.units import Units
 from indexplan.plan.plan import Plan
 from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.open import store_of
 
-CHECKS = ("touched", "opened")
 LEAVING_OUT = "without-v1"  # the order that leaves units out
 VERIFY = "run `indexplan verify` to see what is wrong"
-# How runs are copied, by their length in units; in microseconds:
-#              2,000 of 4   20,000 of 8   20,000 of 32   6,104 of 256   488 of 4,096   61 of 32,768
-# one by one                                   9,330          3,950            873            661
-# one index            29         1,864        5,664          7,669          3,709          3,901
-# windows             126           679          705            937          1,113            970
-SHORT_RUN, LONG_RUN = 8, 4096
-INDEX_RUN = 128  # from here on, runs that share their size with few others are copied one by one
-FEW_RUNS = 16  # that many one by one take as long as the windows of one size, 20 us
+# Runs are copied one by one if they are few or long, which lets the kernel of the system read
+# ahead; a kernel of numba copies many short ones.
+FEW_RUNS, LONG_RUN = 16, 4096
 # Read ahead from some 64 KiB on, and 4 MiB at a time: 80 MB that no cache holds take 0.09 s, and
 # 1.0 page by page; one call for all of it changes nothing.
 AHEAD_UNITS, PIECE_UNITS = 2**14, 2**20
-GROUP_UNITS = 2**15  # copied at a time, so that the data in between stays in the cache
 
 
 class Stored(Layer):
@@ -50,25 +43,22 @@ class Stored(Layer):
     `load` returns a plan with such an order; make one yourself to use it in another plan. Epochs
     that are not stored are computed, which gives the same indices. A pickle holds the path and the
     digest of `plan.json`: if another plan has taken its place, unpickling is refused, and so is
-    opening more files.
+    opening more files. When the directory is opened, `plan.json` and the names and sizes of all
+    files are checked, and each block of 4 MiB is compared with its hash when a process first reads
+    some of it.
 
     Parameters
     ----------
     path : str or path-like
         The plan directory, or its URL.
-    check : {"touched", "opened"}, default "touched"
-        When the directory is opened, `plan.json` and the names and sizes of all files are checked,
-        and each block of 4 MiB is compared with its hash when a process first reads some of it.
-        "opened" leaves out the second: it reads only the pages that it needs, without numba, and
-        takes a damaged block as it is.
 
     Raises
     ------
     PlanFileError
-        If there is no whole plan at the path. While reading: if a block is damaged, unless check
-        is "opened"; or if another plan is at the path when a file is opened.
+        If there is no whole plan at the path. While reading: if a block is damaged, or if another
+        plan is at the path when a file is opened.
     IndexPlanError
-        If check is something else, or path is not a path.
+        If path is not a path.
 
     Examples
     --------
@@ -78,22 +68,19 @@ class Stored(Layer):
     True
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, check: str = "touched") -> None:
-        if not isinstance(check, str) or check not in CHECKS:
-            raise invalid("check", f"one of {', '.join(CHECKS)}", check, "leave it out for touched")
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = store_of(path).absolute()
-        self.check = check
         status = plan_status(self.path)  # before it is read, so that later changes are noticed
-        directory = PlanDirectory(store_of(self.path))
-        self.build = build = directory.build
-        self.sizes = directory.sizes
+        store = store_of(self.path)
+        self.build = build = build_in(store)
+        self.sizes = sizes_in(store, build)
         self.num_samples = build.num_samples
         self.algorithm = str(build.order.get("algorithm"))
-        self._chunks = Chunks.of(directory, status)
+        self._chunks = Chunks.of(store, build, self.sizes, status)
         self._units = self._chunks.units
 
-    def __reduce__(self) -> tuple[Callable[..., Stored], tuple[str, str, str]]:
-        return _opened_again, (self.path, self.check, self.build.sha256)
+    def __reduce__(self) -> tuple[Callable[..., Stored], tuple[str, str]]:
+        return _opened_again, (self.path, self.build.sha256)
 
     def __repr__(self) -> str:
         return f"Stored({self.path!r})"
@@ -178,7 +165,7 @@ class Stored(Layer):
             size = stops.item() - start
             number, low = divmod(start, each)
             if 0 < size <= each - low and size < AHEAD_UNITS:
-                numbers = self._mapped(epoch, number, INDICES, low, size)
+                numbers = self._chunks.numbers(epoch, number, INDICES, low, size)
                 return numbers[low : low + size].astype(np.int64)
         if epoch in self._units and self.deals_bins:  # not deal, which reads the spans too
             out = np.empty(int(self.ip_offsets(epoch, starts, stops)[-1]), np.int64)
@@ -202,14 +189,10 @@ class Stored(Layer):
         """Write the samples at some runs of positions to `out`, as `Order.fill` does."""
         if epoch not in self._units:
             self.order.fill(epoch, starts, stops, out)
-        elif not len(out):
-            return  # a rank may have no unit in any of many steps
         elif len(starts) < FEW_RUNS or len(out) >= LONG_RUN * len(starts):
             self._copy(epoch, starts, stops, out)
-        elif len(out) < SHORT_RUN * len(starts):
-            out[:] = self._gather(epoch, expand(starts, stops))
         else:
-            self._copy_groups(epoch, starts, stops, out)
+            self._gather(epoch, starts, stops, out)
 
     def _copy(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         """Copy runs one by one."""
@@ -219,60 +202,25 @@ class Stored(Layer):
             out[done : done + len(numbers)] = numbers
             done += len(numbers)
 
-    def _gather(self, epoch: int, positions: Int64) -> NDArray[Any]:
-        """Return the indices at single positions."""
-        chunks, lows = self._places(positions)
-        if (chunks == chunks[0]).all():
-            return self._mapped(epoch, chunks[0].item(), INDICES, lows, 1)[lows]
-        out = np.empty(len(positions), np.int64)
-        by_chunk = np.argsort(chunks, kind="stable")
-        for group in np.split(by_chunk, np.flatnonzero(np.diff(chunks[by_chunk])) + 1):
-            some = lows[group]
-            out[group] = self._mapped(epoch, chunks[group[0]].item(), INDICES, some, 1)[some]
-        return out
-
-    def _places(self, positions: Int64) -> tuple[Int64, Int64]:
-        """Return the chunks that positions are in, and their places in these."""
-        each = self.build.units_per_chunk
-        chunks = positions // each  # with the next line, 3 times as fast as divmod
-        return chunks, positions - chunks * each
-
-    def _copy_groups(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        """Copy runs; those of one size in one chunk are copied together."""
-        sizes = stops - starts
-        ends = np.cumsum(sizes)
-        chunks, lows = self._places(starts)
-        together = (sizes < LONG_RUN) & (lows + sizes <= self.build.units_per_chunk)
-        left = [np.flatnonzero(~together)]
-        chosen = np.flatnonzero(together)
-        chosen = chosen[np.lexsort((sizes[chosen], chunks[chosen]))]
-        changes = (np.diff(chunks[chosen]) != 0) | (np.diff(sizes[chosen]) != 0)
-        for group in np.split(chosen, np.flatnonzero(changes) + 1):
-            if len(group) < FEW_RUNS:
-                left.append(group)
-            elif size := sizes[group[0]].item():
-                chunk = chunks[group[0]].item()
-                self._copy_windows(epoch, chunk, lows[group], size, ends[group] - size, out)
-        runs = np.concatenate(left)
-        if sizes[runs].sum() < INDEX_RUN * len(runs):
-            where = expand(ends[runs] - sizes[runs], ends[runs])
-            out[where] = self._gather(epoch, expand(starts[runs], stops[runs]))
-            return
-        for run in runs.tolist():
-            one = slice(run, run + 1)
-            self._copy(epoch, starts[one], stops[one], out[ends[run] - sizes[run] : ends[run]])
-
-    def _copy_windows(
-        self, epoch: int, chunk: int, lows: Int64, size: int, begins: Int64, out: Int64
-    ) -> None:
-        """Copy runs of `size` units, from `lows` of a chunk to `begins` of `out`, rising."""
-        # row i of a window view is the `size` numbers from i on
-        there = sliding_window_view(self._mapped(epoch, chunk, INDICES, lows, size), size)
-        here = sliding_window_view(out, size, writeable=True)
-        step = max(1, GROUP_UNITS // size)
-        for low in range(0, len(lows), step):
-            some = slice(low, low + step)
-            here[begins[some]] = there[lows[some]]
+    def _gather(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        """Copy many runs, chunk by chunk; those that end in another chunk one by one."""
+        each, sizes = self.build.units_per_chunk, stops - starts
+        begins = np.cumsum(sizes) - sizes
+        chunks = starts // each  # with the next line, 3 times as fast as divmod
+        lows = starts - chunks * each
+        inside = lows + sizes <= each
+        for run in np.flatnonzero(~inside).tolist():
+            part = out[begins[run] : begins[run] + sizes[run]]
+            self._copy(epoch, starts[run : run + 1], stops[run : run + 1], part)
+        runs = np.flatnonzero(inside & (sizes > 0))
+        if len(runs) and (chunks[runs] != chunks[runs[0]]).any():
+            runs = runs[np.argsort(chunks[runs], kind="stable")]
+        for few in np.split(runs, np.flatnonzero(np.diff(chunks[runs])) + 1):
+            if len(few):
+                some = lows[few], sizes[few]
+                numbers = self._chunks.numbers(epoch, chunks[few[0]].item(), INDICES, *some)
+                words = numbers.view(np.uint32), numbers.itemsize // 4
+                kernels.gather.gather(*words, *some, begins[few], out)
 
     def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         if epoch not in self._units:
@@ -345,18 +293,12 @@ class Stored(Layer):
 
     def _read(self, epoch: int, number: int, kind: str, start: int, stop: int) -> NDArray[Any]:
         """Return the numbers [start, stop) of a chunk file."""
-        numbers = self._mapped(epoch, number, kind, start, stop - start)
+        if start == stop:
+            return np.empty(0, np.int64)
+        numbers = self._chunks.numbers(epoch, number, kind, start, stop - start)
         if stop - start >= AHEAD_UNITS:
             self._chunks.read_ahead(epoch, number, kind, start, stop)
         return numbers[start:stop]
-
-    def _mapped(
-        self, epoch: int, number: int, kind: str, starts: int | Int64, size: int
-    ) -> NDArray[Any]:
-        """Return all numbers of a chunk file, of which `size` from each start will be read."""
-        if self.check == "touched":
-            self._chunks.check(epoch, number, kind, starts, size)
-        return self._chunks.numbers(epoch, number, kind)
 
 
 class _Unmade(Order):
@@ -400,9 +342,9 @@ class _Unmade(Order):
         return self.made.find(epoch, indices, most)
 
 
-def _opened_again(path: str, check: str, sha256: str) -> Stored:
+def _opened_again(path: str, sha256: str) -> Stored:
     """Return a pickled reader, if the plan at the path is still the same."""
-    order = Stored(path, check=check)
+    order = Stored(path)
     if order.build.sha256 != sha256:
         raise replaced(order.path, sha256, order.build.sha256)
     return order
@@ -413,7 +355,6 @@ def load(
     path: str | os.PathLike[str],
     *,
     dataset: Dataset | Identified | None = None,
-    check: str = "touched",
 ) -> Plan:
     """Open a plan directory that `save` has written, and return its plan.
 
@@ -426,9 +367,6 @@ def load(
         The plan directory, or its URL.
     dataset : Dataset or Shards, optional
         The dataset that will be read, to compare it with the one that the plan was built for.
-    check : {"touched", "opened"}, default "touched"
-        Whether each block of a file is checked when it is first read, or only what opening finds,
-        as `Stored` says.
 
     Returns
     -------
@@ -441,7 +379,7 @@ def load(
     PlanFileError
         If there is no whole plan at the path, or the dataset has changed.
     IndexPlanError
-        If path or check breaks its rule, or a dataset is given and the plan remembers none.
+        If path is not a path, or a dataset is given and the plan remembers none.
 
     Examples
     --------
@@ -451,7 +389,7 @@ def load(
     16
     """
     known = dataset_of(dataset)
-    order = Stored(path, check=check)
+    order = Stored(path)
     built_for = order.build.dataset
     if known is not None:
         if built_for is None:

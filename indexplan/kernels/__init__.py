@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         documents,
         drawn,
         feistel,
+        gather,
         local_permutation,
         mixture,
         packing,

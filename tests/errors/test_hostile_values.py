@@ -184,10 +184,9 @@ def calls() -> Iterator[Call]:
     right: dict[str, Any] = {"plan": PLAN, "path": "right.plan", "epochs": [0], "dataset": None}
     right |= {"executor": None, "part": None, "progress": None, "units_per_chunk": 2**26}
     yield "save", ip.save, right
-    yield "load", ip.load, {"path": "right.plan", "dataset": None, "check": "opened"}
-    yield "Stored", ip.types.Stored, {"path": "right.plan", "check": "opened"}
-    export = {"plan": PLAN, "out": "exported", "epochs": [0], "progress": None}
-    export["format"] = "npy"
+    yield "load", ip.load, {"path": "right.plan", "dataset": None}
+    yield "Stored", ip.types.Stored, {"path": "right.plan"}
+    export = {"plan": PLAN, "out": "exported", "epochs": [0], "format": "npy"}
     yield "export", ip.export, export
     for name in ("reading", "mixing"):
         yield f"plot.{name}", getattr(ip.plot, name), {"plan": None, "epoch": -1}

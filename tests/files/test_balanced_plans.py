@@ -32,13 +32,13 @@ def test_a_loaded_plan_deals_the_same_batches(order: ip.Order, tmp_path: Path) -
     plan = PLAN.replace(order=order)
     for part in (1, 2):
         ip.save(plan, tmp_path / "a.plan", epochs=range(2), part=(part, 2), units_per_chunk=16)
-    for loaded in (ip.load(tmp_path / "a.plan"), ip.load(tmp_path / "a.plan", check="touched")):
-        assert (plan, plan.fingerprint) == (loaded, loaded.fingerprint)
-        for epoch in range(3):
-            for rank in range(4):
-                expected = [batch.tolist() for batch in plan.batches(epoch, rank=rank)]
-                assert expected == [batch.tolist() for batch in loaded.batches(epoch, rank=rank)]
-        assert ip.verify(loaded).ok
+    loaded = ip.load(tmp_path / "a.plan")
+    assert (plan, plan.fingerprint) == (loaded, loaded.fingerprint)
+    for epoch in range(3):
+        for rank in range(4):
+            expected = [batch.tolist() for batch in plan.batches(epoch, rank=rank)]
+            assert expected == [batch.tolist() for batch in loaded.batches(epoch, rank=rank)]
+    assert ip.verify(loaded).ok
     again = ip.save(ip.load(tmp_path / "a.plan"), tmp_path / "b.plan", epochs=range(2))
     assert plan.fingerprint == again.fingerprint
 

@@ -7,8 +7,6 @@ import os
 import pickle
 import resource
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,9 +185,8 @@ LARGE = ip.Plan(ip.Shuffle(300_000, seed=1), world_size=8, batch_size=16)
     less=st.sampled_from([0, 1, 2, 150]),
     num_runs=st.integers(1, 400),
     seed=st.integers(0, 99),
-    check=st.sampled_from(["opened", "touched"]),
 )
-def test_many_runs(large: Path, size: int, less: int, num_runs: int, seed: int, check: str) -> None:
+def test_many_runs(large: Path, size: int, less: int, num_runs: int, seed: int) -> None:
     """Many runs of few sizes are read together: of any size, in any order, across chunks too."""
     draw = np.random.default_rng(seed)
     sizes = size - draw.integers(0, min(size, less) + 1, num_runs)
@@ -197,9 +194,7 @@ def test_many_runs(large: Path, size: int, less: int, num_runs: int, seed: int, 
     if seed % 2:  # as ranks do
         starts = np.sort(starts)
     expected = LARGE.order.take(0, starts, starts + sizes)
-    assert np.array_equal(
-        expected, ip.types.Stored(large, check=check).take(0, starts, starts + sizes)
-    )
+    assert np.array_equal(expected, ip.types.Stored(large).take(0, starts, starts + sizes))
 
 
 @pytest.mark.parametrize("world_size", [8, 7, 3000])
@@ -276,17 +271,6 @@ def test_reader_pickles_to_its_path(saved: Path) -> None:
     assert plan.batch(0, 0, step=1, rank=1).tolist() == (
         pickle.loads(text).batch(0, 0, step=1, rank=1).tolist()  # noqa: S301 (our own)
     )
-
-
-def test_streaming_needs_no_numba(saved: Path) -> None:
-    """A stored plan whose blocks aren't checked is read in a process that has no numba."""
-    code = (
-        "import sys; sys.modules['numba'] = None\n"
-        "import indexplan as ip\n"
-        f"print(ip.load({str(saved)!r}, check='opened').indices(1, 1, rank=2).tolist())"
-    )
-    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert PLAN.indices(1, 1, rank=2).tolist() == json.loads(out.stdout)
 
 
 def test_bins_through_files(tmp_path: Path) -> None:

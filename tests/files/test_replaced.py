@@ -60,7 +60,7 @@ def first_batch(plan: ip.Plan) -> list[int]:
 
 def test_pickled_readers(root: Path) -> None:
     """A pickled order, and a plan that holds one, refuse another plan at their path."""
-    order, plan = pickle.dumps(ip.types.Stored(root)), pickle.dumps(ip.load(root, check="touched"))
+    order, plan = pickle.dumps(ip.types.Stored(root)), pickle.dumps(ip.load(root))
     assert PLAN.order == pickle.loads(order)  # noqa: S301 (our own)
     assert first_batch(PLAN) == first_batch(pickle.loads(plan))  # noqa: S301
     said = replace(root)
@@ -100,10 +100,9 @@ def test_pickled_readers_of_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     store.store.clear()
 
 
-@pytest.mark.parametrize("check", ["opened", "touched"])
-def test_open_readers(root: Path, check: str) -> None:
+def test_open_readers(root: Path) -> None:
     """What is mapped stays as it was; what has to be opened is not taken from another plan."""
-    order = ip.types.Stored(root, check=check)
+    order = ip.types.Stored(root)
     assert RIGHT[:256].tolist() == order.take(0, 0, 256).tolist()
     said = replace(root)
     assert RIGHT[:256].tolist() == order.take(0, 0, 256).tolist()

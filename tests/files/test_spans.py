@@ -38,10 +38,9 @@ def saved(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("check", ["opened", "touched"])
-def test_spans_are_read(saved: Path, check: str) -> None:
+def test_spans_are_read(saved: Path) -> None:
     """Over the edges of chunks, singly, none, and of an epoch that is not stored."""
-    order = ip.types.Stored(saved, check=check)
+    order = ip.types.Stored(saved)
     num = ORDER.num_units(0)
     for epoch in range(EPOCHS + 1):
         runs = [0, 19, 5, 5, num - 1], [num, 23, 5, 6, num]
@@ -73,14 +72,14 @@ def flip(path: Path, at: int) -> None:
 
 
 def test_damage_is_found(saved: Path) -> None:
-    """By `verify`, which names the number; by the first read, where that is asked for."""
+    """By `verify`, which names the number; by the first read."""
     flip(saved / SPANS, 128 + 8 * 3)
     right = ORDER.spans(1, 20, 40)[1, 1]
     problems = [p for check in ip.verify(ip.load(saved)).checks for p in check.problems]
     said = [problem for problem in problems if problem.startswith(f"{SPANS}, block 0: ")]
     assert len(problems) == len(said) == 2
     assert f"number 3 of epoch 1 holds {right ^ 1}, not {right}" in said[1]
-    order = ip.types.Stored(saved, check="touched")
+    order = ip.types.Stored(saved)
     order.spans(0, 0, 40)
     order.take(1, 0, 40)
     with pytest.raises(ip.PlanFileError, match=r"chunk-00001\.spans\.npy, block 0 must have"):

@@ -1,4 +1,4 @@
-"""By default a damaged block is found by the first read that touches it, and not before."""
+"""A damaged block is found by the first read that touches it, and not before."""
 
 import pickle
 import re
@@ -17,7 +17,7 @@ import indexplan as ip
 from indexplan.kernels.xxh64 import xxh64
 from indexplan.stores.store import BLOCK_BYTES
 from tests.support.bins import Bins
-from tests.support.refusals import refuses
+from tests.support.forging import rehashed
 
 PLAN = ip.Plan(ip.Shuffle(2_500_000, seed=3), world_size=2, batch_size=1000)
 EACH = 1_500_000  # units of a chunk: one chunk of two blocks, and one of one
@@ -143,14 +143,6 @@ def test_batches(saved: Path) -> None:
             read()
 
 
-def test_what_is_only_opened(saved: Path) -> None:
-    """A reader that checks only what it opens reads a damaged block as it is; no other does."""
-    flip(saved, 7)
-    assert PLAN.order.take(0, 7)[0] ^ 1 == ip.load(saved, check="opened").order.take(0, 7)[0]
-    for order in (ip.load(saved).order, ip.types.Stored(saved)):
-        assert "block 0 must have the XXH64" in damaged(order, 7, 8)
-
-
 def test_a_block_is_checked_once(saved: Path) -> None:
     """What happens to a block after it was checked goes unseen, until an order is opened again."""
     right = PLAN.order.take(0, 10).tolist()
@@ -197,14 +189,15 @@ def test_offsets_are_checked(tmp_path: Path) -> None:
 
 
 def test_impossible_offsets(tmp_path: Path) -> None:
-    """Offsets that nobody checked, and that point out of their chunk, are refused when read."""
+    """Offsets of right hashes that point out of their chunk are refused when read."""
     ip.save(ip.Plan(Bins(500), world_size=1, batch_size=7), tmp_path / "a.plan")
     file = tmp_path / "a.plan/epoch-00000/chunk-00000.offsets.npy"
     whole = file.read_bytes()
     said = f"{tmp_path}/a.plan: the offsets of epoch 0 must ascend inside their chunk; got others;"
     for value in (-1, 2**62):
         file.write_bytes(whole[:208] + value.to_bytes(8, "little", signed=True) + whole[216:])
-        order = ip.types.Stored(tmp_path / "a.plan", check="opened")
+        rehashed(file)
+        order = ip.types.Stored(tmp_path / "a.plan")
         for start, stop in ((9, 11), (10, 11)):
             with pytest.raises(ip.PlanFileError, match=re.escape(said)):
                 order.take(0, start, stop)
@@ -260,22 +253,3 @@ def test_threads(saved: Path) -> None:
         failed = [pool.submit(order.take, 0, EACH, 2_500_000) for _ in range(8)]
     assert all(np.array_equal(expected, future.result()) for future in taken)
     assert all(isinstance(future.exception(), ip.PlanFileError) for future in failed)
-
-
-def test_pickles_with_its_check(saved: Path) -> None:
-    """A reader travels as its path and its check, in less than a kilobyte."""
-    order = ip.types.Stored(saved)
-    text = pickle.dumps(order)
-    assert len(text) < 1000
-    copy = pickle.loads(text)  # noqa: S301 (our own)
-    assert ("touched", order) == (copy.check, copy)
-    order = ip.types.Stored(saved, check="opened")
-    assert "opened" == pickle.loads(pickle.dumps(order)).check  # noqa: S301
-
-
-def test_other_checks(saved: Path) -> None:
-    """There are two checks, by name."""
-    for value in (None, True, "", "always", 5):
-        message = f"check must be one of touched, opened; got {value!r}; leave it out for touched"
-        refuses(message, ip.types.Stored, saved, check=value)
-        refuses(message, ip.load, saved, check=value)

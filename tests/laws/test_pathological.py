@@ -261,7 +261,7 @@ def with_40_files(root: str) -> Any:
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (40, most))
-    plan = ip.load(root, check="touched")
+    plan = ip.load(root)
     read = [plan.indices(0, rank=rank).tolist() for rank in range(2)]
     again = ip.load(root).order.take(0, np.arange(2000)[::-7]).tolist()
     with Path(root, "plan.json").open() as one:

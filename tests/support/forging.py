@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from indexplan.canonical import canonical_json
+from indexplan.kernels.xxh64 import xxh64
 from indexplan.ledger.lines import FIRST, sha256_of
 
 
@@ -27,6 +30,13 @@ def rewritten(root: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) ->
         name = f"{hashes.relative_to(root).with_suffix('.npy')}"
         tag = hashlib.sha256(f"{digest(content)} {name}".encode()).digest()
         hashes.write_bytes(tag + hashes.read_bytes()[32:])
+
+
+def rehashed(path: Path) -> None:
+    """Make the hashes of a chunk file that was changed right again."""
+    data, hashes = path.read_bytes(), path.with_suffix(".xxh64")
+    found = [xxh64(data[start : start + 2**22]) for start in range(0, len(data), 2**22)]
+    hashes.write_bytes(hashes.read_bytes()[:32] + np.array(found, "<u8").tobytes())
 
 
 def ledger_of(lines: Iterable[dict[str, Any]]) -> bytes:

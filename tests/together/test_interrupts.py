@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from indexplan.files.directory import PlanDirectory
+from indexplan.files.directory import build_in, sizes_in
 from indexplan.files.format import header
 from indexplan.files.mapped import Chunks
 from indexplan.kernels.xxh64 import xxh64
@@ -97,7 +97,7 @@ def write(plan: Path) -> None:
 
 
 def map_it(plan: Path) -> None:
-    Chunks(DIRECTORIES[plan]).numbers(0, 0, "")
+    Chunks(*OPENED[plan]).numbers(0, 0, "", 0, 1)
 
 
 def keep(plan: Path) -> None:
@@ -109,12 +109,12 @@ def keep(plan: Path) -> None:
         pass
 
 
-DIRECTORIES: dict[Path, PlanDirectory] = {}
+OPENED: dict[Path, Any] = {}
 
 CASES: dict[str, Callable[[Path], Any]] = {
     "open a file": read,
     "read a small file": lambda plan: read_small(plan, "plan.json"),
-    "read sizes": lambda plan: PlanDirectory(Folder(plan)).sizes,
+    "read sizes": lambda plan: sizes_in(Folder(plan), build_in(Folder(plan))),
     "write a file": write,
     "sync a folder": sync_folder,
     "map a chunk": map_it,
@@ -130,7 +130,8 @@ def test_ctrl_c_is_ctrl_c_and_closes_nobodys_files(
     plan: Path, name: str, request: pytest.FixtureRequest
 ) -> None:
     """Interrupted anywhere, a call ends with KeyboardInterrupt, and others' files stay open."""
-    DIRECTORIES[plan] = PlanDirectory(Folder(plan))
+    build = build_in(Folder(plan))
+    OPENED[plan] = Folder(plan), build, sizes_in(Folder(plan), build)
     CASES[name](plan)  # what is imported at first use is imported
     problems = []
     gc.freeze()  # so that to collect what an interrupt left takes no time

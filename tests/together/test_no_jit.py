@@ -33,7 +33,7 @@ for name, order in orders.items():
 for order in (orders["shuffle-v1"], orders["weighted-v1"], Bins(50)):
     path = f"{type(order).__name__}.plan"
     ip.save(ip.Plan(order, world_size=3, batch_size=7), path, epochs=[0, 1])
-    stored = ip.load(path, check="touched")
+    stored = ip.load(path)
     answers[path] = [stored.batch(1, step=0, rank=1).tolist(), ip.verify(stored).ok]
     answers[path] += [main(["verify", path]), main(["show", path])]
 

@@ -12,7 +12,7 @@ import numpy as np
 import indexplan as ip
 from indexplan.orders import Traits, Units
 from tests.errors.catalogue.made import Case, saved
-from tests.support.forging import rewritten
+from tests.support.forging import rehashed, rewritten
 from tests.support.listed import Wrapped
 
 ORDER = ip.DocumentWindows([5, 3, 9, 4], 10)
@@ -51,7 +51,8 @@ def other_spans(change: Callable[[Any], Any]) -> None:
     path = Path(saved(plan=PLAN), "epoch-00000/chunk-00000.spans.npy")
     data = path.read_bytes()
     path.write_bytes(data[:128] + change(np.load(path)).tobytes())
-    ip.types.Stored("a.plan", check="opened").spans(0, 0, 2)
+    rehashed(path)
+    ip.types.Stored("a.plan").spans(0, 0, 2)
 
 
 def more_spans() -> None:

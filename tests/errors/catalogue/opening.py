@@ -23,6 +23,7 @@ from tests.errors.catalogue.made import (
     written,
 )
 from tests.support.bins import Bins
+from tests.support.forging import rehashed
 
 
 def after(change: Callable[[Path], Any]) -> None:
@@ -72,7 +73,8 @@ def wrong_offsets(change: Callable[[Any], Any], ask: Callable[[ip.types.Stored],
     path = Path("a.plan/epoch-00000/chunk-00000.offsets.npy")
     data = path.read_bytes()
     path.write_bytes(data[:128] + change(np.load(path)).tobytes())
-    ask(ip.types.Stored("a.plan", check="opened"))
+    rehashed(path)
+    ask(ip.types.Stored("a.plan"))
 
 
 def cut(root: Path) -> None:

@@ -64,7 +64,7 @@ def tokens() -> Any:
 def rebuilt() -> Any:
     """Build the plan again at another path."""
     saved(plan=PLAN)
-    return ip.types.Stored(saved("another.plan", plan=PLAN), check="opened").spans(0, 0, 2)
+    return ip.types.Stored(saved("another.plan", plan=PLAN)).spans(0, 0, 2)
 
 
 def rebuilt_here() -> Any:
