@@ -36,20 +36,10 @@ def write_chunks(
     total = sum(chunk.stop - chunk.start for chunk in chunks() if chunk.kind == INDICES)
     done = 0
     results: dict[Chunk, Written] = {}
-    begun: dict[Chunk, int] = {}  # units of chunks that are not whole yet
-
-    def told(chunk: Chunk, size: int) -> None:
-        whole = build.num_bytes(chunk)
-        if progress is not None and chunk.kind == INDICES and whole is not None and size < whole:
-            units = (chunk.stop - chunk.start) * size // whole
-            if units > begun.get(chunk, 0):  # a chunk that is compared is drawn again
-                begun[chunk] = units
-                progress(done + sum(begun.values()), total)
 
     def take(chunk: Chunk, result: Written) -> None:
         nonlocal done
         results[chunk] = result
-        begun.pop(chunk, None)
         done += chunk.stop - chunk.start if chunk.kind == INDICES else 0
         if progress is not None:
             progress(done, total)
@@ -59,19 +49,11 @@ def write_chunks(
     # workers may have another working directory, and need to know little of the build
     root = store.path if executor is None else store.absolute()
     light = replace(build, plan={}, epochs=(), num_units=(), dataset=None)
-    said = None if progress is None else told
-    run(executor, write_chunk, (root, light, build.sha256, order), chunks(), take, said)
+    run(executor, write_chunk, (root, light, build.sha256, order), chunks(), take)
     return [results[chunk] for chunk in chunks()]
 
 
-def write_chunk(
-    root: str,
-    build: Build,
-    digest: str,
-    order: Order,
-    chunk: Chunk,
-    tell: Callable[[tuple[Chunk, int]], None] | None = None,
-) -> Written:
+def write_chunk(root: str, build: Build, digest: str, order: Order, chunk: Chunk) -> Written:
     """Write one chunk file and then its hashes, or compare those that are there.
 
     A builder that is killed in between leaves a chunk without hashes, which no reader opens. The
@@ -96,8 +78,6 @@ def write_chunk(
         for block in build.content(order, chunk):
             hashes.append(kernels.xxh64.xxh64(block))
             size += len(block)
-            if tell is not None:
-                tell((chunk, size))
             yield block
 
     def noted() -> list[memoryview]:

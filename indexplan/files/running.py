@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pickle
 import secrets
-import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -45,7 +44,6 @@ def run(
     shared: tuple[Any, ...],
     items: Iterable[Item],
     take: Callable[[Item, Result], None],
-    told: Callable[[Item, int], None] | None = None,
 ) -> None:
     """Call take(item, function(*shared, item)) for each item, in this thread, as they are done.
 
@@ -61,9 +59,6 @@ def run(
         Its last argument; only as many are drawn as are in flight.
     take : callable
         What to do with each result.
-    told : callable, optional
-        Called in this thread as told(item, number) when the function calls tell((item, number))
-        while it works; only threads pass it the argument `tell`.
 
     Raises
     ------
@@ -72,76 +67,48 @@ def run(
     """
     if executor is None:
         with ThreadPoolExecutor(num_cores()) as threads:
-            run(threads, function, shared, items, take, told)
+            run(threads, function, shared, items, take)
         return
-    finished: SimpleQueue[Any] = SimpleQueue()  # futures, and what is told in between
     if isinstance(executor, ThreadPoolExecutor):
         # threads share the arguments; they take an order that cannot be pickled, too
-        more = {} if told is None else {"tell": finished.put}
-        call, most = partial(function, *shared, **more), IN_FLIGHT
+        call, most = partial(function, *shared), IN_FLIGHT
     else:
         packed = _packed(shared)
         call = partial(_arrived, function, packed)
         most = max(2 * num_cores(), min(IN_FLIGHT, IN_FLIGHT_BYTES // len(packed)))
     waiting = iter(items)
+    finished: SimpleQueue[Future[Result]] = SimpleQueue()
     running: dict[Future[Result], Item] = {}
-    repeated: list[Item] = []
     try:
         while True:
             for item in islice(waiting, most - len(running)):
-                future = _submitted(executor, call, item)
+                try:
+                    future = executor.submit(call, item)
+                except RuntimeError as error:
+                    raise _stopped(error) from error
                 running[future] = item
                 future.add_done_callback(finished.put)
             if not running:
                 return
             future = finished.get()
-            if told is not None and isinstance(future, tuple):
-                told(*future)
-                continue
             item = running.pop(future)
-            if item not in repeated and _is_mistaken(future):
-                repeated.append(item)
-                waiting = chain([item], waiting)
-                continue
-            take(item, future.result())
-    except (BrokenExecutor, CancelledError) as error:
-        got = f"{type(error).__name__} ({error})" if str(error) else type(error).__name__
-        cure = "run the same build again, which goes on where this one stopped"
-        raise IndexPlanError(
-            "the executor", "must run until the build is done", got, cure
-        ) from error
+            try:
+                result = future.result()
+            except (BrokenExecutor, CancelledError) as error:
+                raise _stopped(error) from error
+            take(item, result)
     finally:
         for future in running:
             future.cancel()
 
 
-def _is_mistaken(future: Future[Any]) -> bool:
-    """Return whether Dask's executor has taken a result for an error.
-
-    It does where the worker that holds a result dies while that is sent: Dask computes it again, so
-    the future is not finished at that moment, and the executor unpacks the result as an error.
-    """
-    error = None if future.cancelled() else future.exception()
-    if not isinstance(error, (AttributeError, TypeError, ValueError)):
-        return False
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    # a task's own error ends in the task, or has no frames
-    return bool(frames and frames[-1].f_globals["__name__"] == "distributed.cfexecutor")
-
-
-def _submitted(executor: Executor, call: Callable[[Item], Result], item: Item) -> Future[Result]:
-    try:
-        return executor.submit(call, item)
-    except BrokenExecutor:
-        raise
-    except RuntimeError as error:
-        cure = "raise the limit on processes (ulimit -u), or pass an executor that takes tasks"
-        raise IndexPlanError(
-            "the executor",
-            "must take tasks, and this machine start threads, until all is done",
-            f"{str(error)!r}",
-            cure,
-        ) from error
+def _stopped(error: BaseException) -> IndexPlanError:
+    """Return the error about an executor that stopped; `error` says how."""
+    got = f"{type(error).__name__} ({error})" if str(error) else type(error).__name__
+    cure = "run the same build again, which goes on where this one stopped"
+    if "thread" in str(error):
+        cure = "raise the limit on processes (ulimit -u), then run it again"
+    return IndexPlanError("the executor", "must run until the build is done", got, cure)
 
 
 def _packed(shared: tuple[Any, ...]) -> bytes:

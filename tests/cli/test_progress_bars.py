@@ -1,24 +1,10 @@
 """Somebody at a terminal sees how far a verb is, how fast, and how long it will take."""
 
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import indexplan as ip
 from tests.support.terminal import seen_at_a_terminal
-
-
-def test_a_build_moves_inside_a_chunk(tmp_path: Path) -> None:
-    """A chunk of 2**26 samples takes seconds: what is done of it is told, a million at a time."""
-    told: list[tuple[int, int]] = []
-    plan = ip.Plan(ip.Shuffle(5_000_000), batch_size=1000)
-    for _ in ("built", "compared"):
-        told.clear()
-        ip.save(plan, tmp_path / "a.plan", progress=lambda *now: told.append(now))
-        done = [0, *(done for done, _ in told)]
-        assert sorted(done) == done
-        assert 2**21 > max(b - a for a, b in pairwise(done))
-        assert ((0, 5_000_000), (5_000_000, 5_000_000)) == (told[0], told[-1])
 
 
 def test_progress(tmp_path: Path) -> None:

@@ -52,9 +52,8 @@ def without_files(folder: str) -> str:
 def test_no_thread_to_be_had() -> None:
     """Indices are drawn by the threads that there are; a build says which limit to raise."""
     message = (
-        "the executor must take tasks, and this machine start threads, until all is done; got "
-        '"can\'t start new thread"; raise the limit on processes (ulimit -u), or pass an executor '
-        "that takes tasks"
+        "the executor must run until the build is done; got RuntimeError (can't start new "
+        "thread); raise the limit on processes (ulimit -u), then run it again"
     )
     with tempfile.TemporaryDirectory() as folder:  # unlike pytest's, one that others may enter
         Path(folder).chmod(0o777)

@@ -232,11 +232,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
         "raise _SweptError",
     ): "nobody meets it: the file is made again; tests/files/test_leftovers.py",
     (
-        "indexplan/files/running.py",
-        "_submitted",
-        "raise IndexPlanError('the executor', 'must take tasks, and t",
-    ): "takes a machine that gives no more threads: tests/laws/test_limits.py",
-    (
         "adapters/indexplan_fetch/__init__.py",
         "",
         'raise ModuleNotFoundError(f"indexplan_fetch needs fsspec, wh',
