@@ -39,14 +39,14 @@ class File(NamedTuple):
         data = self.location.piece(self.name, start, end) if 0 <= start < end else b""
         if len(data) != stop - start:
             got = f"its end at byte {self.num_bytes}, but content up to byte {stop}"
-            raise self.wrong("whole", got)
+            raise self.wrong("be whole", got)
         return data
 
     def wrong(
         self, rule: str, got: str, cure: str = "write it again, or restore it"
     ) -> PlanFileError:
-        """Return the error for a file that is damaged, or of another format."""
-        return PlanFileError(f"{self.location.path}/{self.name}", f"must be {rule}", got, cure)
+        """Return the error for a file that is damaged, or an index that says what is not so."""
+        return PlanFileError(f"{self.location.path}/{self.name}", f"must {rule}", got, cure)
 
 
 class Footer(NamedTuple):
@@ -70,7 +70,7 @@ def read_parquet(file: File) -> Footer:
     except ImportError:
         cure = install("shards")
         raise IndexPlanError("Parquet files", "need pyarrow", None, cure) from None
-    rule = "a whole Parquet file"
+    rule = "be a whole Parquet file"
     tail = file.piece(max(0, file.num_bytes - TAIL), file.num_bytes)
     size = 8 + int.from_bytes(tail[-8:-4], "little")
     if tail[-4:] != b"PAR1" or size > file.num_bytes:
@@ -94,61 +94,55 @@ def read_arrow(file: File) -> Footer:
     Only the headers of messages are read, which are FlatBuffers: pyarrow would read, and
     decompress, whole batches. https://arrow.apache.org/docs/format/Columnar.html
     """
+    rule = "be an Arrow IPC file or stream"
     try:
-        if file.piece(0, min(8, file.num_bytes))[:6] == b"ARROW1":
-            headers = [*_headers_of_file(file)]
-        else:
-            headers = [*_headers_of_stream(file)]
+        in_file = file.piece(0, min(8, file.num_bytes))[:6] == b"ARROW1"
+        where = (8, _footer_of(file)) if in_file else (0, None)
+        headers = [*_headers(file, *where)]
         kinds = [_number(data, _root(data), 1, "<B") for data in headers]
-        sizes = [_rows(data) for data, kind in zip(headers, kinds, strict=True) if kind == RECORDS]
+        batches = [data for data, kind in zip(headers, kinds, strict=True) if kind == RECORDS]
+        sizes = [_rows(data) for data in batches]
     except (struct.error, IndexError, OverflowError):
-        raise file.wrong("an Arrow IPC file or stream", "a header that is not valid") from None
+        raise file.wrong(rule, "a header that is not valid") from None
     if (
         any(kind not in {SCHEMA, DICTIONARY, RECORDS} for kind in kinds)
         or min(sizes, default=0) < 0
     ):
-        raise file.wrong("an Arrow IPC file or stream", "a message of another kind")
-    return Footer(sizes, digest_of(b"".join(headers)))
+        raise file.wrong(rule, "a message of another kind")
+    return Footer(sizes, digest_of(b"".join(batches if in_file else headers)))
 
 
-def _headers_of_file(file: File) -> Iterator[bytes]:
-    """Yield the headers of the record batches that the footer lists."""
+def _footer_of(file: File) -> int:
+    """Return where the footer of an IPC file starts, and the stream before it ends."""
     end = file.piece(max(0, file.num_bytes - 10), file.num_bytes)
     if end[-6:] != b"ARROW1" or len(end) < 10:
-        raise file.wrong("a whole Arrow IPC file", f"one that ends in {end[-6:]!r}")
-    stop = file.num_bytes - 10
-    footer = file.piece(stop - struct.unpack("<i", end[:4])[0], stop)
-    blocks = _field(footer, _root(footer), 3)
-    if blocks is None:
-        return
-    vector = blocks + _at(footer, blocks, "<I")
-    for number in range(_at(footer, vector, "<I")):
-        at, size, _ = struct.unpack_from("<qi4xq", footer, vector + 4 + 24 * number)
-        header = file.piece(at, at + size)
-        yield header[8:] if header[:4] == GOES_ON else header[4:]
+        raise file.wrong("be a whole Arrow IPC file", f"one that ends in {end[-6:]!r}")
+    return file.num_bytes - 10 - int(struct.unpack("<I", end[:4])[0])
 
 
-def _headers_of_stream(file: File) -> Iterator[bytes]:
-    """Yield the headers of all messages, up to the end of the stream, which has to be marked."""
-    at = 0
-    while True:
-        ahead = file.location.piece(file.name, at, min(at + HEAD, file.num_bytes))
+def _headers(file: File, at: int, footer: int | None) -> Iterator[bytes]:
+    """Yield the headers of all messages up to the footer, or the end of a stream: it is marked."""
+    stop = file.num_bytes if footer is None else footer
+    while footer is None or at != footer:
+        ahead = file.location.piece(file.name, at, max(at, min(at + HEAD, stop)))
         skip = 8 if ahead[:4] == GOES_ON else 4
         # a size below 0 would lead back, so that reading never ends
         if len(ahead) < skip or (size := _at(ahead, skip - 4, "<i")) < 0:
-            raise file.wrong("a whole Arrow IPC stream", f"no mark of its end at byte {at}")
+            raise file.wrong("be a whole Arrow IPC stream", f"no mark of its end at byte {at}")
         if not size:
+            if footer is not None and not 0 <= footer - at - skip < 8:  # a hole of zeros
+                got = f"an end at byte {at}, before its footer at {footer}"
+                raise file.wrong("be a whole Arrow IPC file", got)
             return
-        stop = at + skip + size
         header = ahead[skip : skip + size]
         if len(header) < size:
-            header = file.piece(at + skip, stop)
+            header = file.piece(at + skip, at + skip + size)
         yield header
         body = _number(header, _root(header), 3, "<q")
-        if body < 0 or stop + body > file.num_bytes:
-            got = f"a message up to byte {stop + body}, past its end at {file.num_bytes}"
-            raise file.wrong("a whole Arrow IPC stream", got)
-        at = stop + body
+        at += skip + size + body
+        if body < 0 or at > stop:
+            got = f"a message up to byte {at}, past its end at {stop}"
+            raise file.wrong("be a whole Arrow IPC stream", got)
 
 
 def _rows(message: bytes) -> int:
@@ -203,21 +197,21 @@ def read_npy(file: File) -> Footer:
     """Read from the header how many rows an array has."""
     data = file.piece(0, min(TAIL, file.num_bytes))
     if not data.startswith(np.lib.format.MAGIC_PREFIX):
-        raise file.wrong("a .npy file", "one without its header", RAW)
+        raise file.wrong("be a .npy file", "one without its header", RAW)
     stream = io.BytesIO(data)
     try:
         shape, _, dtype = npy_header(stream)
     except Exception as error:  # NumPy reads headers as Python, which raises anything
-        raise file.wrong("a .npy file", shown(str(error).partition("\n")[0])) from None
+        raise file.wrong("be a .npy file", shown(str(error).partition("\n")[0])) from None
     if not shape:
-        raise file.wrong("an array with rows", "one of shape ()")
+        raise file.wrong("be an array with rows", "one of shape ()")
     stop = stream.tell() + dtype.itemsize * int(
         np.prod([int(each) for each in shape], dtype=object)
     )
     if not dtype.hasobject and stop != file.num_bytes:
-        raise file.wrong(f"whole, of {stop} bytes", f"{file.num_bytes}")
+        raise file.wrong(f"be whole, of {stop} bytes", f"{file.num_bytes}")
     if dtype.hasobject and shape[0] > file.num_bytes:
-        raise file.wrong(f"whole, of {shape[0]} objects", f"{file.num_bytes} bytes")
+        raise file.wrong(f"be whole, of {shape[0]} objects", f"{file.num_bytes} bytes")
     return Footer([shape[0]], digest_of(data[: stream.tell()]))
 
 

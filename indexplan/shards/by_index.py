@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from indexplan.errors import PlanFileError, counted
+from indexplan.errors import counted
 from indexplan.shards.by_file import File
-from indexplan.shards.location import Found, Location
+from indexplan.shards.location import Found
 
 
 class Content(NamedTuple):
@@ -45,49 +45,42 @@ class Listed(NamedTuple):
     """Whether they are in the index's own folder; else the user has to say where they are."""
 
 
-def _index_error(
-    location: Location,
-    name: str,
-    rule: str,
-    got: object,
-    cure: str = "write the index again, or restore the shards",
-) -> PlanFileError:
-    return PlanFileError(f"{location.path}/{name}", f"must {rule}", f"{got!r}", cure)
+CURE = "write the index again, or restore the shards"
 
 
-def read_json(location: Location, name: str) -> Any:
+def read_json(file: File) -> Any:
     """Return the JSON in a file that another library wrote."""
-    data = location.read(name)
+    data = file.location.read(file.name)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise _index_error(location, name, "be JSON", str(error)) from None
+        raise file.wrong("be JSON", repr(str(error)), CURE) from None
 
 
-def _count(location: Location, name: str, what: str, value: Any) -> int:
+def _count(file: File, what: str, value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise _index_error(location, name, f"have an integer from 0 for {what}", value)
+        raise file.wrong(f"have an integer from 0 for {what}", repr(value), CURE)
     return value
 
 
-def read_mds(location: Location, name: str, index: Mapping[str, Any]) -> Listed:
+def read_mds(file: File, index: Mapping[str, Any]) -> Listed:
     """Read MosaicML Streaming's index.json, and compare it with the shards next to it."""
     listed = index.get("shards")
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise _index_error(location, name, "list shards", listed)
-    there, entries = location.find(), []
+        raise file.wrong("list shards", repr(listed), CURE)
+    there, entries = file.location.find(), []
     for each in listed:
         said = [each.get(part) for part in ("raw_data", "zip_data")]
         kinds = [part for part in said if isinstance(part, dict)]
         names = [part["basename"] for part in kinds if isinstance(part.get("basename"), str)]
         if not kinds or len(names) < len(kinds):
-            raise _index_error(location, name, "name the file of each shard", each)
-        size = _count(location, name, f"the samples of {names[0]}", each.get("samples"))
+            raise file.wrong("name the file of each shard", repr(each), CURE)
+        size = _count(file, f"the samples of {names[0]}", each.get("samples"))
         found = next((part for part in kinds if part["basename"] in there), None)
         if found is None:
-            raise _index_error(location, name, "name files that are there", names[0])
-        _same_bytes(location, name, there, found["basename"], found.get("bytes"))
-        num_bytes = _count(location, name, f"the bytes of {names[0]}", kinds[0].get("bytes"))
+            raise file.wrong("name files that are there", repr(names[0]), CURE)
+        _same_bytes(file, there, found["basename"], found.get("bytes"))
+        num_bytes = _count(file, f"the bytes of {names[0]}", kinds[0].get("bytes"))
         stored = Content(_hash_in(said[0]))
         if found is not said[0]:
             zipped = there[found["basename"]].num_bytes
@@ -107,42 +100,40 @@ def _hash_in(part: Any) -> str:
     return ""
 
 
-def _same_bytes(
-    location: Location, index: str, there: Mapping[str, Found], name: str, num_bytes: Any
-) -> None:
+def _same_bytes(file: File, there: Mapping[str, Found], name: str, num_bytes: Any) -> None:
     if there[name].num_bytes != num_bytes:
         rule = f"list {name} with its {counted(there[name].num_bytes, 'byte')}"
-        raise _index_error(location, index, rule, num_bytes)
+        raise file.wrong(rule, repr(num_bytes), CURE)
 
 
-def read_wids(location: Location, name: str, index: Mapping[str, Any]) -> Listed:
+def read_wids(file: File, index: Mapping[str, Any]) -> Listed:
     """Read an index of WebDataset's wids, and compare it with the shards next to it."""
     listed = index.get("shardlist")
     if index.get("wids_version") != 1 or index.get("datasets"):
         rule = "be of wids_version 1, with a shardlist and no other datasets"
-        raise _index_error(location, name, rule, index.get("wids_version"))
+        raise file.wrong(rule, repr(index.get("wids_version")), CURE)
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise _index_error(location, name, "have a shardlist", listed)
+        raise file.wrong("have a shardlist", repr(listed), CURE)
     there, entries, elsewhere = None, [], False
     for each in listed:
         url = each.get("url")
         if not isinstance(url, str):
-            raise _index_error(location, name, "name the file of each shard", each)
-        size = _count(location, name, f"the samples of {url}", each.get("nsamples"))
+            raise file.wrong("name the file of each shard", repr(each), CURE)
+        size = _count(file, f"the samples of {url}", each.get("nsamples"))
         num_bytes, stamp = each.get("filesize"), ""
         # for shards that are elsewhere, the index is trusted
         here = "base" not in index and not re.match(r"/|[a-z][a-z0-9+.-]*:", url)
         elsewhere = elsewhere or not here
         if here:
-            there = location.find() if there is None else there
+            there = file.location.find() if there is None else there
             path = str(Path(url).as_posix())
             if path not in there:
-                raise _index_error(location, name, "name files that are there", url)
+                raise file.wrong("name files that are there", repr(url), CURE)
             if num_bytes is not None:
-                _same_bytes(location, name, there, path, num_bytes)
+                _same_bytes(file, there, path, num_bytes)
             num_bytes, stamp = there[path]
         elif num_bytes is not None:
-            _count(location, name, f"the bytes of {url}", num_bytes)
+            _count(file, f"the bytes of {url}", num_bytes)
         md5 = each.get("md5sum")
         stored = Content(f"md5:{md5.lower()}" if isinstance(md5, str) else "")
         entries.append(Entry(url, num_bytes or 0, size, each, stamp, stored))
@@ -154,19 +145,15 @@ def read_wids(location: Location, name: str, index: Mapping[str, Any]) -> Listed
     return Listed([each._replace(name=each.name[start:]) for each in entries], known=False)
 
 
-def read_hugging_face(location: Location, name: str, index: Mapping[str, Any]) -> list[File]:
+def read_hugging_face(file: File, index: Mapping[str, Any]) -> list[File]:
     """Return the files of a dataset that `save_to_disk` wrote, in its order."""
     try:
         names = [each["filename"] for each in index["_data_files"]]
-        there = location.find("*.arrow")
-        return [File(location, each, *there[each]) for each in names]
+        there = file.location.find("*.arrow")
+        return [File(file.location, each, *there[each]) for each in names]
     except (KeyError, TypeError) as error:
-        raise PlanFileError(
-            f"{location.path}/{name}",
-            "must list files that are there",
-            error,
-            "restore them, or save the dataset again",
-        ) from None
+        cure = "restore them, or save the dataset again"
+        raise file.wrong("list files that are there", f"{error}", cure) from None
 
 
 class Index(NamedTuple):
@@ -178,7 +165,7 @@ class Index(NamedTuple):
     """What a folder has that holds a dataset of it."""
     field: str
     """What its index has, a JSON object."""
-    read: Callable[[Location, str, Mapping[str, Any]], Listed | list[File]]
+    read: Callable[[File, Mapping[str, Any]], Listed | list[File]]
     """Return what an index of this name lists."""
 
 

@@ -7,15 +7,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
-from typing import Any
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import IndexPlanError, check_callable, did_you_mean, integer, invalid
+from indexplan.errors import check_callable, integer, invalid
 from indexplan.keywords import named
 from indexplan.orders.columns import Column
 from indexplan.shards.by_file import FORMATS, SUFFIXES, File, Footer, digest_of
 from indexplan.shards.by_index import INDEXES, Listed, read_json
-from indexplan.shards.location import Found, Local, Location, location_of, within
+from indexplan.shards.location import Found, Location, location_of, within
 from indexplan.shards.shards import FORMAT, Shards
 
 COUNTS = "pass ShardShuffle a list of how many samples each shard holds"
@@ -80,8 +79,7 @@ def shard_sizes(
     True
     """
     if kind is not None and not (isinstance(kind, str) and kind in FORMATS):
-        cure = f"{did_you_mean(kind, FORMATS)}leave it out if the files' names tell it; else "
-        cure += COUNTS
+        cure = f"leave it out if the files' names tell it; else {COUNTS}"
         raise invalid("kind", f"one of {', '.join(FORMATS)}", kind, cure)
     num_threads = integer("num_threads", num_threads, 1, 2**10, f"leave it out for {NUM_THREADS}")
     check_callable("progress", progress)
@@ -90,10 +88,8 @@ def shard_sizes(
         return found
     if not found:
         rule = "that of shards"
-        cure = (
-            "check the path, write a glob as 'data/**/*.parquet', or pass the index of tars; else "
-        )
-        cure += COUNTS
+        cure = "check the path, write a glob as 'data/**/*.parquet', or pass the index of tars; "
+        cure += f"else {COUNTS}"
         raise invalid("path", rule, os.fspath(path), cure)
     return _read(found, kind or _kind_of(found), whole_files, num_threads, progress)
 
@@ -130,33 +126,17 @@ def _sorted(location: Location, files: Mapping[str, Found]) -> list[File]:
 
 def _indexed(location: Location, name: str) -> Shards | list[File]:
     """Read an index, whose format is known by its name or by its fields."""
-    fields = read_json(location, name)
-    if not isinstance(fields, dict):
-        raise _no_index(location, name, fields)
-    if fields.get("format") == FORMAT:
-        return Shards.from_dict(fields, location.path)
-    for kind, index in INDEXES.items():
-        if index.field in fields:
-            return _listed(kind, location, index.read(location, name, fields))
-    raise _no_index(location, name, fields)
-
-
-def _no_index(location: Location, name: str, found: Any) -> IndexPlanError:
-    """Return the error for JSON of another kind, such as counts by name or one shard's own."""
+    fields = read_json(file := File(location, name, 0))
+    if isinstance(fields, dict):
+        if fields.get("format") == FORMAT:
+            return Shards.from_dict(fields, location.path)
+        for kind, index in INDEXES.items():
+            if index.field in fields:
+                return _listed(kind, location, index.read(file, fields))
     known = ", ".join(index.words for index in INDEXES.values())
     rule = f"the index of shards ({known}), or what Shards.to_json returned"
-    numbers, read = found, f"json.loads(Path({f'{location.path}/{name}'!r}).read_text())"
-    if isinstance(found, dict):
-        numbers, read = list(found.values()), f"list({read}.values())"
-    counts = (
-        isinstance(numbers, list)
-        and numbers
-        and all(type(each) is int and each >= 0 for each in numbers)
-    )
-    cure = f"if it counts the samples of each shard, pass ShardShuffle({read})"
-    got = sorted(found) if isinstance(found, dict) else found
-    followed = counts and isinstance(location, Local)
-    return invalid(f"{location.path}/{name}", rule, got, cure if followed else COUNTS)
+    got = sorted(fields) if isinstance(fields, dict) else fields
+    raise invalid(f"{location.path}/{name}", rule, got, COUNTS)
 
 
 def _listed(kind: str, location: Location, found: Listed | list[File]) -> Shards | list[File]:

@@ -177,32 +177,28 @@ def traffic(
         cure = Cure("ask for fewer epochs, or ip.reads for some steps", "ask for fewer epochs")
         raise invalid("units of the epochs", f"at most {MOST}, to be drawn", total, cure)
     ranks_per_node = min(ranks_per_node, world_size)
-    found = [_epoch(plan, table, epoch, ranks_per_node) for epoch in asked]
+    steps, different, nodes = zip(
+        *(_epoch(plan, table, epoch, ranks_per_node) for epoch in asked), strict=True
+    )
+    downloads, live, live_samples = np.array(nodes, np.int64).transpose(2, 0, 1).copy()
     return Traffic(
         epochs=tuple(asked),
-        num_steps=tuple(each.num_steps for each in found),
+        num_steps=steps,
         num_shards=table.num_shards,
         num_samples=table.num_samples,
         num_nodes=num_nodes,
         ranks_per_node=ranks_per_node,
-        downloads=np.array([each.downloads for each in found], np.int64),
-        live=np.array([each.live for each in found], np.int64),
-        live_samples=np.array([each.live_samples for each in found], np.int64),
-        different=tuple(each.different for each in found),
+        downloads=downloads,
+        live=live,
+        live_samples=live_samples,
+        different=different,
     )
 
 
-class _Epoch(NamedTuple):
-    """What one epoch adds; the lists have a number for each node."""
-
-    num_steps: int
-    different: Different
-    downloads: list[int]
-    live: list[int]
-    live_samples: list[int]
-
-
-def _epoch(plan: Plan, table: Table, epoch: int, ranks: int) -> _Epoch:
+def _epoch(
+    plan: Plan, table: Table, epoch: int, ranks: int
+) -> tuple[int, Different, list[tuple[int, int, int]]]:
+    """Return an epoch's number of steps, what its batches mix, and what `_node` says of nodes."""
     layout = layout_of(plan)
     edges = [*range(0, layout.world_size, ranks), layout.world_size]
     num_nodes = len(edges) - 1
@@ -222,16 +218,8 @@ def _epoch(plan: Plan, table: Table, epoch: int, ranks: int) -> _Epoch:
     firsts, lasts = (each.reshape(num_nodes, -1) for each in noted)
     sizes = np.diff(table.firsts)
     found = [_node(*pair, sizes, num_steps) for pair in zip(firsts, lasts, strict=True)]
-    num, live, live_samples = (list(each) for each in zip(*found, strict=True))
-    return _Epoch(
-        num_steps=num_steps,
-        different=Different(int(mixed.min()), float(mixed.mean()), int(mixed.max()))
-        if num_steps
-        else Different(0, 0.0, 0),
-        downloads=num,
-        live=live,
-        live_samples=live_samples,
-    )
+    mix = (mixed.min(), mixed.mean(), mixed.max()) if num_steps else (0, 0.0, 0)
+    return num_steps, Different(int(mix[0]), float(mix[1]), int(mix[2])), found
 
 
 def _node(

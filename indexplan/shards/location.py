@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from indexplan.errors import PlanFileError, path_text
+from indexplan.stores.folder import Folder
 from indexplan.stores.open import folder_of
 from indexplan.stores.publish import explained
 from indexplan.stores.remote import Remote
@@ -45,18 +46,8 @@ def stamp_of(said: Mapping[str, Any]) -> str:
     return ""
 
 
-class Local:
-    """A folder on this machine."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.path = root, str(root)
-
-    def kind(self) -> str:
-        """Return "a folder", "a file" or "nothing there"."""
-        with explained("readable", self.root):
-            if self.root.is_dir():
-                return "a folder"
-            return "a file" if self.root.exists() else "nothing there"
+class Local(Folder):
+    """A folder on this machine; unlike in plan directories, links in it are followed."""
 
     def names(self) -> list[str]:
         """Return the names of what is in the folder itself."""

@@ -89,7 +89,8 @@ def test_long_files() -> None:
     end = struct.pack("<I", size - 16) + b"PAR1"
     assert rule in refused(sparse("a.parquet", size, b"PAR1", end))
     end = struct.pack("<i", 2**31 - 1) + b"ARROW1"
-    assert rule in refused(sparse("a.arrow", size, b"ARROW1\0\0", end))
+    hole = "must be a whole Arrow IPC file; got an end at byte 8"  # whatever its footer says
+    assert hole in refused(sparse("a.arrow", size, b"ARROW1\0\0", end))
     assert rule in refused(sparse("a.arrow", size, b"\xff" * 4 + struct.pack("<i", 2**31 - 8)))
 
 
