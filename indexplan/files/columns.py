@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,11 @@ def num_bytes(identity: Identity) -> int:
     return HEADER_BYTES + int(identity["dtype"][-1]) * int(identity["length"])
 
 
+def files_of(columns: Mapping[str, Column]) -> dict[str, Callable[[], Iterator[memoryview]]]:
+    """Return the bytes of the files of columns, by their names."""
+    return {f"columns/{each}.npy": partial(_content, columns[each]) for each in columns}
+
+
 def publish(store: Store, columns: Mapping[str, Column]) -> None:
     """Write the columns of a plan, or check those that are there.
 
@@ -52,13 +58,14 @@ def publish(store: Store, columns: Mapping[str, Column]) -> None:
     """
     for digest, column in columns.items():
         name = f"columns/{digest}.npy"
-        if store.has(name) or not store.publish(name, content(column)):
+        # by its hash, not by the column's numbers: these may be read from that very file
+        if store.has(name) or not store.publish(name, _content(column)):
             with explained("readable", f"{store.path}/{name}"):
                 for _ in _checked(store, name, column.identity):
                     pass
 
 
-def content(column: Column) -> Iterator[memoryview]:
+def _content(column: Column) -> Iterator[memoryview]:
     """Yield the bytes of a column's file."""
     dtype = column.identity["dtype"]
     yield memoryview(header(dtype, len(column)))

@@ -9,10 +9,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from indexplan.canonical import canonical_json
-from indexplan.errors import Cure, PlanFileError, difference_in_words, invalid
-from indexplan.files.columns import content
-from indexplan.files.format import DERIVED, SLAB_UNITS, header
+from indexplan.errors import Cure, invalid
+from indexplan.files import columns
+from indexplan.files.format import SLAB_UNITS, header
 from indexplan.files.rows import check_pyarrow, table_of
 from indexplan.files.saving import Saved
 from indexplan.keywords import named
@@ -21,7 +20,6 @@ from indexplan.plan.plan import Plan, check_plan, columns_of, layout_of
 from indexplan.seeds import check_epochs
 from indexplan.stores.agree import claim, put
 from indexplan.stores.open import store_of
-from indexplan.stores.store import Store
 
 EXPORT = "export.json"
 Format = Literal["npy", "parquet"]
@@ -102,14 +100,19 @@ def export(
         raise invalid("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     if format == "parquet":
         check_pyarrow()
-    files: Files = {
-        f"columns/{digest}.npy": partial(content, column)
-        for digest, column in columns_of(plan).items()
-    }
+    files: Files = columns.files_of(columns_of(plan))
     for epoch in numbers:
         files |= _arrays(plan, epoch) if format == "npy" else _table(plan, epoch)
     root = store_of(out, "out")
-    _claim(root, plan)
+    said = {
+        "format": "indexplan-export",
+        "format_version": 1,
+        "dtype": _dtype(plan),
+        "plan": plan.to_dict(),
+        "plan_fingerprint": plan.fingerprint,
+    }
+    what = "an export of the same plan"
+    claim(root, EXPORT, what, said, f"must be new, empty or {what}")
     rule = "must hold what the plan deals"
     kept = sum(put(root, name, blocks, rule, "export") for name, blocks in files.items())
     root.tidy([EXPORT, *files])
@@ -120,23 +123,6 @@ def export(
         num_kept=kept,
         fingerprint=plan.fingerprint,
     )
-
-
-def _claim(root: Store, plan: Plan) -> None:
-    """Make the place, and write to `export.json` what it is an export of."""
-    mine = {
-        "format": "indexplan-export",
-        "format_version": 1,
-        "dtype": _dtype(plan),
-        "plan": plan.to_dict(),
-        "plan_fingerprint": plan.fingerprint,
-    }
-    what = "an export of the same plan"
-    there = claim(root, EXPORT, what, mine)
-    if canonical_json(there) != canonical_json(mine):
-        said = difference_in_words(there, mine, DERIVED) or "other fields"
-        got = f"one with {said[:1000]}"
-        raise PlanFileError(root.path, f"must be new, empty or {what}", got, "choose another path")
 
 
 def _dtype(plan: Plan) -> str:

@@ -36,11 +36,6 @@ NO_UNITS = "leave out epochs that have no units"
 CURE = "restore the file, or build the plan again at another path"
 
 PLAN = "plan.json"
-# fields of plan.json and export.json that follow from the others
-DERIVED = (
-    *("num_samples", "traits", "stream_key", "num_units", "sha256"),
-    *("dtype", "plan_fingerprint"),
-)
 # kinds of chunk files: samples of units; where each unit's samples start; which part of each sample
 INDICES, OFFSETS, SPANS = KINDS = "", ".offsets", ".spans"
 

@@ -106,7 +106,7 @@ def _stopped(error: BaseException) -> IndexPlanError:
     """Return the error about an executor that stopped; `error` says how."""
     got = f"{type(error).__name__} ({error})" if str(error) else type(error).__name__
     cure = "run the same build again, which goes on where this one stopped"
-    if "thread" in str(error):
+    if "start new thread" in str(error):
         cure = "raise the limit on processes (ulimit -u), then run it again"
     return IndexPlanError("the executor", "must run until the build is done", got, cure)
 

@@ -14,21 +14,16 @@ from itertools import islice
 from typing import Any
 
 from indexplan.answers import Answer
-from indexplan.canonical import canonical_json
 from indexplan.errors import (
     Cure,
-    IndexPlanError,
-    PlanFileError,
     check_callable,
     counted,
-    difference_in_words,
-    in_file,
     integer,
     invalid,
 )
 from indexplan.files import columns
 from indexplan.files.chunk_files import Progress, write_chunks
-from indexplan.files.format import DERIVED, PLAN, UNITS_PER_CHUNK, Build
+from indexplan.files.format import PLAN, UNITS_PER_CHUNK, Build
 from indexplan.files.read import Stored
 from indexplan.files.running import check_executor
 from indexplan.keywords import named
@@ -38,7 +33,6 @@ from indexplan.seeds import check_epochs
 from indexplan.shards.dataset import Dataset, Identified
 from indexplan.stores.agree import claim
 from indexplan.stores.open import store_of
-from indexplan.stores.store import Store
 
 NUM_PARTS_STOP = 10**9
 
@@ -113,8 +107,7 @@ def save(
         process on any machine. Run each part once or more often, in any sequence; to build the same
         plan in another number of parts is fine too.
     progress : callable, optional
-        Called as progress(units_done, units_in_all), in the calling thread: after each chunk, and
-        every million units or so if threads build single samples.
+        Called as progress(units_done, units_in_all), in the calling thread, after each chunk.
     units_per_chunk : int, default 2**26
         Units in a chunk file.
 
@@ -153,12 +146,14 @@ def save(
     mine = _chunks_of(part, build.num_chunks)
     store = store_of(path)
     check_executor(executor)
-    _claim(store, build)
+    what, rule = "a plan directory", "must be a build of the same plan and epochs"
+    cure = "choose another path; if only its partition is another, load it and use plan.replace"
+    claim(store, PLAN, what, build.to_dict(), rule, Cure(cure, "choose another path"))
     found = columns_of(plan)
     columns.publish(store, found)
     written = write_chunks(store, build, order, mine, executor, progress)
     names = [chunk.name for chunk in islice(build.chunks(), mine.start, mine.stop)]
-    store.tidy([PLAN, *(f"columns/{digest}.npy" for digest in found), *names])
+    store.tidy([PLAN, *columns.files_of(found), *names])
     kept = sum(each.kept for each in written)
     return Saved(
         path=store.path,
@@ -166,26 +161,6 @@ def save(
         num_written=len(written) - kept,
         num_kept=kept,
         fingerprint=plan.fingerprint,
-    )
-
-
-def _claim(store: Store, build: Build) -> None:
-    """Make the directory, and say there what it is a build of; refuse any other one."""
-    mine = build.to_dict()
-    there = claim(store, PLAN, "a plan directory", mine)
-    if canonical_json(there) == canonical_json(mine):
-        return
-    try:
-        Build.from_dict(there)
-    except IndexPlanError as error:
-        raise in_file(store.path, error) from None
-    said = difference_in_words(there, mine, DERIVED) or "other fields"
-    cure = "choose another path; if only its partition is another, load it and use plan.replace"
-    raise PlanFileError(
-        store.path,
-        "must be a build of the same plan and epochs",
-        f"one with {said[:1000]}",
-        Cure(cure, "choose another path"),
     )
 
 

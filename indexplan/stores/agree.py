@@ -6,32 +6,49 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from indexplan.canonical import canonical_json, parse_json_object
-from indexplan.errors import IndexPlanError, PlanFileError, in_file
+from indexplan.errors import IndexPlanError, PlanFileError, difference_in_words, in_file
 from indexplan.stores.publish import explained
 from indexplan.stores.store import Store
 
+# fields of plan.json and export.json that follow from the others
+DERIVED = (
+    *("num_samples", "traits", "stream_key", "num_units", "sha256"),
+    *("dtype", "plan_fingerprint"),
+)
 
-def claim(store: Store, marker: str, what: str, content: dict[str, Any]) -> dict[str, Any]:
-    """Make a place, write to its file `marker` what it is for, and return what that file holds.
 
-    `what` names such places in errors. The result differs from `content` if another builder was
-    there first.
+def claim(
+    store: Store,
+    marker: str,
+    what: str,
+    content: dict[str, Any],
+    rule: str,
+    cure: str = "choose another path",
+) -> None:
+    """Make a place, and write to its file `marker` what it is for.
+
+    `what` names such places in errors, and `rule` says what one must be. Another builder may have
+    been there first, with the same content.
 
     Raises
     ------
     PlanFileError
-        If the place cannot be written, holds anything but not that file, or the file is not JSON.
+        If the place cannot be written, holds anything but not that file, or the file says another
+        thing, or is not JSON.
     """
     store.claim(marker, what)
     store.publish(marker, [canonical_json(content).encode()])
     # read back even if it was published: in some stores a later writer replaces what is there
     try:
-        cure = "restore the file, or choose another path"
-        return parse_json_object(marker, store.read(marker), cure)
+        restore = "restore the file, or choose another path"
+        there = parse_json_object(marker, store.read(marker), restore)
     except PlanFileError:
         raise
     except IndexPlanError as error:
         raise in_file(store.path, error) from None
+    if canonical_json(there) != canonical_json(content):
+        said = difference_in_words(there, content, DERIVED) or "other fields"
+        raise PlanFileError(store.path, rule, f"one with {said[:1000]}", cure)
 
 
 def put(

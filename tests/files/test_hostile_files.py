@@ -188,16 +188,6 @@ def test_link_in_place_of_a_chunk(saved: Path, tmp_path: Path) -> None:
     ) == refused(saved)
 
 
-def test_link_in_place_of_an_epoch_that_is_mapped(saved: Path, tmp_path: Path) -> None:
-    """Hashes that are read later are not read through a link that came in the meantime."""
-    plan = ip.load(saved)
-    ip.load(saved).batch(0, step=0, rank=0)
-    (saved / "epoch-00000").rename(tmp_path / "elsewhere")
-    (saved / "epoch-00000").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ip.PlanFileError, match="epoch-00000 must be a plain folder; got a link"):
-        plan.batch(0, step=0, rank=0)
-
-
 @pytest.mark.parametrize(
     "value",
     [None, -1, 2**70, "../../x", "/etc/passwd", [], {}, True, [2**70], 0.5, "x" * 9999, [[]] * 99],

@@ -126,7 +126,6 @@ CASES: list[Case] = [
     ("a plan.json that is no JSON", lambda: after(lambda r: written(f"{r}/plan.json", "{"))),
     ("a chunk that is gone", lambda: after(lambda r: (r / CHUNK).unlink())),
     ("a chunk that was cut", lambda: after(cut)),
-    ("another check", lambda: ip.load(saved(), check="all")),
     ("another dataset", changed_dataset),
     ("a dataset for a plan without", no_dataset),
     ("an epoch that cannot be computed", unknown_epoch),

@@ -135,7 +135,6 @@ CURED = {
         )
     },
     "a chunk edited after opening": met("a chunk edited after opening", verified, *DAMAGED),
-    "another check": lambda: ip.load(saved()),
     "another dataset": met("another dataset", a_new_plan),
     "a dataset for a plan without": met("a dataset for a plan without", with_a_dataset),
     "another plan after opening": met("another plan after opening", a_path_each),
