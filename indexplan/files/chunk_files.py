@@ -35,11 +35,11 @@ def write_chunks(
 
     total = sum(chunk.stop - chunk.start for chunk in chunks() if chunk.kind == INDICES)
     done = 0
-    results: dict[Chunk, Written] = {}
+    written: list[Written] = []
 
     def take(chunk: Chunk, result: Written) -> None:
         nonlocal done
-        results[chunk] = result
+        written.append(result)
         done += chunk.stop - chunk.start if chunk.kind == INDICES else 0
         if progress is not None:
             progress(done, total)
@@ -50,7 +50,7 @@ def write_chunks(
     root = store.path if executor is None else store.absolute()
     light = replace(build, plan={}, epochs=(), num_units=(), dataset=None)
     run(executor, write_chunk, (root, light, build.sha256, order), chunks(), take)
-    return [results[chunk] for chunk in chunks()]
+    return written
 
 
 def write_chunk(root: str, build: Build, digest: str, order: Order, chunk: Chunk) -> Written:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from indexplan import kernels
 from indexplan.errors import IndexPlanError
 from indexplan.files.columns import damage
-from indexplan.files.format import HEADER_BYTES, INDICES, Build, Chunk, hashes_in, header
+from indexplan.files.format import HEADER_BYTES, INDICES, Build, Chunk, hashes_in
 from indexplan.files.machine import num_cores
 from indexplan.files.marking import Seen
 from indexplan.files.read import Stored
@@ -243,12 +243,7 @@ class _Looking:
             if self.source is not None:
                 yield self.build.fill_block(self.source, chunk, number, block)
                 continue
-            must = data[: min(BLOCK_BYTES, task.size - number * BLOCK_BYTES)]
-            if number == 0:  # the .npy header at least is known
-                dtype, _ = self.build.type_of(chunk.kind)
-                text = header(dtype, (task.size - HEADER_BYTES) // np.dtype(dtype).itemsize)
-                must = np.concatenate([np.frombuffer(text, np.uint8), must[HEADER_BYTES:]])
-            yield must
+            yield data[: min(BLOCK_BYTES, task.size - number * BLOCK_BYTES)]
 
     def _mark(self, chunk: Chunk, number: int, got: Octets) -> None:
         if self.seen is not None and chunk.kind == INDICES:

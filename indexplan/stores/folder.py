@@ -88,7 +88,8 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a small file: any but a chunk."""
-        return read_small(self.root, name)
+        with explained("readable", self.root / name), self.open(name) as stream:
+            return read_small(stream, self.root / name)
 
     def open(self, name: str) -> BufferedReader:
         """Open a file for reading."""

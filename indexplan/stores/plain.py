@@ -14,7 +14,6 @@ from io import BufferedReader
 from pathlib import Path
 
 from indexplan.errors import PlanFileError
-from indexplan.stores.publish import explained
 
 SMALL_BYTES = 2**30  # no plan.json, and no hashes of a chunk, are larger
 
@@ -120,11 +119,10 @@ def _flags(*names: str) -> int:
     return os.O_RDONLY | sum(getattr(os, name, 0) for name in names)
 
 
-def read_small(root: Path, name: str) -> bytes:
-    """Return the bytes of a small file of a plan directory, or raise `PlanFileError`."""
-    path = root / name
-    with explained("readable", path), open_file(root, name) as stream:
-        if (size := os.fstat(stream.fileno()).st_size) > SMALL_BYTES:
-            cure = "restore it, or build the plan again at another path"
-            raise PlanFileError(path, f"must hold at most {SMALL_BYTES} bytes", size, cure)
-        return stream.read(size)
+def read_small(stream: BufferedReader, path: Path | str) -> bytes:
+    """Return the bytes of a small file, any but a chunk; raise `PlanFileError` if it is large."""
+    if (size := stream.seek(0, os.SEEK_END)) > SMALL_BYTES:
+        cure = "restore it, or build the plan again at another path"
+        raise PlanFileError(path, f"must hold at most {SMALL_BYTES} bytes", size, cure)
+    stream.seek(0)
+    return stream.read(size)

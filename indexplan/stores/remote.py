@@ -8,18 +8,18 @@ import re
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from indexplan.errors import IndexPlanError, PlanFileError, install, invalid
-from indexplan.stores.plain import SMALL_BYTES
+from indexplan.stores.plain import read_small
 from indexplan.stores.publish import explained, write_all
 from indexplan.stores.store import BLOCK_BYTES, visible
 
 PIECE_BYTES = 2 * BLOCK_BYTES  # of a request; a core holds a few of them at a time
 MOST_PIECES = 10_000  # of one file, on S3
-WAITS = (0.2, 1.0, 5.0)  # seconds after an upload that collided with another one
+WAITS = (0.2, 1.0, 5.0, 0)  # seconds after an upload that collided with another one
 # options that make a store hold only a few pieces of an upload; the others do so by default
 FRUGAL = {"s3": {"max_concurrency": 4}, "gs": {}, "gcs": {}}
 # stores that create a file whole, and only if there is none; others write in place, over it
@@ -67,13 +67,12 @@ class Remote:
                 with explained(what, url):
                     write_all(file.fileno(), block)
             for wait in WAITS:
-                with suppress(_Collision):
+                try:
                     return self._upload(file.name, name)
+                except _Collision as error:
+                    collided = error.args[0]
                 time.sleep(wait)
-            try:
-                return self._upload(file.name, name)
-            except _Collision as error:
-                raise error.args[0] from None
+            raise collided
 
     def _upload(self, local: str, name: str) -> bool:
         size = Path(local).stat().st_size
@@ -148,13 +147,7 @@ class Remote:
     def read(self, name: str) -> bytes:
         """Return the bytes of a small file: any but a chunk."""
         with self.open(name) as stream:
-            if (size := stream.seek(0, os.SEEK_END)) > SMALL_BYTES:
-                cure = "restore it, or build the plan again at another path"
-                raise PlanFileError(
-                    f"{self.path}/{name}", f"must hold at most {SMALL_BYTES} bytes", size, cure
-                )
-            stream.seek(0)
-            return stream.read(size)
+            return read_small(stream, f"{self.path}/{name}")
 
     def open(self, name: str) -> io.BufferedReader:
         """Open a file for reading, a piece at a time."""

@@ -264,14 +264,11 @@ def test_unknown_orders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert reason in [check["skipped"] for check in said["checks"]]
     file = root / "epoch-00000/chunk-00000.npy"
     whole = file.read_bytes()
-    wrong_hash = "its hash is another"
-    for place, expected in ((128, [wrong_hash]), (30, [wrong_hash, "the .npy header is wrong"])):
+    for place in (128, 30):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         report = ip.verify(ip.load(root))
         said = next(check.problems for check in report.checks if check.name == WRITTEN)
-        assert [f"epoch-00000/chunk-00000.npy, block 0: {words}" for words in expected] == (
-            list(said)
-        )
+        assert ("epoch-00000/chunk-00000.npy, block 0: its hash is another",) == said
         assert 1 == main(["verify", str(root)])
 
 

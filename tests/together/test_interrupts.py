@@ -27,7 +27,7 @@ from indexplan.files.mapped import Chunks
 from indexplan.kernels.xxh64 import xxh64
 from indexplan.stores.cache import checked_chunk, fetch
 from indexplan.stores.folder import Folder
-from indexplan.stores.plain import open_file, read_small
+from indexplan.stores.plain import open_file
 from indexplan.stores.publish import publish, sync_folder
 
 ROOMS = (str(Path(ip.__file__).parent / room) for room in ("files", "stores"))
@@ -113,7 +113,7 @@ OPENED: dict[Path, Any] = {}
 
 CASES: dict[str, Callable[[Path], Any]] = {
     "open a file": read,
-    "read a small file": lambda plan: read_small(plan, "plan.json"),
+    "read a small file": lambda plan: Folder(plan).read("plan.json"),
     "read sizes": lambda plan: sizes_in(Folder(plan), build_in(Folder(plan))),
     "write a file": write,
     "sync a folder": sync_folder,
