@@ -8,7 +8,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from indexplan.stores.store import BLOCK_BYTES, visible
 
 PIECE_BYTES = 2 * BLOCK_BYTES  # of a request; a core holds a few of them at a time
 MOST_PIECES = 10_000  # of one file, on S3
-WAITS = (0.2, 1.0, 5.0, 0)  # seconds after an upload that collided with another one
+WAITS = (0.2, 1.0, 5.0)  # seconds after an upload that collided with another one
 # options that make a store hold only a few pieces of an upload; the others do so by default
 FRUGAL = {"s3": {"max_concurrency": 4}, "gs": {}, "gcs": {}}
 # stores that create a file whole, and only if there is none; others write in place, over it
@@ -67,12 +67,13 @@ class Remote:
                 with explained(what, url):
                     write_all(file.fileno(), block)
             for wait in WAITS:
-                try:
+                with suppress(_Collision):
                     return self._upload(file.name, name)
-                except _Collision as error:
-                    collided = error.args[0]
                 time.sleep(wait)
-            raise collided
+            try:
+                return self._upload(file.name, name)
+            except _Collision as error:
+                raise error.args[0] from None
 
     def _upload(self, local: str, name: str) -> bool:
         size = Path(local).stat().st_size

@@ -43,6 +43,13 @@ def cut(path: Path, num_bytes: int) -> None:
     ip.shard_sizes(path)
 
 
+def hole(path: Path) -> None:
+    """Write zeros over all but a file's first and last bytes, and read its size."""
+    data = path.read_bytes()
+    path.write_bytes(data[:8] + bytes(len(data) - 18) + data[-10:])
+    ip.shard_sizes(path)
+
+
 def tensor() -> None:
     """Write what is no table."""
     with pa.OSFile("a.arrow", "wb") as to:
@@ -131,6 +138,7 @@ CASES: list[Case] = [
     ),
     ("no pyarrow", lambda: (parquet(), without("pyarrow", lambda: ip.shard_sizes("a.parquet")))),
     ("an Arrow file cut off", lambda: cut(stream(file=True), 6)),
+    ("an Arrow file with a hole", lambda: hole(stream(file=True))),
     ("an Arrow stream cut off at its end", lambda: cut(stream(), 8)),
     ("an Arrow stream cut off in a body", lambda: cut(stream(), 20)),
     ("an Arrow stream cut off in a header", lambda: cut(stream(), 200)),
