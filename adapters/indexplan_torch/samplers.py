@@ -271,6 +271,8 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield one batch for each step; nothing happens until the first is requested."""
+        if self.run.reading is None:  # no PlanLoader has begun the pass
+            refuse_under("torchdata.nodes.adapters", "refuse_counting_draws")
         return Drawn(self.run)
 
 
@@ -351,4 +353,6 @@ class PlanSampler(PlanView):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices, or bins, in the remaining steps, one by one."""
+        if self.run.reading is None:  # no PlanLoader has begun the pass
+            refuse_under("torchdata.nodes.adapters", "refuse_counting_draws")
         return DrawnUnits(self.run)

@@ -17,10 +17,12 @@ import indexplan as ip
 from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
+    PlanSampler,
     callers,
     counting_composer,
     counting_transformers,
     ray,
+    torchdata,
 )
 from indexplan_torch.callers import Caller
 from indexplan_torch.versions import TESTED
@@ -28,7 +30,8 @@ from indexplan_torch.versions import TESTED
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
 
 PLAN = ip.Plan(ip.Sequential(12), batch_size=3)
-FILES = (counting_transformers, counting_composer, ray)
+FULL = PLAN.replace(remainder="drop")
+FILES = (counting_transformers, counting_composer, ray, torchdata)
 CALLERS = {n: each for file in FILES for n, each in vars(file).items() if isinstance(each, Caller)}
 # what they refuse is in composer_resume_checks.py and composer_checks.py, in their own environment,
 # in test_ray.py and in mmengine_checks.py, whose caller is known when mmengine is imported
@@ -60,9 +63,17 @@ def trained(**asked: Any) -> Any:
     Trainer(model=torch.nn.Linear(1, 1), args=arguments).train()
 
 
+def wrapped(sampler: Any) -> None:
+    """Read a sampler by a node of torchdata."""
+    from torchdata.nodes import Loader, SamplerWrapper
+
+    next(iter(Loader(SamplerWrapper(sampler))))
+
+
 PROVOKED: dict[str, list[Callable[[], Any]]] = {
     "IN_TRANSFORMERS": [trained],
     "RESUMING": [trained],
+    "COUNTING_DRAWS": [lambda: wrapped(PlanBatchSampler(PLAN)), lambda: wrapped(PlanSampler(FULL))],
     "FETCHED_TOGETHER": [lambda: trained(step=lambda loader: loader.step_size)],
 }
 
@@ -95,7 +106,8 @@ def test_a_caller_is_found(
             found.append(seen.values.keys())
         return seen
 
-    monkeypatch.setattr(counting_transformers, "look", noting)
+    for file in FILES:
+        monkeypatch.setattr(file, "look", noting)
     with contextlib.suppress(ip.IndexPlanError):  # what many of them are looked for
         provoke()
     old = {"epoch_dataloader"} if name == "FETCHED_TOGETHER" else set()  # of older versions
@@ -119,6 +131,7 @@ def test_a_version_without_the_caller_is_refused(
 
 def test_nobody_is_found_who_is_not_calling() -> None:
     """With all the frameworks imported."""
+    importlib.import_module("torchdata.nodes")
     importlib.import_module("transformers.trainer")
     assert [] == [name for name, each in CALLERS.items() if callers.look(each) is not None]
 

@@ -75,6 +75,13 @@ def a_pass_that_is_over() -> None:
     iter(sampler).load_state_dict(state)  # type: ignore[attr-defined]
 
 
+def under_a_wrapper() -> None:
+    """Read a sampler by a node of torchdata, which counts what it draws."""
+    from torchdata.nodes import Loader, SamplerWrapper
+
+    next(iter(Loader(SamplerWrapper(PlanBatchSampler(OPEN)))))
+
+
 def named_once() -> Any:
     """Name the pass of a state that torchdata loads, and no other."""
     sampler = PlanBatchSampler(OPEN)
@@ -227,6 +234,7 @@ CASES: list[Case] = [
     ("a batch sampler of another plan", lambda: loader(batch_sampler=PlanBatchSampler(OF_TWO))),
     ("batches out of order", lambda: loader(in_order=False)),
     ("a pass of which torchdata drops batches", a_pass_that_is_over),
+    ("a sampler that torchdata resumes by a number of batches", under_a_wrapper),
     ("a pass that nobody names after a load", named_once),
     ("a state of a sampler", a_state_of_a_sampler),
     ("a cursor in a pass of a sampler", a_cursor_in_a_pass),

@@ -34,6 +34,17 @@ class Indexed:
         return index
 
 
+def in_an_iterable_wrapper() -> None:
+    """Read a PlanLoader by a node of torchdata, which keeps its state."""
+    from torchdata.nodes import IterableWrapper, Loader
+
+    nodes: Any = Loader(IterableWrapper(loader()))
+    next(iter(nodes))
+    other: Any = Loader(IterableWrapper(loader()))
+    other.load_state_dict(nodes.state_dict())
+    next(iter(other))
+
+
 def loaded_by_torchdata() -> None:
     """Name the pass of a state that torchdata loads, and each after it; or none."""
     saved: Any = iter(PlanBatchSampler(OPEN))
@@ -224,6 +235,7 @@ CURED: dict[str, Callable[[], Any]] = {
         ("a pass of which torchdata drops batches", "a pass that nobody names after a load"),
         loaded_by_torchdata,
     ),
+    "a sampler that torchdata resumes by a number of batches": in_an_iterable_wrapper,
     "a state of a sampler": lambda: loader().state_dict(),
     "a cursor in a pass of a sampler": next_named,
     "a state inside a batch": lambda: list(
