@@ -35,7 +35,7 @@ class TokenRows(Dataset[Any]):
         -100 where a token is no label. For `TokenWindows`, one long row, such as a memory-mapped
         array; a window is then one text, because nothing marks the ends of its documents.
     length : int
-        Inputs of a row, from 1: torchtitan's `seq_len`, or `max_context_length`.
+        Inputs of a row, from 1: torchtitan's `seq_len`.
     pad : int, default 0
         The input that fills a row of `Packed`; its labels are -100.
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 import torch
-from torch.utils.data import ConcatDataset, default_collate
+from torch.utils.data import ConcatDataset
+from torchtitan.components.dataloader import BaseDataLoader
 from tyro.conf import Suppress, arg
 
 from indexplan import IndexPlanError, Mixture, Order, Plan, TokenWindows
@@ -20,13 +21,6 @@ from indexplan.errors import integer, invalid, shown
 from indexplan_torch.causal import UNTRAINED
 from indexplan_torch.endless import PlanIterator
 from indexplan_torch.token_rows import TokenRows
-
-try:  # main since August 2026, then 0.3.0
-    from torchtitan.components.data.loader import BaseDataLoader
-except ModuleNotFoundError as missing:
-    if missing.name is None or not missing.name.startswith("torchtitan.components"):
-        raise
-    from torchtitan.components.dataloader import BaseDataLoader
 
 __all__ = ["PlanDataLoader", "TokenRows"]
 
@@ -49,10 +43,8 @@ class PlanDataLoader(BaseDataLoader):
         As in `Trainer.Config(dataloader=...)`, which builds the loader and passes the rest.
     dp_world_size, dp_rank : int
         Of the data-parallel mesh: ranks of tensor, context or pipeline parallelism have the same.
-    local_batch_size, seq_len : int, optional
-        Of torchtitan 0.3: rows of a batch, and tokens of a row. Fields are stacked: (rows, tokens).
-    num_tokens_per_batch, max_context_length : int, optional
-        Of later ones: tokens of a batch, a multiple of those of a row. Fields are (tokens,).
+    local_batch_size, seq_len : int
+        Rows of a batch, and tokens of a row. Fields are stacked: (rows, tokens).
     **others
         Other arguments from torchtitan, such as the tokenizer; not used.
 
@@ -82,12 +74,10 @@ class PlanDataLoader(BaseDataLoader):
             The sequence in which each epoch reads the samples, with as many units in every epoch
             but for those that `Without` leaves out.
         collate_fn : callable, optional
-            Makes a batch of items; if left out, they are stacked, or laid end to end, as
-            torchtitan's version wants them.
-        infinite, repeat : bool
-            Whether epochs follow each other without end. If one is False, the run's first epoch is
-            all there is, and labels of rows past its end are -100. `infinite` is torchtitan 0.3's
-            name, which its validator sets; `repeat` that of later ones.
+            Makes a batch of items; if left out, they are stacked.
+        infinite : bool
+            Whether epochs follow each other without end. If False, as torchtitan's validator sets
+            it, the run's first epoch is all there is, and labels of rows past its end are -100.
         num_workers, persistent_workers, pin_memory, prefetch_factor
             As for torchtitan's own loader.
         """
@@ -96,7 +86,6 @@ class PlanDataLoader(BaseDataLoader):
         order: Kept[Order]
         collate_fn: Kept[Callable[[list[Any]], Any] | None] = None
         infinite: bool = True
-        repeat: bool = True
         num_workers: int = 0
         persistent_workers: bool = True
         pin_memory: bool = False
@@ -116,18 +105,11 @@ class PlanDataLoader(BaseDataLoader):
         dp_rank: int,
         local_batch_size: int | None = None,
         seq_len: int | None = None,
-        num_tokens_per_batch: int | None = None,
-        max_context_length: int | None = None,
-        **others: Any,  # noqa: ARG002 (torchtitan passes the tokenizer, and later versions more)
+        **others: Any,  # noqa: ARG002 (torchtitan passes the tokenizer)
     ) -> None:
-        if num_tokens_per_batch is None:
-            length, size, collate = ("seq_len", seq_len), local_batch_size, default_collate
-        else:
-            length = ("max_context_length", max_context_length)
-            size, collate = _rows(num_tokens_per_batch, max_context_length), _end_to_end
-        _check_length(config.dataset, config.order, *length)
-        cure = "build the loader by its config, as torchtitan's trainer does"
-        size = integer("local_batch_size", size, 1, 2**62, cure)
+        _check_length(config.dataset, config.order, seq_len)
+        cure = "build the loader by its config, as torchtitan 0.3.0's trainer does"
+        size = integer("local_batch_size", local_batch_size, 1, 2**62, cure)
         workers: dict[str, Any] = {"num_workers": config.num_workers}
         if config.num_workers:
             workers["persistent_workers"] = config.persistent_workers
@@ -139,12 +121,11 @@ class PlanDataLoader(BaseDataLoader):
             consumed_samples=0,
             rank=dp_rank,
             world_size=dp_world_size,
-            collate_fn=config.collate_fn or collate,
+            collate_fn=config.collate_fn,
             pin_memory=config.pin_memory,
             **workers,
         )
-        endless = config.infinite and config.repeat
-        self._stop = None if endless else config.order.num_units(0)
+        self._stop = None if config.infinite else config.order.num_units(0)
         self._first, self._size = dp_rank * size, size
 
     @property
@@ -174,7 +155,7 @@ class PlanDataLoader(BaseDataLoader):
         return {KEY: json.dumps(state)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Read on where a run stood, with any number of ranks, and rows or tokens of a batch.
+        """Read on where a run stood, with any number of ranks, and rows of a batch.
 
         Raises
         ------
@@ -196,45 +177,23 @@ class PlanDataLoader(BaseDataLoader):
         self._batches.load_state(state)
 
     def close(self) -> None:
-        """End the workers; a later `next` starts others, and reads on.
-
-        Trainers of torchtitan since August 2026 call it; under earlier ones they end with the
-        process.
-        """
+        """End the workers; a later `next` starts others, and reads on."""
         self._batches.close()
 
 
-def _check_length(dataset: Any, order: Order, name: str, length: Any) -> None:
+def _check_length(dataset: Any, order: Order, length: Any) -> None:
     """Refuse rows that are shorter or longer than the trainer, or the order, was told."""
     if isinstance(dataset, ConcatDataset) and isinstance(order, Mixture):
         for inner, (_, source) in zip(dataset.datasets, order.sources, strict=False):
-            _check_length(inner, source, name, length)
+            _check_length(inner, source, length)
     if not isinstance(dataset, TokenRows):
         return
     rule = f"{dataset.length}, the length of TokenRows"
     if length not in {None, dataset.length}:
-        raise invalid(name, rule, length, f"make TokenRows with length={length}")
+        raise invalid("seq_len", rule, length, f"make TokenRows with length={length}")
     if isinstance(order, TokenWindows) and order.length != dataset.length:  # an index tells none
         cure = f"pass TokenWindows(num_tokens, length={dataset.length})"
         raise IndexPlanError("TokenWindows", f"must have length={rule}", str(order.length), cure)
-
-
-def _rows(num_tokens_per_batch: int, max_context_length: int | None) -> int:
-    """Return how many rows a batch of so many tokens has."""
-    if not max_context_length or num_tokens_per_batch % max_context_length:
-        raise invalid(
-            "num_tokens_per_batch",
-            f"a multiple of max_context_length, {max_context_length}",
-            num_tokens_per_batch,
-            "set training.num_tokens_per_microbatch_per_dp_rank to whole rows",
-        )
-    return num_tokens_per_batch // max_context_length
-
-
-def _end_to_end(items: list[Any]) -> Any:
-    """Lay rows end to end, as later versions of torchtitan take a batch."""
-    fields, labels = default_collate(items)
-    return {name: field.flatten(0, 1) for name, field in fields.items()}, labels.flatten(0, 1)
 
 
 def _left_out(labels: Any, num_rows: int, num_valid: int) -> Any:

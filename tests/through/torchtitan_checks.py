@@ -93,15 +93,11 @@ class Numbers:
 
 
 def loaders(order: ip.Order, world_size: int, rows: int, **changes: Any) -> list[PlanDataLoader]:
-    """Return the loaders of all ranks, by either of torchtitan's signatures."""
-    by_tokens = changes.pop("by_tokens", False)
+    """Return the loaders of all ranks."""
     sizes = {"local_batch_size": rows, "seq_len": 3, "snapshot_every_n_steps": 5}
-    if by_tokens:
-        sizes = {"num_tokens_per_batch": rows * 3, "max_context_length": 3}
     given = {"dataset": Numbers(order.num_samples), "order": order, **changes}
-    others = {**given, "ledger": False} if "ledger" in given else given  # no process group
     return [
-        PlanDataLoader.Config(**(others if rank else given)).build(
+        PlanDataLoader.Config(**given).build(
             dp_world_size=world_size, dp_rank=rank, tokenizer=None, **sizes
         )
         for rank in range(world_size)
@@ -157,7 +153,7 @@ def test_the_last_step_and_before_the_first() -> None:
     endless.load_state_dict(last)
     assert order.take(1, 0, 4).tolist() == step_of([endless])
     # a step before the end, whose rest is less than a batch of each rank
-    ranks = loaders(order, 2, 5, repeat=False)
+    ranks = loaders(order, 2, 5, infinite=False)
     step_of(ranks, 2)
     (one,) = loaders(order, 1, 8, infinite=False)
     one.load_state_dict(ranks[1].state_dict())
@@ -202,7 +198,6 @@ class Leg:
     world_size: int
     rows: int
     steps: tuple[int, ...]  # accumulated batches of each
-    by_tokens: bool
     fails: bool
 
 
@@ -215,7 +210,6 @@ def draw(key: str) -> tuple[ip.Order, list[Leg], bool]:
             random.choice([1, 2, 3, 4, 5, 8]),
             random.randint(1, 5),
             tuple(random.randint(1, 3) for _ in range(random.randint(0, 4))),
-            random.random() < 0.5,
             random.random() < 0.3,
         )
         for _ in range(random.randint(1, 5))
@@ -236,7 +230,6 @@ def check_history(key: str) -> int:
             leg.world_size,
             leg.rows,
             infinite=not finite,
-            by_tokens=leg.by_tokens,
         )
         for each in ranks if state is not None else []:
             each.load_state_dict(state)
@@ -302,13 +295,12 @@ def test_the_command_line_and_the_log() -> None:
     """The command sets the options that are text or numbers; a log has the order."""
     told = ["--module", __name__, "--config", "job", "--dataloader.num_workers", "3"]
     config = ConfigManager().parse_args([*told, "--dataloader.no-infinite"]).dataloader
-    assert (3, False, True) == (config.num_workers, config.infinite, config.repeat)
+    assert (3, False) == (config.num_workers, config.infinite)
     assert (80, 98) == (len(config.dataset), config.dataset.__dict__["made"])
     logged = json.loads(json.dumps(config.to_dict()))
     assert ("TokenRows", config.order.to_dict()) == (logged["dataset"], logged["order"])
     # what torchtitan's validator does
     assert replace(config, infinite=True).infinite
-    assert not replace(config, repeat=False).repeat
 
 
 # --- what is refused
@@ -322,21 +314,16 @@ BUILT = {"dp_world_size": 2, "dp_rank": 0, "tokenizer": None}
         (
             {},
             "local_batch_size must be an integer from 1 to 2**62 - 1; got None; build the loader "
-            "by its config, as torchtitan's trainer does",
+            "by its config, as torchtitan 0.3.0's trainer does",
         ),
         (
             {"local_batch_size": 4, "seq_len": 17},
             "seq_len must be 16, the length of TokenRows; got 17; make TokenRows with length=17",
         ),
         (
-            {"num_tokens_per_batch": 64, "max_context_length": 32},
-            "max_context_length must be 16, the length of TokenRows; got 32; make TokenRows with "
-            "length=32",
-        ),
-        (
-            {"num_tokens_per_batch": 60, "max_context_length": 16},
-            "num_tokens_per_batch must be a multiple of max_context_length, 16; got 60; set "
-            "training.num_tokens_per_microbatch_per_dp_rank to whole rows",
+            {"num_tokens_per_batch": 64, "max_context_length": 16},  # torchtitan's main asks so
+            "local_batch_size must be an integer from 1 to 2**62 - 1; got None; build the loader "
+            "by its config, as torchtitan 0.3.0's trainer does",
         ),
         (
             {"local_batch_size": 4, "seq_len": 16, "dp_rank": 2},

@@ -102,17 +102,12 @@ def assert_equal(theirs: Any, ours: Any) -> None:
         assert torch.equal(field_, mine), name
 
 
-def test_batches_of_both_signatures() -> None:
-    """Rows are stacked for 0.3, and laid end to end for later versions."""
+def test_rows_of_a_batch_are_stacked() -> None:
+    """Fields and labels alike; what is not trained on has torchtitan's label."""
     texts = documents(80, 60)
     order = ip.DocumentWindows([len(text) - 1 for text in texts], LENGTH, overlap=0)
     config = PlanDataLoader.Config(dataset=TokenRows(texts, LENGTH), order=order)
     ranks = {"dp_world_size": 1, "dp_rank": 0, "tokenizer": None}
-    stacked = config.build(**ranks, seq_len=LENGTH, local_batch_size=4)
-    flat = config.build(**ranks, max_context_length=LENGTH, num_tokens_per_batch=4 * LENGTH)
-    (fields, labels), (others, same) = next(stacked), next(flat)
+    fields, labels = next(config.build(**ranks, seq_len=LENGTH, local_batch_size=4))
     assert (4, LENGTH) == labels.shape == fields["input"].shape == fields["positions"].shape
-    assert torch.equal(labels.flatten(), same)
-    for name, each in fields.items():
-        assert torch.equal(each.flatten(), others[name])
     assert UNTRAINED == IGNORE_INDEX
