@@ -356,9 +356,8 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
                 "PlanDataLoader.load_state_dict",
                 "raise IndexPlanError('state', \"must be a PlanDataLoader's\", ",
             ),
-            ("_check_length", "raise invalid(name, rule, length, f'make TokenRows with leng"),
+            ("_check_length", "raise invalid('seq_len', rule, length, f'make TokenRows with"),
             ("_check_length", "raise IndexPlanError('TokenWindows', f'must have length={rul"),
-            ("_rows", "raise invalid('num_tokens_per_batch', f'a multiple of max_co"),
             ("_left_out", "raise invalid('labels of a finite loader', 'integers, as man"),
         ]
     },
