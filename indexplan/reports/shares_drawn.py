@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,12 +16,11 @@ from indexplan.keywords import named
 from indexplan.ledger.history import resumed
 from indexplan.ledger.ledger import Ledger
 from indexplan.orders.base import Float64, Int64, Order
-from indexplan.orders.groups import BINS, Place
+from indexplan.orders.groups import Place
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.plan import Plan, check_plan, layout_of
 from indexplan.seeds import EPOCH_STOP
 
-MOST = 2**23  # about how many samples are drawn, in a second: the first ones of a longer read
 ROWS = 24  # groups that the text lists
 PARTS = 2**16  # most epochs or sub-epochs that are counted one by one
 LAST = (EPOCH_STOP, 0)  # the place after all others
@@ -39,9 +38,6 @@ class Draws(Answer):
     ----------
     start, stop : (int, int)
         The places between which reads are counted: an epoch, and a position in it.
-    num_units, num_looked_at : int
-        Units that are read between them, and how many of these, from the first on, were counted:
-        all of a mixture's, about the first 2**23 samples of other orders.
     counted : {"samples", "units"}
         What is counted: the order's `shares_of`.
     names : tuple of str
@@ -68,8 +64,6 @@ class Draws(Answer):
 
     start: Place
     stop: Place
-    num_units: int
-    num_looked_at: int
     counted: str
     names: tuple[str, ...]
     drawn: Int64
@@ -88,7 +82,6 @@ class Draws(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as JSON types, with an object for each group."""
-        names = ("num_units", "num_looked_at", "counted")
         columns = {
             "name": self.names,
             self.counted: self.drawn.tolist(),
@@ -101,7 +94,7 @@ class Draws(Answer):
         return {
             "start": list(self.start),
             "stop": list(self.stop),
-            **{name: getattr(self, name) for name in names},
+            "counted": self.counted,
             "groups": [dict(zip(columns, row, strict=True)) for row in rows],
         }
 
@@ -128,9 +121,6 @@ class Draws(Answer):
         if position or (end, until) != (epoch + 1, 0):
             start = f"epoch {epoch}, position {position:,}" if position or epoch else "the start"
             words = f"from {start} to epoch {end}, position {until:,}"
-        if self.num_looked_at < self.num_units:
-            some = f"{self.num_looked_at:,} of {counted(self.num_units, 'unit')}"
-            words += f", the first {some}"
         return words
 
 
@@ -149,8 +139,8 @@ def draws(
     without the units that "drop" leaves out.
 
     A mixture is counted by a formula, which draws nothing, so a place may be as far as a run can
-    get; under "drop" each epoch is counted by itself. Of other orders about the first 2**23
-    samples are drawn.
+    get; under "drop" each epoch is counted by itself. Of other orders all units are drawn, some
+    ten million samples a second: of a long epoch, name a `stop`.
 
     A mixture's weights count units. So if its sources have bins, bins are counted, not the samples
     in them; the shares of samples differ where bins differ in size.
@@ -190,15 +180,48 @@ def draws(
         reads = [each.clipped(low, high) for each in reads]
     else:
         check_plan("plan", plan)
-        resume = layout_of(plan).partition.resume  # not plan.start, which writes the order down
-        named, first = plan, (resume.epoch, resume.position) if resume else (0, 0)
+        named, first = plan, _first(plan)
         low, high = _between(plan, epoch, start, stop, (first, LAST), (first, (first[0] + 1, 0)))
         reads = list(_reads(plan, low, high))
-    sums = _Sums()
+    return _counted(named.order, low, high, reads)
+
+
+def draws_of_first(plan: Plan, epoch: int, most: int) -> Draws:
+    """Return the draws of an epoch of a plan, or of its first units."""
+    low, high = _between(plan, epoch, None, None, (_first(plan), LAST), (LAST, LAST))
+    if low[1] + most < plan.order.num_units(epoch):
+        high = epoch, low[1] + most
+    return _counted(plan.order, low, high, _reads(plan, low, high))
+
+
+def _first(plan: Plan) -> Place:
+    """Return where a plan begins; plan.start would write the order down."""
+    resume = layout_of(plan).partition.resume
+    return (resume.epoch, resume.position) if resume else (0, 0)
+
+
+def _counted(order: Order, start: Place, stop: Place, reads: Iterable[_Read]) -> Draws:
+    """Return what is read of each group, by name: plans of a run may have had other sources."""
+    drawn: Counter[str] = Counter()
+    aimed: defaultdict[str, float] = defaultdict(float)
     for read in reads:
         if read.start < read.stop:
-            sums.add(read)
-    return sums.draws(named.order, low, high)
+            counts, shares = read.order.ip_read_between(read.start, read.stop)
+            names = read.order.group_names
+            drawn.update(dict(zip(names, counts.tolist(), strict=True)))
+            for name, share in zip(names, shares.tolist(), strict=True):
+                aimed[name] += share
+    names = tuple(dict.fromkeys((*order.group_names, *drawn)))
+    sizes = order.ip_group_sizes
+    return Draws(
+        start=start,
+        stop=stop,
+        counted=order.shares_of,
+        names=names,
+        drawn=np.array([drawn[name] for name in names], np.int64),
+        aimed=np.array([aimed[name] for name in names], np.float64),
+        sizes=sizes if sizes is not None and len(sizes) == len(names) else None,
+    )
 
 
 class _Read(NamedTuple):
@@ -291,65 +314,6 @@ def _check_groups(order: Order) -> None:
             "this plan has no classes or sources to count; `indexplan show` counts its units",
         )
         raise invalid("an order", "one with groups, such as a Mixture", order.algorithm, cure)
-
-
-class _Sums:
-    """What is read of each group, by name: plans of a run may have had other sources."""
-
-    def __init__(self) -> None:
-        self.drawn: Counter[str] = Counter()
-        self.aimed: defaultdict[str, float] = defaultdict(float)
-        self.num_units = self.num_looked_at = 0
-        self.left = 1.0  # of the samples that may be drawn
-
-    def add(self, read: _Read) -> None:
-        """Add what was read, or as much of it as may be drawn."""
-        order, start, stop = read
-        if order.ip_counts_groups:
-            self.num_units += (num := self._count(order, start, stop))
-            self.num_looked_at += num
-            return
-        for epoch in range(start[0], stop[0] + (stop[1] > 0)):
-            low = start[1] if epoch == start[0] else 0
-            high = stop[1] if epoch == stop[0] else order.num_units(epoch)
-            most = max(1, MOST // _bin_size(order, epoch))
-            some = max(0, min(high - low, int(most * self.left)))
-            if some:
-                self._count(order, (epoch, low), (epoch, low + some))
-            self.left -= some / most
-            self.num_units += high - low
-            self.num_looked_at += some
-
-    def _count(self, order: Order, start: Place, stop: Place) -> int:
-        drawn, aimed = order.ip_read_between(start, stop)
-        self.drawn.update(dict(zip(order.group_names, drawn.tolist(), strict=True)))
-        for name, share in zip(order.group_names, aimed.tolist(), strict=True):
-            self.aimed[name] += share
-        return int(drawn.sum())
-
-    def draws(self, order: Order, start: Place, stop: Place) -> Draws:
-        """Return the sums, for the groups of the newest order and any others."""
-        names = tuple(dict.fromkeys((*order.group_names, *self.drawn)))
-        sizes = order.ip_group_sizes
-        return Draws(
-            start=start,
-            stop=stop,
-            num_units=self.num_units,
-            num_looked_at=self.num_looked_at,
-            counted=order.shares_of,
-            names=names,
-            drawn=np.array([self.drawn[name] for name in names], np.int64),
-            aimed=np.array([self.aimed[name] for name in names], np.float64),
-            sizes=sizes if sizes is not None and len(sizes) == len(names) else None,
-        )
-
-
-def _bin_size(order: Order, epoch: int) -> int:
-    """Estimate the samples in a unit of an epoch, rounded up, from its first units."""
-    num = min(BINS, order.num_units(epoch))
-    if not order.deals_bins or not num:
-        return 1
-    return max(1, -(-int(order.offsets(epoch, 0, num)[-1]) // num))
 
 
 def _digits(shares: list[float]) -> int:

@@ -19,13 +19,14 @@ from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.plan.plan import Plan, layout_of
 from indexplan.reports.rank_work import work_of
-from indexplan.reports.shares_drawn import draws
+from indexplan.reports.shares_drawn import draws, draws_of_first
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
 from indexplan.shards.shards import SHARDS, Shards
 from indexplan.stores.tables import LEAST
 
 SHOWN = 12  # epochs, or ranks, of many
+COUNTED = 2**22  # units of an epoch whose draws are counted, if they have to be drawn
 LISTED = 8  # sources or shares of an order, of many
 NAMED_FIRST = ("algorithm", "num_samples")
 FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each
@@ -256,7 +257,9 @@ def _draws(plan: Plan, epoch: int, where: dict[str, Any]) -> Shown:
         return Shown({}, "")
     drawn: Answer
     try:
-        drawn = draws(plan, **where) if given else draws(plan, epoch)
+        most = COUNTED // 256 if plan.order.deals_bins else COUNTED
+        most = EPOCH_STOP if plan.order.ip_counts_groups else most
+        drawn = draws(plan, **where) if given else draws_of_first(plan, epoch, most)
     except IndexPlanError as error:  # of samples that belong to several groups
         if given:
             raise

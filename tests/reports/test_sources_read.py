@@ -70,7 +70,7 @@ def test_counts_between_any_two_places(order: ip.Order, rest: Any, data: st.Data
     for epoch, at in read:
         wanted += order.group_shares(epoch, at, at + 1)
     assert np.allclose(wanted, found.aimed)
-    assert len(read) == found.num_units == found.num_looked_at
+    assert len(read) == found.drawn.sum()
     if found.sizes is not None:
         (mixture,) = (
             each for each in (order, getattr(order, "order", None)) if hasattr(each, "sources")
