@@ -11,7 +11,7 @@ from indexplan.answers import Answer, html_of_text
 from indexplan.errors import IndexPlanError, counted, integer
 from indexplan.files.read import Stored
 from indexplan.keywords import named
-from indexplan.partition.locate import Location, find, find_one
+from indexplan.partition.locate import Location, find_one
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Steps
 from indexplan.plan.plan import Plan, check_plan, layout_of
@@ -166,17 +166,11 @@ def _group(plan: Plan, index: int) -> int:
 
 
 def _reading(plan: Plan, epoch: int, position: int, why: str) -> Reading:
-    layout = layout_of(plan)
-    asked = np.array([position])
-    location = Location(*(int(part[0]) for part in layout.found(epoch, asked)))
+    found = layout_of(plan).found(epoch, np.array([position]))
+    location = Location(*(int(part[0]) for part in found))
     repeats = tuple(_repeats(plan, epoch, position))
     where = location if location.step >= 0 else None
     words = why or (_why_not(plan, epoch, position) if where is None else _named(plan, where))
-    if where is not None and plan.balance is not None:
-        before = find(layout.partition, epoch, asked)
-        rank, slot = int(before.rank[0]), int(before.slot[0])
-        if (rank, slot) != (where.rank, where.slot):
-            words += f", by balance instead of rank {rank}, slot {slot}"
     if where is not None and where.epoch != epoch:
         words = f"already epoch {where.epoch}, {words}"
     if repeats:
