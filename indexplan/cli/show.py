@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from indexplan.answers import Answer, Shown
+from indexplan.answers import Answer
 from indexplan.cli.common import (
     OF_DATA,
     OF_PLANS,
@@ -16,9 +16,8 @@ from indexplan.cli.common import (
     open_ledger,
     open_plan,
 )
-from indexplan.errors import IndexPlanError, counted, integer
+from indexplan.errors import IndexPlanError, integer
 from indexplan.ledger.ledger import NAME_A_RANK
-from indexplan.partition.account import between
 from indexplan.reports.show import show_batch, show_plan, show_step
 
 
@@ -76,15 +75,8 @@ def run(options: Any) -> Answer:
         check_left_out(options, counting, f"must go without --{other}")
     if rank is not None:
         where = {"epoch": epoch, "sub_epoch": sub_epoch, "step": step, "rank": rank}
-        shown = show_batch(plan, where, dataset)
-    elif step is not None:
-        shown = show_step(plan, epoch, sub_epoch, step)
-    else:
-        given = {name: getattr(options, name) for name in counting}
-        shown = show_plan(plan, stored, epoch, sub_epoch, given)
-    if stored is not None and epoch is not None and epoch not in stored.build.epochs:
-        epochs = stored.build.epochs
-        there = f"{counted(len(epochs), 'epoch')}, {between(min(epochs), max(epochs))}"
-        words = f"epoch {epoch} is not stored, but computed from the order; stored: {there}"
-        shown = Shown({**shown.data, "stored": False}, f"{shown.words}\n\n{words}")
-    return shown
+        return show_batch(plan, where, dataset)
+    if step is not None:
+        return show_step(plan, epoch, sub_epoch, step)
+    given = {name: getattr(options, name) for name in counting}
+    return show_plan(plan, stored, epoch, sub_epoch, given)
