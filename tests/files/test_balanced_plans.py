@@ -100,7 +100,8 @@ def test_what_is_said_of_it(saved: Path) -> None:
         (reading,) = ip.explain(plan, sample, [1])
         where = reading.where
         assert where == plan.locate(sample, 1)
-        assert reading.words == f"step {where.step}, rank {where.rank}, slot {where.slot}"
+        at = f"step {where.step}, rank {where.rank}, slot {where.slot}"
+        assert reading.words.endswith(at)
         batch = plan.batch(where.epoch, step=where.step, rank=where.rank)
         assert sample == batch[where.slot]
     difference = ip.diff(plan, plan.replace(balance=None), [0])
