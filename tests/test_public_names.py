@@ -36,7 +36,7 @@ OF_A_PLAN = """
 """
 OF_A_BATCH = "bins copies inner_counts micro_batches num_valid offsets samples spans"
 OF_TORCH = """
-    About Bins Piece PlanBatchSampler PlanLoader PlanSampler Seeded
+    About Bins Piece PlanBatchSampler PlanLoader PlanSampler
     ShardedDataset join open_parquet seed_rank
 """
 OF_GRAIN = "PlanIterDataset"

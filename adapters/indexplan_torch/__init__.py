@@ -18,7 +18,7 @@ except ModuleNotFoundError as error:
 from indexplan_torch.items import About, Piece
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.samplers import PlanBatchSampler, PlanSampler
-from indexplan_torch.seeding import Seeded, seed_rank
+from indexplan_torch.seeding import seed_rank
 
 if TYPE_CHECKING:
     from indexplan_fetch import open_parquet
@@ -32,7 +32,6 @@ __all__ = [
     "PlanBatchSampler",
     "PlanLoader",
     "PlanSampler",
-    "Seeded",
     "ShardedDataset",
     "join",
     "open_parquet",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,70 +15,15 @@ from indexplan_torch.ranks import process_group_runs
 from indexplan_torch.run import Run
 
 
-@dataclass(frozen=True, kw_only=True)
-class Seeded:
-    """The value that seeded a process's `random`, NumPy and torch, and what it was made from.
-
-    Parameters
-    ----------
-    seed : int
-        The order's `stream_key`: its seed, or 0 if it has none.
-    epoch, sub_epoch, rank, worker : int
-        The pass, rank and worker that the random stream belongs to.
-    value : int
-        The seed, a hash of all these, 0 <= value < 2**64; NumPy gets it modulo 2**32.
-
-    Examples
-    --------
-    >>> from indexplan import worker_seed
-    >>> from indexplan_torch import Seeded
-    >>> value = worker_seed(7, epoch=0, rank=1, worker=2)
-    >>> Seeded(seed=7, epoch=0, sub_epoch=0, rank=1, worker=2, value=value).worker
-    2
-    """
-
-    seed: int
-    epoch: int
-    sub_epoch: int
-    rank: int
-    worker: int
-    value: int
-
-
-_recorded: Seeded | None = None
-
-
-def recorded() -> Seeded | None:
-    """Return what this process was seeded with, to log it; None if it was not seeded.
-
-    Examples
-    --------
-    >>> import indexplan as ip
-    >>> from indexplan_torch import PlanLoader, seed_rank
-    >>> from indexplan_torch.seeding import recorded
-    >>> loader = PlanLoader(range(10), ip.Plan(ip.Shuffle(10, seed=7), batch_size=4))
-    >>> seeded = seed_rank(loader)
-    >>> recorded() == seeded
-    True
-    """
-    return _recorded
-
-
-def _seed(run: Run, rank: int, worker: int) -> Seeded:
-    global _recorded  # noqa: PLW0603 (a process has one random state, and one record of it)
-    plan = run.plan
+def _seed(run: Run, rank: int, worker: int) -> int:
     number = run.coming  # workers are seeded before their sampler begins the pass
-    epoch, sub_epoch = divmod(number, plan.sub_epochs)
-    seed = plan.order.stream_key
     # passes are numbered through all sub-epochs, so each has its own stream
+    seed = run.plan.order.stream_key
     value = worker_seed(seed, epoch=number % 2**32, rank=rank, worker=worker)
     random.seed(value)
     np.random.seed(value % 2**32)  # noqa: NPY002 (augmentations use the global state)
     torch.manual_seed(value)
-    _recorded = Seeded(
-        seed=seed, epoch=epoch, sub_epoch=sub_epoch, rank=rank, worker=worker, value=value
-    )
-    return _recorded
+    return value
 
 
 class SeedWorker:
@@ -121,7 +65,7 @@ class SeedWorker:
         return vars(self)
 
 
-def seed_rank(loader: Any) -> Seeded:
+def seed_rank(loader: Any) -> int:
     """Seed this process like worker 0 of its rank, for augmentation in loaders without workers.
 
     Call it after `set_epoch` and before the loop. In the last step of a pass it would already seed
@@ -134,8 +78,9 @@ def seed_rank(loader: Any) -> Seeded:
 
     Returns
     -------
-    Seeded
-        The seed's value, and what it was made from.
+    int
+        The seed, `worker_seed` of (the order's `stream_key`, pass, rank, 0), 0 <= seed < 2**64;
+        NumPy gets it modulo 2**32. To log it, ask torch: `torch.initial_seed()`, in workers too.
 
     Raises
     ------
@@ -148,8 +93,8 @@ def seed_rank(loader: Any) -> Seeded:
     >>> from indexplan_torch import PlanLoader, seed_rank
     >>> loader = PlanLoader(range(10), ip.Plan(ip.Shuffle(10, seed=7), batch_size=4))
     >>> loader.set_epoch(2)
-    >>> seed_rank(loader).epoch
-    2
+    >>> seed_rank(loader) == ip.worker_seed(7, epoch=2, rank=0, worker=0)
+    True
     """
     run = getattr(loader, "run", None)
     if not isinstance(run, Run):

@@ -4,7 +4,7 @@
 
 The plan decides the order of samples, with any number of workers. In each worker, `random`, NumPy
 and torch are seeded with a hash of (seed, pass, rank, worker), not with a sum, so no two streams
-are the same. `recorded()` returns the seeds of a process.
+are the same. `torch.initial_seed()` returns the seed of a process.
 """
 
 import argparse
@@ -15,7 +15,6 @@ from torch.utils.data import Dataset
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, seed_rank
-from indexplan_torch.seeding import recorded
 
 
 class Noisy(Dataset):
@@ -26,8 +25,8 @@ class Noisy(Dataset):
         return 24
 
     def __getitem__(self, index: int) -> tuple[int, float, str]:
-        """Return which sample it is, its noise, and what the noise came from."""
-        return index, torch.rand(()).item(), str(recorded())
+        """Return which sample it is, its noise, and the seed that the noise came from."""
+        return index, torch.rand(()).item(), str(torch.initial_seed())
 
 
 def main() -> None:
@@ -54,7 +53,7 @@ def main() -> None:
         for rank, batches in enumerate(everyone):
             for epoch, step, indices, noise, stream in batches:
                 print(f"epoch {epoch} step {step} rank {rank} reads {indices}")
-                print(f"    noise {[round(value, 4) for value in noise]} from {stream}")
+                print(f"    noise {[round(value, 4) for value in noise]} from seed {stream}")
         values = [value for batches in everyone for batch in batches for value in batch[3]]
         print(f"{len(set(values))} different values of noise in {len(values)} samples")
     dist.barrier()  # all ranks leave together

@@ -43,7 +43,7 @@ def test_augmentation_streams(tmp_path: Path) -> None:
         ip.worker_seed(7, epoch=epoch, rank=rank, worker=step % 2) for epoch, step, rank in steps
     ]
     assert 8 == len(set(streams))
-    assert streams == [int(value) for (value,) in found(r"value=(\d+)\)$", lines)]
+    assert streams == [int(value) for (value,) in found(r"seed (\d+)$", lines)]
     assert "48 different values of noise in 48 samples" == lines[-1]
 
 
