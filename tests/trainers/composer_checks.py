@@ -24,8 +24,18 @@ BINS = ip.Plan(
     remainder="carry",
 )
 KINDS = ("loader", "batch_sampler")
+MIXED = PLAN.replace(
+    order=ip.Mixture({"a": ip.Shuffle(60, seed=1), "b": ip.Shuffle(37, seed=2)}, {"a": 3, "b": 2})
+)
+MOVED_AT = 14  # of 10 steps a pass
 # "epoch, batch in epoch" of a checkpoint: in mid-epoch, after the last batch, at the epoch's end
 RESUMES = {"1, 5": 15, "0, 10": 10, "2, 0": 20}
+
+
+def lighter(cursor: ip.Cursor) -> ip.Plan:
+    """The mixed plan with other weights from a cursor on, and as many steps."""
+    order: Any = MIXED.order
+    return MIXED.replace(order=order.with_phase(cursor, {"a": 1, "b": 4}))
 
 
 def allow_importing_composer() -> None:
@@ -271,6 +281,68 @@ def cut_short() -> dict[str, Any]:
             ("ends early", PLAN, {"max_duration": "25ba"}),
         )
     }
+
+
+def moved() -> dict[str, Any]:
+    """Move to other weights in a callback, in the middle of the second epoch; two ranks."""
+    allow_importing_composer()
+    import torch
+    from composer import Callback, Trainer
+    from composer.models import ComposerModel
+
+    from indexplan_torch import PlanLoader
+    from indexplan_torch.composer import KeepState
+
+    class Model(ComposerModel):
+        """A line that notes what it is trained on."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = torch.nn.Linear(1, 1)
+            self.batches: list[list[int]] = []
+
+        def forward(self, batch: Any) -> Any:
+            self.batches.append(batch.int().tolist())
+            return self.line(batch[:, None])
+
+        def loss(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            return outputs.mean()
+
+    def fit(num_workers: int) -> list[list[int]]:
+        loader = PlanLoader(torch.arange(97.0), MIXED, num_workers=num_workers)
+
+        class Moves(Callback):
+            def batch_end(self, state: Any, logger: Any) -> None:
+                del logger
+                if int(state.timestamp.batch) == MOVED_AT:
+                    loader.move(lighter(loader.cursor))
+
+        callbacks = [KeepState(), Moves()]
+        trainer = Trainer(
+            model=Model(), train_dataloader=loader, max_duration="3ep", callbacks=callbacks
+        )
+        trainer.fit()
+        trainer.close()
+        batches: list[list[int]] = trainer.state.model.module.batches
+        return batches
+
+    return {str(num_workers): fit(num_workers) for num_workers in (0, 2)}
+
+
+def test_weights_change_at_a_step() -> None:
+    """The steps after a move are those of the other plan, resumed there."""
+    one = MIXED.replace(world_size=2)
+    cursor = one.cursor(1, step=MOVED_AT - NUM_STEPS)
+    plans = [one, lighter(cursor).replace(world_size=2).resume(cursor)]
+    seen = run_ranks("tests.trainers.composer_checks:moved", 2, PYTHONPATH=path())
+    for rank, told in enumerate(seen):
+        wanted = [
+            plans[step >= MOVED_AT]
+            .batch(step // NUM_STEPS, step=step % NUM_STEPS, rank=rank)
+            .tolist()
+            for step in range(3 * NUM_STEPS)
+        ]
+        assert {"0": wanted, "2": wanted} == told
 
 
 def test_a_limit_is_told_once_and_its_cure_loses_nothing() -> None:
