@@ -236,6 +236,25 @@ def test_order_that_repeats_fails() -> None:
     assert not report.to_dict()["ok"]
 
 
+@dataclass(frozen=True, eq=False)
+class Inventing(ip.Sequential):
+    """An order whose `find` names a read of the next position, too."""
+
+    algorithm = "inventing-test"
+    traits = Traits(reads="any")
+
+    def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
+        found = np.arange(len(indices))
+        positions = np.concatenate([indices, (indices + 1) % self.num_samples])
+        return np.concatenate([found, found]), positions
+
+
+def test_reads_that_locate_invents_fail() -> None:
+    """No sample of a batch is located in a slot that reads another."""
+    report = ip.verify(ip.Plan(Inventing(100), world_size=2, batch_size=10))
+    assert "locate is the inverse of batch" in failed(report)
+
+
 def test_wrong_ranks_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """A partition whose ranks overlap is caught."""
     right = shares.share
