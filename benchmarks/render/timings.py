@@ -27,10 +27,10 @@ def _to_shuffle(row: Row, rows: list[Row]) -> float:
     return float(row["ns"] / kept.one(rows, row["table"], case=SHUFFLE)["ns"])
 
 
-def _faster_than_torch(row: Row, rows: list[Row]) -> float:
+def _faster_than_torch(row: Row, rows: list[Row]) -> float | str:
     case = row["case"] if row["who"] else LARGEST
-    torch = kept.one(rows, "whole permutation", case=case, who="torch.randperm")
-    return float(torch["ns"] / row["ns"])
+    torch = kept.of(rows, "whole permutation", case=case, who="torch.randperm")
+    return float(torch[0]["ns"] / row["ns"]) if torch else ""  # a quick run has no large one
 
 
 NS = (Column("ns", "min, ns per index"), Column("median_ns", "median"))
@@ -252,10 +252,12 @@ def _flat(words: str) -> Callable[[list[Row]], float]:
     return ratio
 
 
-def _growth(name: str) -> Callable[[list[Row]], float]:
-    return lambda rows: sum(
-        row["peak_bytes"] / 1e6 for row in kept.of(rows, "growth") if row["who"].startswith(name)
-    )
+def _growth(name: str) -> Callable[[list[Row]], float | None]:
+    def grown(rows: list[Row]) -> float | None:
+        found = [row for row in kept.of(rows, "growth") if row["who"].startswith(name)]
+        return sum(row["peak_bytes"] / 1e6 for row in found) if found else None
+
+    return grown
 
 
 def _starts(case: str) -> Callable[[list[Row]], float]:
