@@ -5,9 +5,7 @@ Times are of the CPU, in one thread, as the machine is shared. Takes some fiftee
 
 from __future__ import annotations
 
-import gc
 import statistics
-import tempfile
 from itertools import product
 from time import process_time
 from typing import Any
@@ -15,9 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.contenders import standing
-from benchmarks.contenders.binners import BATCH, BINNERS, FLAT, NAMES, Case, Int64, given
-from benchmarks.measure.fresh import run_fresh
+from benchmarks.contenders.binners import BATCH, FLAT, NAMES, Case, Int64, given
 from benchmarks.render.tables import power
 
 CASES = (
@@ -208,33 +204,6 @@ def asked(names: list[str]) -> list[tuple[Case, str]]:
     ]
 
 
-def row_of(case: Case, name: str, found: Record) -> Record:
-    """Return what was found of a binner as a row of the page."""
-    size = f"{case.kind}, n = {power(found['n'])}"
-    return {"table": case.need, "case": size, "who": name, **found}
-
-
-def answer_quickly(names: list[str]) -> list[Record]:
-    """Measure all on few samples, in one process: for the outputs."""
-    for name in names:
-        NAMES[name].load()
-    gc.freeze()  # one of them collects garbage for each batch: 0.14 s, after all these imports
-    return [
-        row_of(case, name, answer(name, case._asdict(), 4 * FEW)) for case, name in asked(names)
-    ]
-
-
-def measure(*, quick: bool) -> list[Record]:
-    """Measure every binner that is here in every case that it has an answer to."""
-    known = standing(BINNERS)
-    names = [row["who"] for row in known if not row["missing"]]
-    if quick:
-        return [*known, *run_fresh(f"{__name__}.answer_quickly", names)]
-    result = known
-    with tempfile.TemporaryDirectory() as cache:
-        for case, name in asked(names):
-            environment = {"OMP_NUM_THREADS": "1", "NUMBA_CACHE_DIR": cache}
-            found = run_fresh(f"{__name__}.answer", name, case._asdict(), 2**62, **environment)
-            result.append(row_of(case, name, found))
-            print(f"{case.need}, {case.kind}, n = {found['n']}: {name}", flush=True)
-    return result
+def size_of(case: Case, most: int) -> str:
+    """Return what the page calls the size of a case."""
+    return f"{case.kind}, n = {power(len(given(case, most)))}"

@@ -7,20 +7,16 @@ memory.
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Callable, Iterator
-from itertools import product
-from time import perf_counter, process_time
+from time import process_time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.contenders import standing
 from benchmarks.contenders.dealers import (
     CLASSES,
     COPIES,
-    DEALERS,
     MIXTURES,
     NAMES,
     PER_CLASS,
@@ -29,7 +25,6 @@ from benchmarks.contenders.dealers import (
     Entry,
     given,
 )
-from benchmarks.measure.fresh import run_fresh
 from benchmarks.measure.memory import keep, measured
 from benchmarks.render.tables import power
 
@@ -46,10 +41,6 @@ CASES = (
     Case("all exhausted", 3 * 10**6, num=3),
     Case("repeats", 1_281_167, world=8, batch=192),  # ImageNet; 8 * 192 is a multiple of COPIES
 )
-RUNS = 5
-"""Processes per number, of which the median is taken."""
-LONG = 60
-"""Seconds after which no further one is started."""
 SHORT = 0.1
 """Seconds below which a read is timed again, at other steps, or a dealer is built again."""
 AGAIN = 50
@@ -118,7 +109,7 @@ def answer(name: str, fields: dict[str, Any]) -> Record:
     try:
         (dealer, cold), first = measured(lambda: start(case, data))
     except RuntimeError as error:  # of torch; ours are ValueErrors
-        return {"stop": str(error).partition("\n")[0]}
+        return {"stop": "error", "raised": str(error).partition("\n")[0]}
     keep(TOUCHED)
     others = [case._replace(n=case.n + FURTHER * i) for i in range(1, OTHERS + 1)]
     warm = [start(other, given(other))[1] for other in others if cold < SHORT]
@@ -273,49 +264,6 @@ def rank_bias(sources: Array, num: int) -> float:
     return worst
 
 
-def ask(name: str, case: Case, cache: str) -> Record:
-    """Return the medians of the numbers of several processes, fewer where they take long."""
-    environment = {"OMP_NUM_THREADS": "1", "NUMBA_CACHE_DIR": cache}
-    runs: list[Record] = []
-    begin = perf_counter()
-    while len(runs) < RUNS and perf_counter() - begin < LONG:
-        runs.append(run_fresh(f"{__name__}.answer", name, case._asdict(), **environment))
-        if "stop" in runs[-1]:
-            return runs[-1]
-    found = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
-    return {**found, "runs": len(runs)}
-
-
-def row_of(case: Case, name: str, found: Record) -> Record:
-    """Return what was found of a dealer as a row of the page."""
-    sources = f", {case.num} sources" * (case.need in MIXTURES)
-    row = {"table": case.need, "case": f"n = {power(case.n)}{sources}", "who": name}
-    return {**row, "raised": found["stop"]} if "stop" in found else {**row, **found}
-
-
-def answer_quickly(names: list[str]) -> list[Record]:
-    """Measure all on few samples, in one process: for the outputs."""
-    return [
-        row_of(case, name, {"runs": 1, **answer(name, case._asdict())})
-        for case in dict.fromkeys(map(small, CASES))
-        for name in names
-        if case.need in NAMES[name].needs
-    ]
-
-
-def measure(*, quick: bool) -> list[Record]:
-    """Measure every dealer that is here in every case that it has an answer to."""
-    known = standing(DEALERS)
-    names = [row["who"] for row in known if not row["missing"]]
-    if quick:
-        return [*known, *run_fresh(f"{__name__}.answer_quickly", names)]
-    result = known
-    with tempfile.TemporaryDirectory() as cache:
-        for case, name in product(CASES, names):
-            if case.need not in NAMES[name].needs:
-                continue
-            found = ask(name, case, cache)
-            result.append(row_of(case, name, found))
-            told = found.get("stop") or f"{found['ns']:.3g} ns, {found['runs']} runs"
-            print(f"{case.need}, n = {case.n}: {name}: {told}", flush=True)
-    return result
+def size_of(case: Case) -> str:
+    """Return what the page calls the size of a case."""
+    return f"n = {power(case.n)}{f', {case.num} sources' * (case.need in MIXTURES)}"
