@@ -192,8 +192,9 @@ def losses(page: Page, rows: list[Row]) -> list[Loss]:
 
 
 def _of_table(table: Table, rows: list[Row]) -> list[Loss]:
-    found = []
-    there = kept.of(rows, table.key)
+    found: list[Loss] = []
+    compared = [each for each in table.compared or table.columns if each.better]
+    there = kept.of(rows, table.key) if compared else []
     for row in there:
         of_case = {
             (each["who"], each.get("how", "")): each
@@ -204,9 +205,7 @@ def _of_table(table: Table, rows: list[Row]) -> list[Loss]:
         mine = next((of_case[name] for name in names if name in of_case), None)
         if mine is None or (row["who"], row.get("how", "")) in names or table.is_ours(row["who"]):
             continue
-        for column in table.compared or table.columns:
-            if column.better is None:
-                continue
+        for column in compared:
             (theirs,), (ours,) = (column.values(each, rows) for each in (row, mine))
             if (
                 not isinstance(theirs, str)

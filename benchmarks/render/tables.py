@@ -136,7 +136,7 @@ class Table:
         """Return a line for each row."""
         lines = [
             [
-                words.format_map({"case": "", "how": "", **row}).strip(", ")
+                words.format_map({"case": "", "who": "", "how": "", **row}).strip(", ")
                 for _, words in self.labels
             ]
             + (

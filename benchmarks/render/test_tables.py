@@ -94,6 +94,10 @@ def test_a_rival_that_is_ahead_is_found() -> None:
     page = Page("a", "", "", (higher,))
     assert ["Speed"] == [loss.title for loss in losing.losses(page, rows_of("", 2, 3))]
     assert [] == losing.losses(page, rows_of("", 3, 2))
+    nobody = Table("starts", "Starts", "", (Column("seconds", "s"),), (("what", "{case}"),))
+    starts = [{"run": "", "table": "starts", "case": "import", "seconds": 1.0}]
+    assert [] == losing.losses(Page("a", "", "", (nobody,)), starts)
+    assert "| import | 1 |" == nobody.blocks(starts)[-1].splitlines()[-1]
     apart = [{**row, "case": row["who"]} for row in rows_of("", 3, 2) if "who" in row]
     assert [] == losing.losses(PAGE, apart)
 
