@@ -14,7 +14,6 @@ from indexplan.errors import as_integer, integer, invalid, shown
 from indexplan_torch.arguments import count
 from indexplan_torch.loader import Options, PlanLoader
 from indexplan_torch.ranks import discover, process_group_runs
-from indexplan_torch.run import Received
 
 if TYPE_CHECKING:
     import os
@@ -58,8 +57,6 @@ class PlanDataLoader(TextDataLoaderBase):
     remainder : {"carry", "drop", "pad"}, default "carry"
         What happens to an epoch's last step if it isn't full: it is filled with the next epoch's
         first samples, dropped, or filled with samples of this epoch again.
-    lengths : array_like of int, shape (num_samples,), optional
-        Tokens of each sample. Pass them for `global_num_tokens_in_batch` if the collator pads.
     ledger : str, path-like, Ledger or False, optional
         As for `PlanLoader`: the file in which the run records what its steps have read. Mock
         batches are not recorded, and an epoch can't start over. Pass it on all ranks of the process
@@ -97,7 +94,6 @@ class PlanDataLoader(TextDataLoaderBase):
         dp_rank: int | None = None,
         fs_local_rank: int | None = None,
         remainder: Literal["carry", "drop", "pad"] = "carry",
-        lengths: Any = None,
         ledger: str | os.PathLike[str] | Ledger | Literal[False] | None = None,
         **options: Unpack[Options],
     ) -> None:
@@ -117,11 +113,10 @@ class PlanDataLoader(TextDataLoaderBase):
             dp_rank=rank,
             fs_local_rank=fs_local_rank,
         )
-        self.dataset, self.lengths, self._options = dataset, lengths, options
+        self.dataset, self._options = dataset, options
         plan = Plan(order, world_size=ranks, global_batch_size=units, remainder=remainder)
         self._loader = self._reading(plan, ledger=ledger, **options)
         self._number = 0  # of the epoch, counted from 0: the run's own may be the next one already
-        self._received: Received | None = None
 
     def _units(self, tokens: int) -> int:
         """Return the number of units in a global batch, or refuse its size."""
@@ -254,9 +249,7 @@ class PlanDataLoader(TextDataLoaderBase):
             run.read_by(tuple(range(torch.distributed.get_world_size())))
         if run.reading is not None and run.reading.number == self._number:
             run.move(self._loader.plan)  # a loop that was left goes on
-        for batch in self._loader:
-            self._received = run.received("a batch", "read the loader")
-            yield batch
+        yield from self._loader
 
     def get_mock_batch(self) -> dict[str, Any]:
         """Return the run's first batch, for the trainer's trial step."""
@@ -265,19 +258,6 @@ class PlanDataLoader(TextDataLoaderBase):
             loader = self._reading(plan.replace(world_size=plan.world_size), compare=False)
             batch: dict[str, Any] = next(iter(loader))
         return batch
-
-    def global_num_tokens_in_batch(self, batch: dict[str, Any]) -> int | None:
-        """Return all ranks' tokens in the last step received, without samples of padding.
-
-        None before the first step.
-        """
-        del batch
-        if self._received is None:
-            return None
-        plan, _, where, step = self._received
-        if self.lengths is None:
-            return plan.step_size(*where, step=step) * self.sequence_length
-        return plan.step_total(self.lengths, *where, step=step)
 
     # --- the trainer's checkpoint
 
@@ -332,6 +312,6 @@ class PlanDataLoader(TextDataLoaderBase):
             name: state_dict[name] for name in ("cursor", "ledger") if name in state_dict
         }
         self._loader.load_state_dict({"version": STATE_VERSION, "pass": epoch, **kept})
-        self._number, self._epoch, self._received = epoch, epoch + 1, None
+        self._number, self._epoch = epoch, epoch + 1
         self.tokens_processed = tokens
         self.batches_processed = tokens // self.global_batch_size

@@ -396,17 +396,6 @@ def test_workers_may_be_ahead_where_the_size_is_set() -> None:
     assert alone.state_dict() == ahead.state_dict()
 
 
-def test_tokens_of_samples_that_are_padded() -> None:
-    """With lengths, a step counts the samples' own tokens; samples of padding are left out."""
-    lengths = [1 + number % LENGTH for number in range(50)]
-    ours = loader(lengths=lengths, remainder="pad")
-    ours.reshuffle()
-    assert None is ours.global_num_tokens_in_batch({})
-    counted = [ours.global_num_tokens_in_batch(batch) for batch in ours]
-    assert 3 == len(counted)
-    assert sum(lengths) == sum(counted)
-
-
 def numpy_dataset(tmp_path: Path, num: int = 50) -> Any:
     """Return a dataset of OLMo-core's own, whose instances are numbered."""
     tokens = tmp_path / f"{num}.npy"
