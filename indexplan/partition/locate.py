@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,42 +15,34 @@ from indexplan.partition.steps import Int64, Partition, Steps, steps_in
 from indexplan.parts import part_of
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar
+    import typing_extensions
 
-    T = TypeVar("T", default=Any)
-
-    class Location(NamedTuple, Generic[T]):  # such a class needs Python 3.11 to be run
-        """Where a sample is read: ints, or int64 arrays."""
-
-        epoch: T
-        sub_epoch: T
-        step: T
-        rank: T
-        slot: T
-
+    T = typing_extensions.TypeVar("T", default=Any)
 else:
+    T = TypeVar("T")  # with defaults from Python 3.13 on
 
-    class Location(NamedTuple):
-        """Where a plan reads a sample: (epoch, sub_epoch, step, rank, slot); all -1 if nowhere.
 
-        Each is an int, or an int64 array; all arrays have the same shape. `slot` is the place of
-        the sample's unit in the rank's batch.
+class Location(NamedTuple, Generic[T]):
+    """Where a plan reads a sample: (epoch, sub_epoch, step, rank, slot); all -1 if nowhere.
 
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> ip.Plan(ip.Sequential(10), world_size=2, batch_size=2).locate(7, epoch=0)
-        Location(epoch=0, sub_epoch=0, step=2, rank=0, slot=0)
-        """
+    Each is an int, or an int64 array; all arrays have the same shape. `slot` is the place of
+    the sample's unit in the rank's batch.
 
-        epoch: Any
-        sub_epoch: Any
-        step: Any
-        rank: Any
-        slot: Any
+    Examples
+    --------
+    >>> import indexplan as ip
+    >>> ip.Plan(ip.Sequential(10), world_size=2, batch_size=2).locate(7, epoch=0)
+    Location(epoch=0, sub_epoch=0, step=2, rank=0, slot=0)
+    """
 
-        def _repr_html_(self) -> str:
-            return html_of_fields(self)
+    epoch: T
+    sub_epoch: T
+    step: T
+    rank: T
+    slot: T
+
+    def _repr_html_(self) -> str:
+        return html_of_fields(self)
 
 
 def find(partition: Partition, epoch: int, positions: Int64) -> Location[Int64]:
