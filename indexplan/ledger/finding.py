@@ -75,8 +75,8 @@ def _repeats_of(
         walk = history.walk(segment)
         if (found := walk.holding(epoch, stop - 1)) is not None:
             end = walk.parts[found[0]].steps.end
-            places = range(position + stop - first, end, stop - first)
-            yield from _reads_of(history, segment, found[0], epoch, places)
+            again = range(position + stop - first, end, stop - first)
+            yield from _reads_of(history, segment, found[0], epoch, again)
 
 
 def _reads_of(
@@ -84,25 +84,28 @@ def _reads_of(
     segment: Segment,
     where: int,
     epoch: int,
-    places: Sequence[int],
-    position: int | None = None,
+    positions: Sequence[int],
+    of_epoch: int | None = None,
 ) -> Iterator[Read]:
-    """Yield the reads by a segment of some places of a part of its line: a position, or padding."""
+    """Yield the reads by a segment of some positions of a part of its line.
+
+    They are one position, `of_epoch` in its own epoch, or padding.
+    """
     walk, first = history.walk(segment), history.line_start(segment)
     steps, layout = walk.parts[where].steps, history.plans[segment.plan].layout
-    for place in places:
-        found = walk.step_of(where, place)
+    for position in positions:
+        found = walk.step_of(where, position)
         if found is not None and segment.step <= first + found[0] < segment.end:
-            rank = _rank_of(layout.world_size, steps, found[1], place)
-            if layout.balance is not None and position is not None:
-                rank = int(walk.layout.found(epoch, np.array([position])).rank[0])
+            rank = _rank_of(layout.world_size, steps, found[1], position)
+            if layout.balance is not None and of_epoch is not None:
+                rank = int(walk.layout.found(epoch, np.array([of_epoch])).rank[0])
             yield Read(first + found[0], rank, epoch)
 
 
-def _rank_of(world_size: int, steps: Steps, step: int, place: int) -> int:
-    """Return the rank whose share of a step holds a place, without balance."""
+def _rank_of(world_size: int, steps: Steps, step: int, position: int) -> int:
+    """Return the rank whose share of a step holds a position, without balance."""
 
     def start(rank: int) -> int:
         return share(steps, world_size, rank, step)[0]
 
-    return bisect_right(range(world_size), place, key=start) - 1
+    return bisect_right(range(world_size), position, key=start) - 1

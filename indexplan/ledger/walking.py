@@ -79,7 +79,7 @@ class Walk:
         return self.partition.resume_after(part.steps, number + 1)
 
     def holding(self, epoch: int, position: int) -> tuple[int, int] | None:
-        """Return the part that may read a position, and its place there; None if there is none."""
+        """Return the part that may read a position, and that position there; or None."""
         where = bisect_right(self.begins, (epoch, position)) - 1
         steps = self.parts[where].steps
         if where < 0 or not (steps.epoch == epoch or steps.policy.crosses):
@@ -87,11 +87,11 @@ class Walk:
         before = (self.partition.extent.before(each) for each in (epoch, steps.epoch))
         return where, position if steps.epoch == epoch else position + next(before) - next(before)
 
-    def step_of(self, where: int, place: int) -> tuple[int, int] | None:
-        """Return which of the steps reads a place of a part, and its number there; or None."""
+    def step_of(self, where: int, position: int) -> tuple[int, int] | None:
+        """Return which of the steps reads a position of a part, and its number there; or None."""
         part = self.parts[where]
-        number = part.steps.after(place + 1) - 1  # the last one that starts at or before it
-        if not (part.first <= number < part.stop and place < part.steps.interval(number)[1]):
+        number = part.steps.after(position + 1) - 1  # the last one that starts at or before it
+        if not (part.first <= number < part.stop and position < part.steps.interval(number)[1]):
             return None  # it was dropped, or is read by others
         return self.firsts[where] + number - part.first, number
 
