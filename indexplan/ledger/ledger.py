@@ -203,10 +203,10 @@ class Ledger(Answer):
         check_plan("plan", plan)
         place = place_of(plan.start)
         stood = False  # whether the run did so at the start of the plan, perhaps after a jump
-        anywhere = place.unit == (0, 0)  # whether it starts over, or returns to before it had begun
+        anywhere = place.unit == (0, 0)  # whether it starts over, or returns to where none counted
         if hash is not None:
-            back = self._back_to_line(hash)
-            anywhere |= not any(isinstance(line, RunLine) for line in self._lines_until(hash))
+            then = self._live_until(hash)
+            back, anywhere = self._back_to(then), anywhere or not then
         else:
             step = self._step_at(place)
             stood = step is not None
@@ -244,17 +244,14 @@ class Ledger(Answer):
             As `record` does.
         """
         if isinstance(to, str):
-            self._append(self._back_to_line(to))
+            self._append(self._back_to(self._live_until(to)))
             return
         cure = "pass the step that the checkpoint goes on with, or the hash in its state"
         step = integer("to", to, 0, self.step + 1, cure)
         self._append([DiscardLine(step)] if step < self.step else [])
 
-    def _back_to_line(self, hash: str) -> list[Line]:  # noqa: A002
-        """Return the lines after which the ledger ends as it did with a line."""
-        if hash == self.hash:
-            return []
-        then = self._history_of(self._lines_until(hash)).live
+    def _back_to(self, then: list[Segment]) -> list[Line]:
+        """Return the lines after which those steps count that did so after an earlier line."""
         same = same_until(then, self.history.live)
         lines: list[Line] = [DiscardLine(same)] if same < self.step else []
         for segment in then:
@@ -264,14 +261,16 @@ class Ledger(Answer):
                 lines.append(RunLine(rest.plan, rest.step, rest.steps, *where))
         return lines
 
-    def _lines_until(self, hash: str) -> list[Line]:  # noqa: A002
-        """Return the lines up to one, that of a checkpoint."""
+    def _live_until(self, hash: str) -> list[Segment]:  # noqa: A002
+        """Return what counted when the ledger ended with the line of a checkpoint."""
         hashes = [FIRST, *self._file.hashes]  # the first is that of a state without a line
         if not isinstance(hash, str) or hash not in hashes:
             rule = "the hash of one of its lines, as the run that is loaded has written it"
             cure = "pass the ledger of the run whose checkpoint is loaded, or a copy of it"
             raise invalid(f"the checkpoint's ledger, for {self.path},", rule, hash, cure)
-        return self._file.lines[: hashes.index(hash)]
+        if hash == self.hash:
+            return self.history.live
+        return self._history_of(self._file.lines[: hashes.index(hash)]).live
 
     def _check(self, plan: Plan, cursor: Cursor) -> None:
         check_plan("plan", plan)

@@ -335,6 +335,8 @@ def test_a_return_to_before_a_jump_out_of_an_empty_ledger(plan: ip.Plan, tmp_pat
     with pytest.raises(ip.IndexPlanError, match="stood after one of its steps"):
         ledger.begin(first)  # without its hash, nobody knows what was read before
     ledger.begin(first, saved)
+    ledger = ip.Ledger(ledger.path)
+    ledger.begin(first, ledger.hash)  # in another process, before a step was read
     told = Tail.from_dict(json.loads(json.dumps(ledger.tail.to_dict())))  # another rank
     assert (first.start, 0) == (ledger.cursor, ledger.step)
     ledger.record(first, plan.cursor(0, step=5))
