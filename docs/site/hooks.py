@@ -21,10 +21,10 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # mkdocs does not have it there
-from benchmarks.render import page as counted  # noqa: E402
 from benchmarks.render import rows as kept  # noqa: E402
 from benchmarks.render.pages import PAGES  # noqa: E402
 from benchmarks.render.tables import markdown  # noqa: E402
+from tests.runs import results as counted  # noqa: E402
 
 VERSION = "indexplan/version.py"
 RESULTS = "benchmarks/results/"

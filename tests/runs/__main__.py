@@ -23,9 +23,8 @@ from typing import Any
 
 from benchmarks.measure.fresh import ROOT, run_fresh
 from benchmarks.measure.surroundings import surroundings
-from benchmarks.render import page as results
-from benchmarks.render.page import where
-from tests.runs import page, through, through_page
+from benchmarks.render.rows import run_of
+from tests.runs import page, results, through, through_page
 from tests.runs.counting import merged
 from tests.runs.frameworks import FRAMEWORKS
 from tests.runs.groups import live, live_page
@@ -109,7 +108,8 @@ def keep(
     name: str, page: Any, data: Any, around: dict[str, Any], more: Any, folder: Path | None = None
 ) -> None:
     """Keep results, which no instruction set changes, with the surroundings of the run."""
-    run = {**where(around), "instructions": "", "command": COMMANDS[name], "figures": [], **more}
+    of_run = {key: words for key, words in run_of(around).items() if key not in {"run", "table"}}
+    run = {**of_run, "instructions": "", "command": COMMANDS[name], **more}
     run["blocks"] = page.blocks(data)
     results.keep(name, page.TITLE, page.WORDS, run, folder or results.RESULTS)
 

@@ -7,7 +7,6 @@ import textwrap
 from collections import Counter
 from typing import Any
 
-from benchmarks.render.page import Block, section, tabular
 from benchmarks.render.tables import time
 from tests.runs.counting import Tally, summed
 from tests.runs.histories import (
@@ -21,6 +20,7 @@ from tests.runs.histories import (
     SIZES,
 )
 from tests.runs.loaders import LOADERS
+from tests.runs.results import Block, section, tabular
 from tests.runs.running import PATIENCE
 
 Record = dict[str, Any]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.render import page as results
+from tests.runs import results
 from tests.runs.groups import LOADERS
 from tests.runs.groups.live import BATCH, GROUPS, KINDS, SAMPLES, STEPS, count, wrong
 from tests.runs.groups.live_page import blocks
@@ -51,6 +51,19 @@ def test_the_last_try_of_a_step_is_the_one_that_counts(tmp_path: Path) -> None:
     whole = [lines(group) for group in range(GROUPS)]
     whole[0].insert(1, ["read", 1, 0, GROUPS, 0, [*range(SAMPLES, SAMPLES + BATCH)]])
     assert (0, 0) == counted(tmp_path, *whole)
+
+
+def test_what_is_kept_becomes_a_page(tmp_path: Path) -> None:
+    """A file is of its last run, and its page says what the file says."""
+    run = {"instructions": "", "date": "2026-11-24", "command": "count"}
+    run["blocks"] = ["## A heading", *results.tabular("who | lost", [("us", 0)])]
+    for date in ("2026-11-23", "2026-11-24"):
+        results.keep("a", "Title", "Words.", {**run, "date": date}, tmp_path)
+    assert {"title": "Title", "words": "Words.", "runs": [run]} == results.read("a", tmp_path)
+    page = results.markdown((tmp_path / "a.json").read_text())
+    assert page.startswith("# Title\n\nWords.\n\n## A heading\n\n| who | lost |\n| --- | ---: |\n")
+    assert "| us | 0 |\n\n## This run\n\n" in page
+    assert page.endswith("| date | 2026-11-24 |\n\n```sh\ncount\n```\n")
 
 
 def test_the_table_says_what_was_counted() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.render import page as results
+from tests.runs import results
 from tests.runs.frameworks import FRAMEWORKS
 from tests.runs.through import KINDS, LEGS, Leg, Steps, run
 from tests.runs.through_page import PAGES, blocks, by_stops, waiting, write

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure.fresh import ROOT
-from benchmarks.render.page import Block, tabular, text
 from benchmarks.render.tables import refresh
 from tests.runs.frameworks import FRAMEWORKS
+from tests.runs.results import Block, tabular, text
 from tests.runs.through import GLOBAL_BATCH, KINDS, SAMPLES, STEPS, WAYS
 
 Record = dict[str, Any]

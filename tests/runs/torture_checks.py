@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.render.page import text
 from tests.runs import page
 from tests.runs.arena import torture
 from tests.runs.counting import Tally
@@ -22,6 +21,7 @@ from tests.runs.histories import (
     history,
 )
 from tests.runs.loaders import LOADERS, Entry, drops_batches
+from tests.runs.results import text
 from tests.runs.running import Place, Saved, play
 
 PLAIN = Entry("planted", "", "", "", "", "")

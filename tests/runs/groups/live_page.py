@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.render.page import Block, tabular
 from tests.runs.groups import LOADERS
 from tests.runs.groups.live import BATCH, GROUPS, HALF, KINDS, SAMPLES, STEPS
+from tests.runs.results import Block, tabular
 
 TITLE = "Groups that die and come back"
 WORDS = (
