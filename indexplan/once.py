@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -62,3 +63,35 @@ class Latest(dict[Key, Value]):
         for old in list(self)[: max(0, len(self) + 1 - self.most)]:
             self.pop(old, None)  # another thread may have been here
         self[key] = value
+
+
+def latest(most: int) -> Callable[[Callable[[Any, Key], Value]], Callable[[Any, Key], Value]]:
+    """Let a method of one argument, such as an epoch, keep what it returned for the last few.
+
+    Examples
+    --------
+    >>> class Squares:
+    ...     @latest(2)
+    ...     def of(self, number):
+    ...         print(f"of {number}")
+    ...         return number**2
+    >>> squares = Squares()
+    >>> squares.of(3), squares.of(3)
+    of 3
+    (9, 9)
+    """
+
+    def decorate(method: Callable[[Any, Key], Value]) -> Callable[[Any, Key], Value]:
+        name = f"_latest{method.__name__}"
+
+        @functools.wraps(method)
+        def kept(self: Any, key: Key) -> Value:
+            known = vars(self).get(name)
+            if known is None:  # two threads may both be here, and both make the value
+                known = vars(self).setdefault(name, Latest[Key, Value](most))
+            found: Value = known.get_or_make(key, functools.partial(method, self))
+            return found
+
+        return kept
+
+    return decorate

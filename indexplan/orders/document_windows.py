@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.errors import invalid
-from indexplan.once import Latest, once
+from indexplan.once import latest, once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, Column, Numbers
 from indexplan.orders.fields import SEED, whole
@@ -144,16 +144,9 @@ class DocumentWindows(Order):
         self.lengths.check_file()
         return np.concatenate(totals)
 
-    @once
-    def _epochs(self) -> Latest[int, tuple[NDArray[np.uint32], Blocks]]:
-        """The keys and the blocks of the last epochs that were read."""
-        return Latest(KEPT_EPOCHS)
-
+    @latest(KEPT_EPOCHS)
     def _stream(self, epoch: int) -> tuple[NDArray[np.uint32], Blocks]:
         """Return the key of an epoch's blocks, and where they are in its stream."""
-        return self._epochs.get_or_make(epoch, self._laid_out)
-
-    def _laid_out(self, epoch: int) -> tuple[NDArray[np.uint32], Blocks]:
         words = self._block_words(epoch)
         num = len(self._totals)
         order = np.empty(num, np.int64)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from indexplan.canonical import canonical_json
 from indexplan.errors import IndexPlanError, integer, invalid
-from indexplan.once import once
+from indexplan.once import Latest, once
 from indexplan.orders.arguments import check_num_samples
 from indexplan.orders.columns import Column
 from indexplan.seeds import check_seed
@@ -122,9 +122,10 @@ class HasFields:
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: without cached results, such as a sorted column."""
         kind = type(self)
-        kept = vars(self).items()
         return {
-            name: value for name, value in kept if not isinstance(getattr(kind, name, None), once)
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(getattr(kind, name, None), once) and not isinstance(value, Latest)
         }
 
     def __eq__(self, other: object) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan.errors import counted, invalid
-from indexplan.once import Latest, once
+from indexplan.once import Latest, latest, once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import Column
 from indexplan.orders.units import expand
@@ -117,7 +117,6 @@ class LeftOut:
         # how many samples the groups before each one have, and all of them
         self.totals = list(accumulate((count for _, _, count in since), initial=0))
         self.known = Latest[int, OfEpoch](KEPT)  # after all groups, or the first of them
-        self._sections = Latest[int, Sections | None](KEPT)
         self._num_left: dict[int, int] = {}  # units in the epochs that were looked at
         self._forms: dict[int, dict[str, Any]] = {}  # of the first so many samples
 
@@ -182,11 +181,9 @@ class LeftOut:
             self._num_left[epoch] = units
         return self._num_left[epoch]
 
+    @latest(KEPT)
     def sections(self, epoch: int) -> Sections | None:
         """Return what an epoch reads; None if that is the same as inside."""
-        return self._sections.get_or_make(epoch, self._sections_of)
-
-    def _sections_of(self, epoch: int) -> Sections | None:
         gaps = self.of(epoch).gaps
         if not len(gaps):
             return None

@@ -12,7 +12,7 @@ import numpy as np
 
 from indexplan import kernels
 from indexplan.errors import invalid
-from indexplan.once import Latest, once
+from indexplan.once import latest
 from indexplan.orders.base import Int64
 from indexplan.orders.columns import Column, Numbers
 from indexplan.orders.fields import SEED, whole
@@ -141,7 +141,7 @@ class Packed(ByLength):
         alike = self.min_stratum == 1 and lengths == self.lengths
         if not alike or self._most_cost(cost) >= 2**63:  # then the sums are checked one by one
             return super().ip_costs(epoch, starts, stops, lengths, cost)
-        of_patterns = self._pattern_costs.get_or_make(cost, self._costs_of_patterns)
+        of_patterns = self._costs_of_patterns(cost)
         numbers, _ = self._bins_at(epoch, starts, stops)
         return of_patterns[np.searchsorted(self._template.bins, numbers, "right") - 1]
 
@@ -149,11 +149,7 @@ class Packed(ByLength):
         """Return an upper bound of the cost of any bin."""
         return int(self._template.sizes.max()) * int(cost(np.array([self._longest]))[0])
 
-    @once
-    def _pattern_costs(self) -> Latest[Callable[[Int64], Int64], Int64]:
-        """What a bin of each pattern costs, under the cost function that was used last."""
-        return Latest(1)
-
+    @latest(1)
     def _costs_of_patterns(self, cost: Callable[[Int64], Int64]) -> Int64:
         """Return what a bin of each pattern costs, from the lengths in the pattern."""
         t = self._template

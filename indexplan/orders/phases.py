@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.once import Latest, once
+from indexplan.once import latest, once
 from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.shares import Phase
 from indexplan.orders.shuffle import UInt32
@@ -94,7 +94,6 @@ class Phases:
         self.phases = phases
         self.places = [place for place, _ in phases]
         self.key = key
-        self._patterns = Latest[int, Pattern](1)  # of the phase that was used last
 
     @once
     def _bases(self) -> dict[int, Int64]:
@@ -127,11 +126,9 @@ class Phases:
             return base + times * np.array(shares, np.int64)
         return self.pattern(number).count(base, place)
 
+    @latest(1)
     def pattern(self, number: int) -> Pattern:
         """Return the pattern of a phase."""
-        return self._patterns.get_or_make(number, self._pattern_of)
-
-    def _pattern_of(self, number: int) -> Pattern:
         return Pattern(self.phases[number][1], number, self.key)
 
     def phase_at(self, place: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from indexplan import kernels
 from indexplan.errors import integer, invalid
-from indexplan.once import Latest, once
+from indexplan.once import latest, once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column, Numbers
 from indexplan.orders.fields import SEED, flag, whole
@@ -154,27 +154,16 @@ class ShardShuffle(Order):
         window = min(-(-window // turn) * turn, 2**63 - 1)  # else it would straddle stripes
         return np.array([n, shift, turn, lanes, window], np.int64)
 
-    @once
-    def _rows(self) -> Latest[int, Row]:
-        """The rows of the epochs that were used last."""
-        return Latest(EPOCHS_AT_HAND)
-
-    def _row(self, epoch: int) -> Row:
-        """Return the row of an epoch."""
-        return self._rows.get_or_make(epoch, self._row_of)
-
-    @once
-    def _rows_by_sample(self) -> Latest[int, BySample]:
-        """The rows of the latest epochs that samples were located in, by sample."""
-        return Latest(EPOCHS_AT_HAND)
-
+    @latest(EPOCHS_AT_HAND)
     def _row_by_sample(self, epoch: int) -> BySample:
         """Return the row of an epoch, by sample."""
         edges, deltas = self._row(epoch)
         firsts, rows = kernels.sorting.sort_rows(edges[:-1] + deltas, self.num_samples.bit_length())
         return BySample(firsts, deltas[rows])
 
-    def _row_of(self, epoch: int) -> Row:
+    @latest(EPOCHS_AT_HAND)
+    def _row(self, epoch: int) -> Row:
+        """Return the row of an epoch."""
         if not self.sticky:
             return self._slots(epoch)
         slots = self._slots_of_all_epochs
@@ -204,7 +193,7 @@ class ShardShuffle(Order):
         )
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        firsts, deltas = self._rows_by_sample.get_or_make(epoch, self._row_by_sample)
+        firsts, deltas = self._row_by_sample(epoch)
         places = indices - deltas[np.searchsorted(firsts, indices, "right") - 1]
         out = np.empty(len(indices), np.int64)
         kernels.shard_shuffle.find_places(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.errors import IndexPlanError, invalid
-from indexplan.once import Latest, once
+from indexplan.once import latest, once
 from indexplan.orders.arguments import keeps_planned
 from indexplan.orders.base import Int64, Order, Why
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, is_identity
@@ -198,18 +198,13 @@ class Weighted(Order):
 
     ip_is_json = True
 
-    @once
-    def _tables(self) -> Latest[int, Table]:
-        """The tables of the weights that were used last, by the epoch at which they take effect."""
-        return Latest(KEPT)
-
     def _table(self, epoch: int) -> Table:
         """Return the table of the weights that apply in an epoch."""
-        since, weights = next(entry for entry in reversed(self._entries) if entry[0] <= epoch)
-        return self._tables.get_or_make(since, lambda _: self._table_of(weights))
+        return self._table_of(max(i for i, (at, _) in enumerate(self._entries) if at <= epoch))
 
-    def _table_of(self, weights: Column) -> Table:
-        weights.array  # noqa: B018 (raises if missing, whether or not the process has its table)
+    @latest(KEPT)
+    def _table_of(self, entry: int) -> Table:
+        _, weights = self._entries[entry]
         size, most, words = self._size, self.max_repeats, self._row[0]
 
         def build() -> Table:

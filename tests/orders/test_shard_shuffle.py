@@ -220,10 +220,11 @@ def test_rows_are_kept_of_some_epochs() -> None:
         alone = ip.ShardShuffle(range(30), lanes=4, stripe=8, sticky=True, seed=1)
         assert alone.take(epoch, 0, 435).tolist() == order.take(epoch, 0, 435).tolist()
         assert alone.locate(epoch, range(435)).tolist() == order.locate(epoch, range(435)).tolist()
-    assert 3 == len(order._rows) == len(order._rows_by_sample)
-    sorted_once = order._rows_by_sample[1]
+    kept = vars(order)
+    assert 3 == len(kept["_latest_row"]) == len(kept["_latest_row_by_sample"])
+    sorted_once = order._row_by_sample(1)
     order.locate(1, [5])
-    assert sorted_once is order._rows_by_sample[1]
+    assert sorted_once is order._row_by_sample(1)
     assert set(vars(ip.ShardShuffle(range(30)))) == set(order.__getstate__())
 
 

@@ -135,7 +135,7 @@ def test_updates_follow_each_other() -> None:
     alone = [ip.Weighted(weights, **FIELDS) for _, weights in listed]
     for epoch, expected in [(0, 0), (2, 0), (3, 1), (6, 1), (7, 2), (2**32 - 1, 2), (3, 1), (0, 0)]:
         assert alone[expected].take(epoch, 0, 30).tolist() == order.take(epoch, 0, 30).tolist()
-    assert 2 == len(order._tables)  # of three that were read
+    assert 2 == len(vars(order)["_latest_table_of"])  # of three that were read
 
 
 def test_promises() -> None:
