@@ -230,20 +230,6 @@ class Order(HasFields, HasGroups, abc.ABC):
         """
         return np.bincount(self.find(epoch, indices)[0], minlength=len(indices))
 
-    def ip_fill_epochs(
-        self, epochs: Int64, cuts: Int64, starts: Int64, stops: Int64, out: Int64
-    ) -> None:
-        """Write the indices at intervals of positions of several epochs; units are single samples.
-
-        The intervals numbered [cuts[i], cuts[i + 1]) belong to epochs[i]. An order whose epochs are
-        short and costly to set up one by one overrides this.
-        """
-        done = 0
-        for epoch, a, b in zip(epochs.tolist(), cuts.tolist(), cuts[1:].tolist(), strict=False):
-            until = done + int((stops[a:b] - starts[a:b]).sum())
-            self.fill(epoch, starts[a:b], stops[a:b], out[done:until])
-            done = until
-
     def num_units(self, epoch: int) -> int:
         """Return the number of units in an epoch: `num_samples` for orders of single samples."""
         return self.num_samples

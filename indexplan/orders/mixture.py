@@ -462,8 +462,8 @@ class Mixture(Order):
             sources, begins, *runs = units
             kernels.permutation.permute_epochs(sizes, seeds, SHUFFLE, *runs, begins, drawn)
             for j in others:
-                part, each = units.of_source(j)
-                self._whose[j].ip_fill_epochs(*each, drawn[part])
+                for of, part, lows, highs in units.of_source(j):
+                    self._whose[j].fill(of, lows, highs, drawn[part])
             kernels.by_source.put_back(sources, begins, self._begins, drawn, out[done : done + num])
             done += num
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -260,11 +261,16 @@ class Sorted(NamedTuple):
         )
         return cls(sources, begins, parts, epochs, cuts, starts, stops)
 
-    def of_source(self, j: int) -> tuple[slice, tuple[Int64, Int64, Int64, Int64]]:
-        """Return where a source's units are among all, and its epochs, cuts, starts and stops."""
-        a, b = self.parts[j], self.parts[j + 1]
-        each = self.epochs[a:b], self.cuts[a : b + 1], self.starts, self.stops
-        return slice(self.begins[j], self.begins[j + 1]), each
+    def of_source(self, j: int) -> Iterator[tuple[int, slice, Int64, Int64]]:
+        """Yield each epoch that a source reads, where its units are among all, and its runs."""
+        first, last = self.parts[j : j + 2].tolist()
+        done = int(self.begins[j])
+        cuts = pairwise(self.cuts[first : last + 1].tolist())
+        for epoch, (a, b) in zip(self.epochs[first:last].tolist(), cuts, strict=True):
+            starts, stops = self.starts[a:b], self.stops[a:b]
+            until = done + int((stops - starts).sum())
+            yield epoch, slice(done, until), starts, stops
+            done = until
 
     def rows(self, whose: tuple[Order, ...]) -> list[tuple[Any, ...]]:
         """Return what to draw: the source, its number and epoch, starts and stops of its runs."""

@@ -42,14 +42,5 @@ class Sequential(Order):
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         out[:] = expand(starts, stops)
 
-    def ip_fill_epochs(
-        self, epochs: Int64, cuts: Int64, starts: Int64, stops: Int64, out: Int64
-    ) -> None:
-        if type(self).fill is not Sequential.fill:  # a user's subclass that reads something else
-            super().ip_fill_epochs(epochs, cuts, starts, stops, out)
-            return
-        runs = slice(cuts[0], cuts[-1])
-        self.fill(0, starts[runs], stops[runs], out)  # all epochs are the same
-
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         return np.arange(len(indices)), indices.copy()
