@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -35,13 +36,6 @@ class Groups:
 
     numbers: NDArray[Any]
     count: int
-
-
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """The part of each sample, a byte or two each."""
-
-    parts: NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,34 +140,19 @@ class Part(Order):
         return starts, stops, np.cumsum(sizes) - sizes
 
     @once
-    def _chosen(self) -> Chosen:
-        """The part of each sample; the parts of a split share it."""
-        groups: Any = self.groups  # asked for only where there are some
-        dtype = np.uint8 if len(self.sizes) <= 2**8 else np.uint16
+    def _members(self) -> Int64 | None:
+        """The samples of the chosen parts, rising, if groups are kept together; else None."""
+        if (groups := self.groups) is None:
+            return None
 
-        def build() -> Chosen:
+        def build() -> Members:
             numbered, count = groups_of(groups), sum(self.sizes)
             if numbered.count != count:
                 rule = f"{numbered.count}, the number of groups"
                 raise invalid("the sum of sizes", rule, count, CURE)
-            part = np.empty(count, dtype)
-            row = self._shuffled(count, np.zeros(1, np.int64), np.full(1, count))
-            part[row] = np.repeat(np.arange(len(self.sizes), dtype=dtype), self.sizes)
-            return Chosen(part[numbered.numbers])
-
-        key = {"table": "parts", **self.to_dict(), "parts": None}
-        return table_of(key, Chosen, build, dtype().itemsize * self.num_samples)
-
-    @once
-    def _members(self) -> Int64 | None:
-        """The samples of the chosen parts, rising, if groups are kept together; else None."""
-        if self.groups is None:
-            return None
-
-        def build() -> Members:
-            chosen = np.zeros(len(self.sizes), np.bool_)
-            chosen[list(self.parts)] = True
-            return Members(np.flatnonzero(chosen[self._chosen.parts]))
+            chosen = np.zeros(count, np.bool_)
+            chosen[self._shuffled(count, *self._intervals[:2])] = True
+            return Members(np.flatnonzero(chosen[numbered.numbers]))
 
         key = {"table": "split", **self.to_dict()}
         return table_of(key, Members, build, self.ip_table_bytes).samples
@@ -264,8 +243,8 @@ class Split(Mapping[str, Part]):
         num_samples = check_num_samples(num_samples)
         column = None if groups is None else Column.of(groups, INTEGERS, "groups")
         names, shares = _shares(parts)
-        numbered = None if column is None else groups_of(column)
-        total = num_samples if numbered is None else numbered.count
+        self._groups = None if column is None else groups_of(column)  # for its parts to find it
+        total = num_samples if self._groups is None else self._groups.count
         sizes = largest_remainder(total, integers(shares))
         if 0 in sizes:
             what = "samples" if column is None else "groups"
@@ -274,10 +253,10 @@ class Split(Mapping[str, Part]):
             more = f", or split {enough} or more" if enough < NUM_SAMPLES_STOP else ""
             cure = f"give that part a larger share{more}"
             raise invalid(f"the number of {what}", rule, total, cure)
-        first = Part(num_samples, sizes, [0], seed, column)
-        if numbered is not None:
-            first._chosen  # noqa: B018, SLF001 (for all parts, while the numbers are at hand)
-        made = [_another(first, (i,)) for i in range(len(sizes))]
+        first = Part(num_samples, sizes, [0], seed, column)  # which checks what all have in common
+        made = [copy(first) for _ in sizes]
+        for number, part in enumerate(made):
+            vars(part)["parts"] = (number,)
         self._parts = dict(zip(names, made, strict=True))
 
     def __getitem__(self, name: str) -> Part:
@@ -328,15 +307,6 @@ def _numbered(groups: Column) -> Groups:
         numbers[rows], count = number, int(number[-1]) + 1
     groups.check_file()
     return Groups(numbers, count)
-
-
-def _another(part: Part, parts: tuple[int, ...]) -> Part:
-    """Return other parts of a split, which share what one has checked and knows of its groups."""
-    shared = ("num_samples", "sizes", "seed", "groups", "_chosen")
-    another = object.__new__(Part)
-    vars(another).update({name: vars(part)[name] for name in shared if name in vars(part)})
-    vars(another)["parts"] = parts
-    return another
 
 
 def _shares(parts: Any) -> tuple[list[str], list[int | Fraction]]:
