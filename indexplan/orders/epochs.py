@@ -120,14 +120,8 @@ class Epochs(Layer):
         not_too_many(epochs_of(self.order, start + begin, stop + begin))  # as runs are listed
         return super().aim(epoch, start, stop)
 
-    @property
-    def ip_counts_groups(self) -> bool:
-        return self.order.ip_counts_groups
-
-    def ip_read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
-        if self.ip_counts_groups:
-            return self.order.ip_read_between(self.reach(*start), self.reach(*stop))
-        return super().ip_read_between(start, stop)
+    def ip_counted(self, start: Place, stop: Place) -> tuple[Int64, Float64] | None:
+        return self.order.ip_counted(self.reach(*start), self.reach(*stop))
 
     def inside(self, epoch: int, starts: Int64, stops: Int64) -> Iterator[Run]:
         """Yield the runs in the order inside, one epoch of it after another."""

@@ -81,22 +81,20 @@ class HasGroups:
         return groups
 
     @property
-    def ip_counts_groups(self) -> bool:
-        """Whether `ip_read_between` draws nothing, so that it costs the same for any interval."""
-        return False
-
-    @property
     def ip_group_sizes(self) -> Int64 | None:
         """How many of what `shares_of` counts an epoch of each group has; None if unknown."""
         return None
 
-    def ip_read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+    def ip_counted(self, start: Place, stop: Place) -> tuple[Int64, Float64] | None:
         """Return how much of each group is read between two places, and how much its share is.
 
         int64 and float64, shape (groups,). The places are valid, the second not before the first.
-        An order that can count its groups without drawing them overrides both this and
-        `ip_counts_groups`.
+        None if the units would have to be drawn to tell, as `ip_drawn` does.
         """
+        return None
+
+    def ip_drawn(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+        """Return the same by drawing the units between the places."""
         num = len(self.group_names)
         read, wanted = np.zeros(num, np.int64), np.zeros(num)
         block = BINS if self.deals_bins else BLOCK

@@ -225,18 +225,11 @@ class Layer(Order):
         return self.order.shares_of
 
     @property
-    def ip_counts_groups(self) -> bool:
-        same = not (self._moves or self._renames)
-        return same and self.order.ip_counts_groups
-
-    @property
     def ip_group_sizes(self) -> Int64 | None:
         return None if self._renames else self.order.ip_group_sizes
 
-    def ip_read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
-        if self.ip_counts_groups:
-            return self.order.ip_read_between(start, stop)
-        return super().ip_read_between(start, stop)
+    def ip_counted(self, start: Place, stop: Place) -> tuple[Int64, Float64] | None:
+        return None if self._moves or self._renames else self.order.ip_counted(start, stop)
 
     @property
     def shard_sizes(self) -> Column | None:

@@ -372,14 +372,10 @@ class Mixture(Order):
         return np.searchsorted(self._begins, indices, "right") - 1
 
     @property
-    def ip_counts_groups(self) -> bool:
-        return True
-
-    @property
     def ip_group_sizes(self) -> Int64:
         return self._sizes
 
-    def ip_read_between(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
+    def ip_counted(self, start: Place, stop: Place) -> tuple[Int64, Float64]:
         low, high = (self._place(*each) for each in (start, stop))
         shares = self._phases.shares(low, high) if high > low else np.zeros(len(self.names))
         return self._phases.count(high) - self._phases.count(low), shares * (high - low)

@@ -206,7 +206,8 @@ def _counted(order: Order, start: Place, stop: Place, reads: Iterable[_Read]) ->
     aimed: defaultdict[str, float] = defaultdict(float)
     for read in reads:
         if read.start < read.stop:
-            counts, shares = read.order.ip_read_between(read.start, read.stop)
+            ends = read.start, read.stop
+            counts, shares = read.order.ip_counted(*ends) or read.order.ip_drawn(*ends)
             names = read.order.group_names
             drawn.update(dict(zip(names, counts.tolist(), strict=True)))
             for name, share in zip(names, shares.tolist(), strict=True):
@@ -242,7 +243,7 @@ def _reads(plan: Plan, low: Place, high: Place) -> Iterator[_Read]:
     _check_groups(order)
     one_by_one = layout.partition.policy.leaves
     num_parts = (high[0] - low[0] + 1) * (plan.sub_epochs if one_by_one else 1)
-    if (one_by_one or not order.ip_counts_groups) and num_parts > PARTS:
+    if (one_by_one or order.ip_counted(low, low) is None) and num_parts > PARTS:
         rule = f"at most {PARTS} epochs or sub-epochs apart, to be counted one by one"
         raise invalid("start and stop", rule, num_parts, "count fewer at a time")
     if not one_by_one:

@@ -258,7 +258,8 @@ def _draws(plan: Plan, epoch: int, where: dict[str, Any]) -> Shown:
     drawn: Answer
     try:
         most = COUNTED // 256 if plan.order.deals_bins else COUNTED
-        most = EPOCH_STOP if plan.order.ip_counts_groups else most
+        counts = plan.order.group_names and plan.order.ip_counted((epoch, 0), (epoch, 0))
+        most = EPOCH_STOP if counts else most
         drawn = draws(plan, **where) if given else draws_of_first(plan, epoch, most)
     except IndexPlanError as error:  # of samples that belong to several groups
         if given:
