@@ -141,9 +141,6 @@ class Stored(Layer):
     def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         return self._apart_inside(saved, epoch, position)  # their dict forms are the same one
 
-    def ip_with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
-        return self.source.ip_with_phase(where, weights, **options)
-
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
         """Return the share of each group at which the order that is stored aims."""
         return self.order.aim(epoch, start, stop)

@@ -289,11 +289,6 @@ class Order(HasFields, HasGroups, abc.ABC):
         """Whether all epochs read each sample equally often, except those that a layer names."""
         return self.traits.reads == "once"
 
-    def ip_with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Order:
-        """Return this order with other weights from an epoch and position on; for mixtures only."""
-        cure = "put a Mixture there: weights are those of its sources"
-        raise invalid("the order inside", "a Mixture", self.algorithm, cure)
-
     def ip_told(self, epoch: int, index: int) -> list[tuple[int, str]]:
         """Return each unit of an epoch that holds a sample: its position, or -1 and why it is out.
 

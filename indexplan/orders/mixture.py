@@ -310,8 +310,8 @@ class Mixture(Order):
         """
         cure = "pass a cursor, or epoch * epoch_size + position, of where the weights begin"
         if as_integer(place) is None:
-            where = place_of(self, place, "place", cure)
-            return self.ip_with_phase(where, weights, sources=sources, planned=planned)
+            epoch, position = place_of(self, place, "place", cure)
+            place = epoch * self.epoch_size + position
         begin = integer("place", place, 0, PLACE_STOP, cure)
         joined = () if sources is None else self._new(sources)
         every = (*self.sources, *joined)
@@ -332,9 +332,6 @@ class Mixture(Order):
             cure = "pass that, and plan the later phases again, by with_phase(unit, weights)"
             raise invalid("planned", rule, planned, cure)
         return later if kept else ()
-
-    def ip_with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Mixture:
-        return self.with_phase(where[0] * self.epoch_size + where[1], weights, **options)
 
     def _new(self, sources: Any) -> tuple[tuple[str, Order], ...]:
         """Return the sources that join, or raise if one has a name that is taken."""

@@ -324,11 +324,13 @@ class Without(Layer):
         >>> order.num_samples, plan.replace(order=order).resume(cursor).steps(epoch=0)
         (1000, range(4, 70))
         """
-        where = place_of(self, place, "place")
-        return self.ip_with_phase(where, weights, sources=sources, planned=planned)
-
-    def ip_with_phase(self, where: tuple[int, int], weights: Any, **options: Any) -> Without:
-        changed = self.order.ip_with_phase(self.reach(*where), weights, **options)
+        mixture: Any = getattr(self.order, "source", self.order)  # of a plan that was loaded
+        if not hasattr(mixture, "with_phase"):
+            cure = "put a Mixture there: weights are those of its sources"
+            raise invalid("the order inside", "a Mixture", mixture.algorithm, cure)
+        epoch, position = self.reach(*place_of(self, place, "place"))
+        unit = epoch * mixture.epoch_size + position
+        changed = mixture.with_phase(unit, weights, sources=sources, planned=planned)
         return replace(self, order=changed)
 
     # What a run may continue with.
