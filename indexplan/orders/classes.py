@@ -81,30 +81,30 @@ def classes_of(labels: Column) -> Classes:
 
 
 def _sorted(labels: NDArray[Any]) -> Classes:
-    """Sort samples by class; by counting if the labels lie close together."""
+    """Sort samples by class; by counting if the labels are close together."""
     num, least = len(labels), int(labels.min())
     width = int(labels.max()) - least + 1
-    close = width <= num + 2**16
+    if width > num + 2**16:
+        keys = labels.astype(np.int64).view(np.uint64)
+        keys -= np.uint64(least % 2**64)  # the distance from the least, even if past 2**63
+        rising, members = kernels.sorting.sort_rows(keys.view(np.int64), width.bit_length())
+        starts = np.flatnonzero(np.append(True, rising[1:] != rising[:-1]))
+        values = labels[members[starts]].astype(np.int64)
+        return Classes(values, starts, np.diff(starts, append=num), members)
     blocks = [slice(at, at + CHUNK) for at in range(0, num, CHUNK)]
-    if close:
-        counts = np.zeros(width, np.int64)
-        for block in blocks:
-            kernels.classes.count_labels(labels[block].astype(np.int64), least, counts)
-        values = np.flatnonzero(counts)
-        sizes, number = counts[values], np.cumsum(counts > 0) - 1
-        values += least
-    else:
-        values, sizes = np.unique(labels, return_counts=True)
-        values, sizes = values.astype(np.int64), sizes.astype(np.int64)
+    counts = np.zeros(width, np.int64)
+    for block in blocks:
+        kernels.classes.count_labels(labels[block].astype(np.int64), least, counts)
+    values = np.flatnonzero(counts)
+    sizes, number = counts[values], np.cumsum(counts > 0) - 1
     starts = np.cumsum(sizes) - sizes
     members = np.empty(num, np.uint32 if num <= 2**32 else np.int64)
     ends, places = starts.copy(), np.empty(CHUNK, np.int64)
     for block in blocks:
-        some = labels[block].astype(np.int64)
-        classes = number[some - least] if close else np.searchsorted(values, some)
-        kernels.classes.place_members(classes, ends, places[: len(some)])
+        some = number[labels[block].astype(np.int64) - least]
+        kernels.classes.place_members(some, ends, places[: len(some)])
         members[places[: len(some)]] = np.arange(block.start, block.start + len(some))
-    return Classes(values, starts, sizes, members)
+    return Classes(values + least, starts, sizes, members)
 
 
 def _labels(values: Any) -> Column:

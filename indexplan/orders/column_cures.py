@@ -59,9 +59,7 @@ def _are_numbers(array: NDArray[Any]) -> bool:
     return array.dtype.kind == "U" and all(each.lstrip("-").isdecimal() for each in array.tolist())
 
 
-def _instead_of_fractions(  # noqa: PLR0911 (likewise)
-    what: str, array: NDArray[Any], path: str | None
-) -> str:
+def _instead_of_fractions(what: str, array: NDArray[Any], path: str | None) -> str:
     """Return what to do about floats and booleans where integers are needed."""
     if array.dtype == np.bool_ and what in {"indices", "samples"}:
         return MASK

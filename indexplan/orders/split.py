@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.errors import counted, integer, invalid
@@ -17,7 +16,8 @@ from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.arguments import NUM_SAMPLES_STOP, as_written, check_num_samples
 from indexplan.orders.base import Draws, Int64, Order
-from indexplan.orders.columns import BLOCK, INTEGERS, Column
+from indexplan.orders.classes import classes_of
+from indexplan.orders.columns import INTEGERS, Column
 from indexplan.orders.fields import NUM_SAMPLES, SEED
 from indexplan.orders.registry import register
 from indexplan.orders.shares import integers, largest_remainder
@@ -28,14 +28,6 @@ from indexplan.stores.tables import table_of
 
 MOST_PARTS = 2**16
 CURE = "make parts with indexplan.Split"
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """The number of each sample's group, by rising value, and how many groups there are."""
-
-    numbers: NDArray[Any]
-    count: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +138,13 @@ class Part(Order):
             return None
 
         def build() -> Members:
-            numbered, count = groups_of(groups), sum(self.sizes)
-            if numbered.count != count:
-                rule = f"{numbered.count}, the number of groups"
-                raise invalid("the sum of sizes", rule, count, CURE)
-            chosen = np.zeros(count, np.bool_)
+            classes, count = classes_of(groups), sum(self.sizes)
+            if (num := len(classes.sizes)) != count:
+                raise invalid("the sum of sizes", f"{num}, the number of groups", count, CURE)
+            chosen, kept = np.zeros(count, np.bool_), np.zeros(len(groups), np.bool_)
             chosen[self._shuffled(count, *self._intervals[:2])] = True
-            return Members(np.flatnonzero(chosen[numbered.numbers]))
+            kept[classes.members[np.repeat(chosen, classes.sizes)]] = True  # rising by sample
+            return Members(np.flatnonzero(kept))
 
         key = {"table": "split", **self.to_dict()}
         return table_of(key, Members, build, self.ip_table_bytes).samples
@@ -243,8 +235,8 @@ class Split(Mapping[str, Part]):
         num_samples = check_num_samples(num_samples)
         column = None if groups is None else Column.of(groups, INTEGERS, "groups")
         names, shares = _shares(parts)
-        self._groups = None if column is None else groups_of(column)  # for its parts to find it
-        total = num_samples if self._groups is None else self._groups.count
+        self._groups = None if column is None else classes_of(column)  # for its parts to find it
+        total = num_samples if self._groups is None else len(self._groups.sizes)
         sizes = largest_remainder(total, integers(shares))
         if 0 in sizes:
             what = "samples" if column is None else "groups"
@@ -271,42 +263,6 @@ class Split(Mapping[str, Part]):
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {counted(len(part), 'sample')}" for name, part in self.items())
         return f"<Split of {sizes}>"
-
-
-def groups_of(groups: Column) -> Groups:
-    """Return the groups of a column; equal columns share one table."""
-    key = {"table": "groups", "groups": groups.to_dict()}
-    return table_of(key, Groups, lambda: _numbered(groups), 4 * len(groups))
-
-
-def _numbered(groups: Column) -> Groups:
-    """Return the groups of a column, in linear time.
-
-    Values that are close together are marked where they occur, in blocks, which takes 4 bytes a
-    sample and 5 a value; else the samples are sorted.
-    """
-    values, num = groups.array, len(groups)
-    blocks = [slice(begin, begin + BLOCK) for begin in range(0, num, BLOCK)]
-    least = int(values.min())
-    width = int(values.max()) - least + 1
-    numbers = np.empty(num, np.uint32 if num <= 2**32 else np.int64)
-    if width <= 2 * num + 2**16:
-        occurs = np.zeros(width, np.bool_)
-        for block in blocks:
-            occurs[values[block].astype(np.int64) - least] = True
-        number = np.cumsum(occurs, dtype=numbers.dtype) - 1
-        for block in blocks:
-            numbers[block] = number[values[block].astype(np.int64) - least]
-        count = int(number[-1]) + 1
-    else:
-        keys = values.astype(np.int64).view(np.uint64)
-        keys -= np.uint64(least % 2**64)  # the distance from the least, even if past 2**63
-        rising, rows = kernels.sorting.sort_rows(keys.view(np.int64), width.bit_length())
-        new = np.append(False, rising[1:] != rising[:-1])
-        number = np.cumsum(new, dtype=numbers.dtype)
-        numbers[rows], count = number, int(number[-1]) + 1
-    groups.check_file()
-    return Groups(numbers, count)
 
 
 def _shares(parts: Any) -> tuple[list[str], list[int | Fraction]]:

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.orders import split as module
-from indexplan.orders.split import groups_of
+from indexplan.orders import classes as module
 from indexplan.testing import check_order
 from tests.support import oracles
 
@@ -69,21 +68,13 @@ def test_groups_stay_together(groups: list[int], shares: list[float], seed: int)
         assert places == part.locate(0, range(len(groups))).tolist()
 
 
-@given(st.lists(GROUPS, min_size=1, max_size=60))
-def test_groups_are_numbered_by_value(groups: list[int]) -> None:
-    """As NumPy numbers them."""
-    found = groups_of(ip.Column(groups))
-    values, expected = np.unique(groups, return_inverse=True)
-    assert (len(values), expected.tolist()) == (found.count, found.numbers.tolist())
-
-
 @pytest.mark.parametrize("num_parts", [2, 256, 257, 300])
 def test_groups_are_numbered_once(num_parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the split, whose parts share what it found; a pickled part does it by itself."""
     groups = np.arange(900) // 3 * 7**20
     split = ip.Split(900, [(str(i), 1) for i in range(num_parts)], groups=groups)
     again = pickle.loads(pickle.dumps(split["1"]))  # noqa: S301
-    monkeypatch.setattr(module, "_numbered", None)
+    monkeypatch.setattr(module, "_sorted", None)
     read = [part.take(0, 0, len(part)) for part in split.values()]
     assert list(range(900)) == sorted(np.concatenate(read).tolist())
     monkeypatch.undo()
