@@ -80,13 +80,19 @@ class HasFields:
 
         A column appears as its dtype, length and sha256, and an order inside it as its own dict.
         """
-        values = {name: getattr(self, name) for name in field_names(type(self))}
-        return {"algorithm": self.algorithm, **as_json(values)}
+        return {"algorithm": self.algorithm, **as_json(self._said)}
+
+    @property
+    def _said(self) -> dict[str, Any]:
+        """What the dict form says besides the algorithm: here, the fields."""
+        return {name: getattr(self, name) for name in field_names(type(self))}
 
     @once
     def ip_form(self) -> dict[str, Any]:
         """What `to_dict` returns, made once: not to be written to, nor handed out."""
-        return self.to_dict()
+        if type(self).to_dict is not HasFields.to_dict:
+            return self.to_dict()
+        return {"algorithm": self.algorithm, **as_json(self._said, shared=True)}
 
     @once
     def ip_is_json(self) -> bool:
@@ -144,14 +150,16 @@ def field_names(kind: type[HasFields]) -> list[str]:
     return [each.name for each in fields(made_of) if each.init]
 
 
-def as_json(value: Any) -> Any:
-    """Return a field's value as JSON types."""
+def as_json(value: Any, *, shared: bool = False) -> Any:
+    """Return a field's value as JSON types; `shared` if nobody writes to what orders inside say."""
     if isinstance(value, HasFields | Column):
-        return value.to_dict()
+        return value.ip_form if shared and isinstance(value, HasFields) else value.to_dict()
     if isinstance(value, Mapping):
-        return {name: as_json(each) for name, each in value.items()}
+        return {name: as_json(each, shared=shared) for name, each in value.items()}
     if isinstance(value, tuple | list):
-        return [as_json(each) for each in value]
+        if PLAIN_VALUES.issuperset(map(type, value)) and Column not in map(type, value):
+            return list(value)  # thousands of shares
+        return [as_json(each, shared=shared) for each in value]
     return value
 
 

@@ -21,7 +21,7 @@ from indexplan.orders.arguments import (
 )
 from indexplan.orders.base import Draws, Float64, Int64, Order, Why
 from indexplan.orders.cursors import Saved, place_of
-from indexplan.orders.fields import as_json, nest
+from indexplan.orders.fields import nest
 from indexplan.orders.groups import Place
 from indexplan.orders.phases import PLACE_STOP, Phases, Sorted
 from indexplan.orders.registry import register
@@ -238,17 +238,11 @@ class Mixture(Order):
             cuts_samples=inner[0].cuts_samples,  # which all have in common
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the order as JSON types: its sources by name, and its phases of shares."""
-        fields = {"sources": self.sources, "phases": self.weights, "epoch_size": self.epoch_size}
-        return {"algorithm": self.algorithm, **as_json(fields), "seed": self.seed}
-
-    @once
-    def ip_form(self) -> dict[str, Any]:
-        sources = [[name, source.ip_form] for name, source in self.sources]
-        phases = [[place, list(shares)] for place, shares in self.weights]
-        fields = {"sources": sources, "phases": phases, "epoch_size": self.epoch_size}
-        return {"algorithm": self.algorithm, **fields, "seed": self.seed}
+    @property
+    def _said(self) -> dict[str, Any]:
+        """The sources by name, and the phases of shares."""
+        sizes = {"phases": self.weights, "epoch_size": self.epoch_size, "seed": self.seed}
+        return {"sources": self.sources, **sizes}
 
     @classmethod
     def _from_fields(cls, values: dict[str, Any]) -> Order:

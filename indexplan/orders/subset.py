@@ -15,7 +15,7 @@ from indexplan.errors import counted, integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.columns import INTEGERS, Column, Numbers
-from indexplan.orders.fields import NUM_SAMPLES, HasFields, as_json, nest
+from indexplan.orders.fields import NUM_SAMPLES, HasFields, nest
 from indexplan.orders.layers import Layer
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
@@ -111,13 +111,13 @@ class Subset(Layer):
             cure = f"use an order of {counted(length, 'sample')}"
             raise invalid("the order's num_samples", rule, self.order.num_samples, cure)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the order as JSON types; a range as its start, stop and step."""
+    @property
+    def _said(self) -> dict[str, Any]:
+        """The fields; of a range its start, stop and step."""
         kept: Any = self.indices
         if isinstance(kept, range):
             kept = {"range": [kept.start, kept.stop, kept.step]}
-        fields = {"order": self.order, "indices": kept, "num_samples": self.num_samples}
-        return {"algorithm": self.algorithm, **as_json(fields)}
+        return {**super()._said, "indices": kept}
 
     @classmethod
     def _from_fields(cls, values: dict[str, Any]) -> Order:

@@ -189,15 +189,6 @@ class Weighted(Order):
         """The columns of weights, each with the epoch at which it takes effect."""
         return ((0, self.weights),) if isinstance(self.weights, Column) else self.weights
 
-    @once
-    def ip_form(self) -> dict[str, Any]:
-        rows = [[epoch, column.to_dict()] for epoch, column in self._entries]
-        weights = rows[0][1] if isinstance(self.weights, Column) else rows
-        sizes = {"epoch_size": self.epoch_size, "seed": self.seed, "max_repeats": self.max_repeats}
-        return {"algorithm": self.algorithm, "weights": weights, **sizes}
-
-    ip_is_json = True
-
     def _table(self, epoch: int) -> Table:
         """Return the table of the weights that apply in an epoch."""
         return self._table_of(max(i for i, (at, _) in enumerate(self._entries) if at <= epoch))

@@ -139,19 +139,6 @@ class Without(Layer):
         """What each epoch leaves out, for the layer and its extent."""
         return LeftOut(self.order, self.since, self.samples, self.cut == "unit")
 
-    @once
-    def ip_form(self) -> dict[str, Any]:
-        fields = {
-            "samples": self.samples.to_dict(),
-            "since": [list(group) for group in self.since],
-            "cut": self.cut,
-        }
-        return {"algorithm": self.algorithm, "order": self.order.ip_form, **fields}
-
-    @once
-    def ip_is_json(self) -> bool:
-        return self.order.ip_is_json
-
     def _check_kept(self, samples: Column, since: Any) -> None:
         """Check the groups of samples that `since` counts, each (epoch, position, count)."""
         cure = "write specs with to_json"
