@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from indexplan.errors import integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64
 from indexplan.orders.classes import CHUNK, LABELS, STREAM_STOP, ByClass
-from indexplan.orders.columns import FLOATS, Column, Numbers
+from indexplan.orders.columns import FLOATS, Column, Kept
 from indexplan.orders.fields import SEED
 from indexplan.orders.registry import register
 from indexplan.orders.shares import largest_remainder
@@ -69,20 +69,10 @@ class ClassBalanced(ByClass):
     array([1, 1, 1, 0, 0, 1, 2, 2])
     """
 
-    labels: Column = field(metadata=LABELS)
+    labels: Kept = field(metadata=LABELS)
     epoch_size: int | None = None
-    weights: Column | None = None
+    weights: Kept | None = None
     seed: int = field(default=0, metadata=SEED)
-
-    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
-
-        def __init__(
-            self,
-            labels: Numbers,
-            epoch_size: int | None = None,
-            weights: Numbers | Mapping[int, float] | None = None,
-            seed: int = 0,
-        ) -> None: ...
 
     algorithm = "class-balanced-v1"
     traits = Traits(reads="any")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from indexplan.errors import IndexPlanError, integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Int64
 from indexplan.orders.classes import CHUNK, LABELS, STREAM_STOP, ByClass, Classes, classes_of
-from indexplan.orders.columns import Column, Numbers
+from indexplan.orders.columns import Kept
 from indexplan.orders.fields import SEED, one_of, whole
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
@@ -69,24 +68,12 @@ class ClassBatches(ByClass):
     [[3, 3], [5, 5], [2, 2]]
     """
 
-    labels: Column = field(metadata=LABELS)
+    labels: Kept = field(metadata=LABELS)
     classes: int = field(metadata=whole(1, 2**31, "pass how many classes a batch holds"))
     per_class: int
     epoch_size: int | None = None
     seed: int = field(default=0, metadata=SEED)
     short: str = field(default="error", metadata=one_of(SHORT, 'leave it out for "error"'))
-
-    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
-
-        def __init__(
-            self,
-            labels: Numbers,
-            classes: int,
-            per_class: int,
-            epoch_size: int | None = None,
-            seed: int = 0,
-            short: str = "error",
-        ) -> None: ...
 
     algorithm = "class-batches-v1"
     traits = Traits(deals_bins=True, reads="any")

@@ -38,8 +38,8 @@ SPEC = "write specs with to_json"
 _IN_JSON: ContextVar[bool] = ContextVar("_IN_JSON", default=False)
 
 Status: TypeAlias = "tuple[int, ...]"
-# what an order accepts as a column, and turns into one
-Numbers: TypeAlias = "Column | ArrayLike | str | os.PathLike[str]"
+# a field that takes numbers of any kind, or the path of a file, and keeps them as a column
+Kept: TypeAlias = "Column | Any"
 Finder: TypeAlias = "Callable[[Mapping[str, Any]], Column | None]"
 Columns: TypeAlias = "Finder | str | os.PathLike[str] | Iterable[Any] | None"
 

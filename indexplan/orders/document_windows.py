@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from math import isqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from indexplan import kernels
 from indexplan.errors import invalid
 from indexplan.once import latest, once
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.columns import BLOCK, Column, Numbers
+from indexplan.orders.columns import BLOCK, Kept
 from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
 from indexplan.orders.strata import LENGTHS, exact_sum
@@ -87,24 +87,12 @@ class DocumentWindows(Order):
     [[0, 5], [0, 6], [5, 9], [0, 3], [0, 4]]
     """
 
-    lengths: Column = field(metadata=LENGTHS)
+    lengths: Kept = field(metadata=LENGTHS)
     length: int = field(metadata=whole(1, TOKENS_STOP, "pass the model's context length"))
     _: KW_ONLY
     overlap: int = field(default=1, metadata=whole(0, TOKENS_STOP, "leave it out for 1"))
     block_size: int = field(default=1024, metadata=whole(1, 2**63, "leave it out for 1024"))
     seed: int = field(default=0, metadata=SEED)
-
-    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
-
-        def __init__(
-            self,
-            lengths: Numbers,
-            length: int,
-            *,
-            overlap: int = 1,
-            block_size: int = 1024,
-            seed: int = 0,
-        ) -> None: ...
 
     algorithm = "document-windows-v1"
     traits = Traits(deals_bins=True, reads="any", cuts_samples=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from indexplan.errors import integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64
-from indexplan.orders.columns import BLOCK, Column, Numbers
+from indexplan.orders.columns import BLOCK, Column, Kept
 from indexplan.orders.fields import SEED, kept
 from indexplan.orders.registry import register
 from indexplan.orders.strata import (
@@ -66,20 +66,10 @@ class Grouped(Strata):
     ('3', '7')
     """
 
-    groups: Column = field(metadata=kept(_groups))
-    batch_size: int | tuple[tuple[int, int], ...]
+    groups: Kept = field(metadata=kept(_groups))
+    batch_size: int | Any  # or (group, size) of each group
     _: KW_ONLY
     seed: int = field(default=0, metadata=SEED)
-
-    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
-
-        def __init__(
-            self,
-            groups: Numbers,
-            batch_size: int | Mapping[int, int] | Sequence[int] | Sequence[tuple[int, int]],
-            *,
-            seed: int = 0,
-        ) -> None: ...
 
     algorithm = "grouped-v1"
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING
 
-from indexplan.orders.columns import Column, Numbers
+from indexplan.orders.columns import Kept
 from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
 from indexplan.orders.strata import (
@@ -57,22 +56,11 @@ class LengthGrouped(Buckets):
     [[3, 1], [0, 6], [2, 4], [5]]
     """
 
-    lengths: Column = field(metadata=LENGTHS)
+    lengths: Kept = field(metadata=LENGTHS)
     batch_size: int = field(metadata=whole(1, SIZE_STOP, "pass how many samples a bin has"))
     _: KW_ONLY
     num_buckets: int = field(default=64, metadata=NUM_BUCKETS)
     seed: int = field(default=0, metadata=SEED)
-
-    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
-
-        def __init__(
-            self,
-            lengths: Numbers,
-            batch_size: int,
-            *,
-            num_buckets: int = 64,
-            seed: int = 0,
-        ) -> None: ...
 
     algorithm = "length-grouped-v1"
 

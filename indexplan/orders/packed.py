@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from operator import mul
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from indexplan import kernels
 from indexplan.errors import invalid
 from indexplan.once import latest
 from indexplan.orders.base import Int64
-from indexplan.orders.columns import Column, Numbers
+from indexplan.orders.columns import Column, Kept
 from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
 from indexplan.orders.strata import (
@@ -85,24 +85,12 @@ class Packed(ByLength):
     [[0, 4], [6, 1], [2, 5, 3]]
     """
 
-    lengths: Column = field(metadata=LENGTHS)
+    lengths: Kept = field(metadata=LENGTHS)
     max_length: int = field(metadata=whole(1, 2**63, "pass how many tokens a bin may have"))
     _: KW_ONLY
     max_samples: int | None = field(default=None, metadata=MAX_SAMPLES)
     min_stratum: int = field(default=1, metadata=whole(1, MOST_SAMPLES + 1, "leave it out for 1"))
     seed: int = field(default=0, metadata=SEED)
-
-    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
-
-        def __init__(
-            self,
-            lengths: Numbers,
-            max_length: int,
-            *,
-            max_samples: int | None = None,
-            min_stratum: int = 1,
-            seed: int = 0,
-        ) -> None: ...
 
     algorithm = "packed-v1"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from indexplan import kernels
 from indexplan.errors import integer, invalid
 from indexplan.once import latest, once
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.columns import BLOCK, INTEGERS, Column, Numbers
+from indexplan.orders.columns import BLOCK, INTEGERS, Column, Kept
 from indexplan.orders.fields import SEED, flag, whole
 from indexplan.orders.registry import register
 from indexplan.seeds import LANES, PIECES, SHARDS
@@ -94,7 +94,7 @@ class ShardShuffle(Order):
     array([151, 132, 140, 155,  54,  80,  61,  64])
     """
 
-    sizes: Column
+    sizes: Kept
     _: KW_ONLY
     lanes: int = field(default=64, metadata=whole(1, 2**32, "leave it out for 64"))
     stripe: int = None  # type: ignore[assignment]  # 64 * lanes is filled in
@@ -104,20 +104,6 @@ class ShardShuffle(Order):
     seed: int = field(default=0, metadata=SEED)
 
     algorithm = "shard-shuffle-v1"
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            sizes: Numbers | Sized,
-            *,
-            lanes: int = 64,
-            stripe: int | None = None,
-            window: int = 2,
-            sticky: bool = False,
-            grid: str = "epoch",
-            seed: int = 0,
-        ) -> None: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()

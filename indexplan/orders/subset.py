@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from indexplan.canonical import check_fields
 from indexplan.errors import counted, integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.columns import INTEGERS, Column, Numbers
+from indexplan.orders.columns import INTEGERS, Column, Kept
 from indexplan.orders.fields import NUM_SAMPLES, HasFields, nest
 from indexplan.orders.layers import Layer
 from indexplan.orders.registry import register
@@ -60,14 +60,8 @@ class Subset(Layer):
     """
 
     order: Order
-    indices: Column | range | Order
+    indices: Kept | range | Order
     num_samples: int = field(metadata=NUM_SAMPLES)
-
-    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
-
-        def __init__(
-            self, order: Order, indices: Numbers | range | Order, num_samples: int
-        ) -> None: ...
 
     algorithm = "subset-v1"
 

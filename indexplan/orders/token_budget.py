@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING
 
 from indexplan.errors import integer
-from indexplan.orders.columns import Column, Numbers
+from indexplan.orders.columns import Kept
 from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
 from indexplan.orders.strata import (
@@ -70,26 +69,13 @@ class TokenBudget(Buckets):
     [[3, 1, 5], [0, 6], [2, 4]]
     """
 
-    lengths: Column = field(metadata=LENGTHS)
+    lengths: Kept = field(metadata=LENGTHS)
     max_tokens: int = field(metadata=whole(1, 2**63, TOKENS))
     _: KW_ONLY
     max_samples: int | None = field(default=None, metadata=MAX_SAMPLES)
     multiple_of: int = 1
     num_buckets: int = field(default=64, metadata=NUM_BUCKETS)
     seed: int = field(default=0, metadata=SEED)
-
-    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
-
-        def __init__(
-            self,
-            lengths: Numbers,
-            max_tokens: int,
-            *,
-            max_samples: int | None = None,
-            multiple_of: int = 1,
-            num_buckets: int = 64,
-            seed: int = 0,
-        ) -> None: ...
 
     algorithm = "token-budget-v1"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import isqrt
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +15,7 @@ from indexplan.errors import IndexPlanError, invalid
 from indexplan.once import latest, once
 from indexplan.orders.arguments import keeps_planned
 from indexplan.orders.base import Int64, Order, Why
-from indexplan.orders.columns import BLOCK, FLOATS, Column, Numbers, is_identity
+from indexplan.orders.columns import BLOCK, FLOATS, Column, Kept, is_identity
 from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
 from indexplan.orders.streams import first_by_reading
@@ -84,20 +84,10 @@ class Weighted(Order):
     array([3, 3, 0, 3, 2, 3, 3, 3])
     """
 
-    weights: Column | Entries
+    weights: Kept | Entries
     epoch_size: int | None = field(default=None, metadata=whole(1, SIZE_STOP, READS, optional=True))
     seed: int = field(default=0, metadata=SEED)
     max_repeats: int | None = field(default=None, metadata=whole(1, SIZE_STOP, MOST, optional=True))
-
-    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
-
-        def __init__(
-            self,
-            weights: Numbers | Sequence[tuple[int, Numbers]],
-            epoch_size: int | None = None,
-            seed: int = 0,
-            max_repeats: int | None = None,
-        ) -> None: ...
 
     algorithm = "weighted-v1"
     _plain = ("weights",)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from indexplan.errors import integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order, Why
-from indexplan.orders.columns import INTEGERS, Column, Numbers
+from indexplan.orders.columns import INTEGERS, Column, Kept
 from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.extents import WithoutExtent
 from indexplan.orders.fields import nested, one_of
@@ -78,15 +78,9 @@ class Without(Layer):
     """
 
     order: Order
-    samples: Column
-    since: tuple[tuple[int, int, int], ...] = ()
+    samples: Kept
+    since: Any = ()  # a cursor, of which it keeps groups: epoch, position and number of samples
     cut: str = field(default="piece", metadata=one_of(CUTS, "leave it out for piece"))
-
-    if TYPE_CHECKING:  # the arguments; the fields above are what is kept of them
-
-        def __init__(
-            self, order: Order, samples: Numbers, since: Saved | None = None, cut: str = "piece"
-        ) -> None: ...
 
     algorithm = "without-v1"
     _plain = ("since",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from indexplan.canonical import check_fields
 from indexplan.errors import integer, invalid
 from indexplan.keywords import named
 from indexplan.once import once
-from indexplan.orders.columns import Column, Columns, Numbers, find_column, is_identity
+from indexplan.orders.columns import Columns, Kept, find_column, is_identity
 from indexplan.partition.locate import Cells
 from indexplan.partition.steps import Int64
 
@@ -60,14 +60,10 @@ class Balance:
     [[0, 3, 4, 7], [1, 2, 5, 6]]
     """
 
-    lengths: Column
+    lengths: Kept
     _: KW_ONLY
     linear: int = 1
     quadratic: int = 0
-
-    if TYPE_CHECKING:
-
-        def __init__(self, lengths: Numbers, *, linear: int = 1, quadratic: int = 0) -> None: ...
 
     def __post_init__(self) -> None:
         from indexplan.orders.strata import lengths_of

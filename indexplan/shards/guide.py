@@ -16,10 +16,8 @@ from indexplan.orders.shard_shuffle import sizes_of
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from indexplan.orders.columns import Numbers
-
     # what functions about shards accept: sizes, or an object with an attribute `sizes`
-    Sized: TypeAlias = "Numbers | Any | None"
+    Sized: TypeAlias = "Column | Any | None"
 
 AT_HAND = 4  # tables that are kept, with 16 to 24 bytes per shard
 
