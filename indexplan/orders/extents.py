@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import abc
 from bisect import bisect_right
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import cast
 
 import numpy as np
@@ -79,27 +79,26 @@ class OrderExtent:
         return 0
 
 
-class GapsExtent(OrderExtent, abc.ABC):
-    """How long they are under a layer that leaves units out.
+class GapsExtent(OrderExtent):
+    """How long they are under a layer that leaves some samples out.
 
     Units before an epoch are summed up in closed form, because all epochs between two that the
     order names have equally many.
     """
 
-    def __init__(self, order: Order, inner: Order) -> None:
+    def __init__(self, order: Order, left_out: LeftOut) -> None:
         super().__init__(order)
-        self.inside = extent_of(inner)
-
-    @property
-    @abc.abstractmethod
-    def own_changing(self) -> set[int] | None:
-        """The epochs from which the number that this layer leaves out changes; None if unknown."""
+        self.left_out = left_out
+        self.inside = extent_of(left_out.order)
 
     @once
     def changing(self) -> set[int] | None:
         """The epochs from which the number of units changes; None if unknown."""
-        own, inside = self.own_changing, self.inside.changing
-        return None if own is None or inside is None else own | inside
+        inner, inside = self.left_out.order, self.inside.changing
+        if inside is None or inner.traits.deals_bins or not inner.ip_same_reads:
+            return None
+        epochs = {epoch for epoch, _, _ in self.left_out.since}
+        return inside | epochs | {epoch + 1 for epoch in epochs if epoch + 1 < EPOCH_STOP}
 
     @property
     def sums_up(self) -> bool:
@@ -122,42 +121,14 @@ class GapsExtent(OrderExtent, abc.ABC):
 
     def before(self, epoch: int) -> int:
         """Return how many units all epochs before this one have together."""
-        before, first, units = self._rows[bisect_right(self._rows, epoch, key=_epoch) - 1]
+        before, first, units = self._rows[bisect_right(self._rows, epoch, key=itemgetter(1)) - 1]
         return before + (epoch - first) * units
 
     def holding(self, place: int) -> tuple[int, int]:
         """Return the epoch and the position in it of a stream place."""
-        before, first, units = self._rows[bisect_right(self._rows, place, key=_before) - 1]
+        before, first, units = self._rows[bisect_right(self._rows, place, key=itemgetter(0)) - 1]
         epochs, position = divmod(place - before, units)
         return first + epochs, position
-
-    def num_taken_out(self, epoch: int) -> int:
-        """Return how many samples an epoch removes from bins, by the layers inside too."""
-        return self.inside.num_taken_out(epoch)
-
-
-def _before(row: tuple[int, int, int]) -> int:
-    return row[0]
-
-
-def _epoch(row: tuple[int, int, int]) -> int:
-    return row[1]
-
-
-class WithoutExtent(GapsExtent):
-    """How long epochs and sub-epochs are without some samples."""
-
-    def __init__(self, order: Order, left_out: LeftOut) -> None:
-        super().__init__(order, left_out.order)
-        self.left_out = left_out
-
-    @property
-    def own_changing(self) -> set[int] | None:
-        inner = self.left_out.order
-        if inner.traits.deals_bins or not inner.ip_same_reads:
-            return None
-        epochs = {epoch for epoch, _, _ in self.left_out.since}
-        return epochs | {epoch + 1 for epoch in epochs if epoch + 1 < EPOCH_STOP}
 
     def edge(self, epoch: int, parts: int, part: int) -> int:
         if part in (0, parts):  # without a search

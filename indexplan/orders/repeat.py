@@ -9,8 +9,7 @@ import numpy as np
 
 from indexplan.errors import IndexPlanError, integer, invalid
 from indexplan.once import once
-from indexplan.orders.base import Float64, Int64, Order, check_told
-from indexplan.orders.extents import GapsExtent, OrderExtent
+from indexplan.orders.base import Float64, Int64, Order
 from indexplan.orders.fields import whole
 from indexplan.orders.layers import Layer, Run
 from indexplan.orders.registry import register
@@ -153,41 +152,5 @@ class Repeat(Layer):
         places = first[:, None] + held[:, None] * np.arange(copies)
         return np.repeat(which, copies), places.ravel()
 
-    def ip_told(self, epoch: int, index: int) -> list[tuple[int, str]]:
-        inside = self.order.ip_told(epoch, index)
-        left_out = [each for each in inside if each[1]]
-        check_told(self.copies * len(left_out))
-        return [*super().ip_told(epoch, index), *self.copies * left_out]
-
-    @property
-    def ip_gaps(self) -> RepeatExtent | None:
-        return RepeatExtent(self) if self.order.ip_gaps is not None else None
-
     def tally(self, epoch: int, indices: Int64) -> Int64:
         return self.copies * self.order.tally(epoch, indices)
-
-
-class RepeatExtent(GapsExtent):
-    """How long epochs are if the order inside leaves units out; the rest is cut as any epoch is.
-
-    Each copy of a unit that is left out counts, in the sub-epoch that would have it inside.
-    """
-
-    def __init__(self, order: Repeat) -> None:
-        super().__init__(order, order.order)
-        self._times = order.copies
-
-    @property
-    def own_changing(self) -> set[int]:
-        return set()
-
-    edge = OrderExtent.edge
-    parts_of = OrderExtent.parts_of
-    changes = OrderExtent.changes
-
-    def missing(self, epoch: int, parts: int, start: int, stop: int) -> int:
-        return self._times * self.inside.missing(epoch, parts, start, stop)
-
-    def num_taken_out(self, epoch: int) -> int:
-        """Return how many samples an epoch removes from bins, in all copies of them."""
-        return self._times * self.inside.num_taken_out(epoch)

@@ -13,7 +13,7 @@ from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order, Why
 from indexplan.orders.columns import INTEGERS, Column, Kept
 from indexplan.orders.cursors import Saved, place_of
-from indexplan.orders.extents import WithoutExtent
+from indexplan.orders.extents import GapsExtent
 from indexplan.orders.fields import nested, one_of
 from indexplan.orders.groups import Place
 from indexplan.orders.layers import Layer, Run
@@ -266,8 +266,8 @@ class Without(Layer):
         return Units(units.samples[~gone], sizes, spans)
 
     @property
-    def ip_gaps(self) -> WithoutExtent:
-        return WithoutExtent(self, self.left_out)
+    def ip_gaps(self) -> GapsExtent:
+        return GapsExtent(self, self.left_out)
 
     @property
     def ip_same_reads(self) -> bool:
