@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.errors import Cure, as_integer, counted, integer, invalid
 from indexplan.orders.columns import as_array
+from indexplan.seeds import check_epoch
 
 Int64 = NDArray[np.int64]
 
 NUM_SAMPLES_STOP = 2**63
 MOST_DIGITS = 4000  # of a decimal's exponent, as that many zeros are written out
+CURSOR = "pass plan.cursor(...) of a plan with that order"
 LENGTH = Cure("pass len(dataset)", "pass how many samples there are")
 
 
@@ -107,3 +109,25 @@ def check_saved(saved: Any, epoch: Any, position: Any) -> None:
         raise invalid("saved", "the dict form of an order", saved, "pass order.to_dict()")
     for name, number in (("epoch", epoch), ("position", position)):
         integer(name, number, 0, 2**63, f"pass the cursor's {name}")
+
+
+def place_of(order: Any, cursor: Any, what: str, cure: str = CURSOR) -> tuple[int, int]:
+    """Return the epoch and position of a cursor of an order, which `what` names in errors.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is not a cursor, or was saved under an order that this one does not continue.
+    """
+    try:
+        saved = getattr(cursor, "_form", None) or cursor.order  # not copied, where that will do
+        epoch, position = cursor.epoch, cursor.position
+    except Exception:  # AttributeError, or whatever a user's class raises
+        raise invalid(what, "a Cursor", cursor, cure) from None
+    epoch = check_epoch(epoch)
+    check_saved(saved, epoch, position)
+    if not order.continues(saved, epoch, position):
+        got = f"one of {saved.get('algorithm')} with other fields"
+        raise invalid(what, "a cursor of the order that is read", got, cure)
+    num_units = order.num_units(epoch)
+    return epoch, integer(f"{what}'s position", position, 0, num_units + 1, cure)

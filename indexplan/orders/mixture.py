@@ -18,9 +18,9 @@ from indexplan.orders.arguments import (
     NUM_SAMPLES_STOP,
     check_indices,
     keeps_planned,
+    place_of,
 )
 from indexplan.orders.base import Draws, Float64, Int64, Order, Why
-from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.fields import nest
 from indexplan.orders.groups import Place
 from indexplan.orders.phases import PLACE_STOP, Phases, Sorted
@@ -253,7 +253,7 @@ class Mixture(Order):
 
     def with_phase(
         self,
-        place: int | Saved,
+        place: Any,
         weights: Mapping[str, Any],
         *,
         sources: Mapping[str, Order] | Sequence[tuple[str, Order]] | None = None,

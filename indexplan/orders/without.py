@@ -10,9 +10,9 @@ import numpy as np
 
 from indexplan.errors import integer, invalid
 from indexplan.once import once
+from indexplan.orders.arguments import place_of
 from indexplan.orders.base import Float64, Int64, Order, Why
 from indexplan.orders.columns import INTEGERS, Column, Kept
-from indexplan.orders.cursors import Saved, place_of
 from indexplan.orders.extents import GapsExtent
 from indexplan.orders.fields import nested, one_of
 from indexplan.orders.groups import Place
@@ -275,7 +275,7 @@ class Without(Layer):
 
     def with_phase(
         self,
-        place: Saved,
+        place: Any,
         weights: Mapping[str, Any],
         *,
         sources: Mapping[str, Order] | Sequence[tuple[str, Order]] | None = None,
