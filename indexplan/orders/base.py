@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from indexplan import kernels
 from indexplan.answers import html_of_fields
 from indexplan.canonical import check_fields
 from indexplan.errors import Cure, IndexPlanError, invalid
@@ -118,6 +119,28 @@ class Order(HasFields, HasGroups, abc.ABC):
     def _key_words(self, purpose: int, epoch: int, count: int) -> NDArray[np.uint32]:
         """Return the key words for what the order draws for one purpose in one epoch."""
         return key_words(getattr(self, "seed", 0), purpose, epoch, count, self.num_samples)
+
+    def _shuffled(
+        self,
+        purpose: int,
+        epoch: int,
+        n: int,
+        starts: Int64,
+        stops: Int64,
+        out: Int64 | None = None,
+    ) -> Int64:
+        """Return the numbers below n at some runs of a shuffle that the order draws."""
+        found = np.empty(int((stops - starts).sum()), np.int64) if out is None else out
+        words = self._key_words(purpose, epoch, 2 * kernels.feistel.num_rounds(n))
+        kernels.permutation.permute_runs(n, words, starts, stops, found)
+        return found
+
+    def _unshuffled(self, purpose: int, epoch: int, n: int, numbers: Int64) -> Int64:
+        """Return where such a shuffle has some numbers."""
+        found = np.empty(len(numbers), np.int64)
+        words = self._key_words(purpose, epoch, 2 * kernels.feistel.num_rounds(n))
+        kernels.permutation.invert(n, words, np.ascontiguousarray(numbers), found)
+        return found
 
     @property
     def shard_sizes(self) -> Column | None:

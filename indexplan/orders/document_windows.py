@@ -158,14 +158,8 @@ class DocumentWindows(Order):
         """Return the number of windows in an epoch."""
         return (self._num_tokens - self.overlap) // self.length
 
-    def _shuffle(self, epoch: int) -> tuple[int, NDArray[np.uint32]]:
-        """Return the number of windows in an epoch, and the key words of their shuffle."""
-        num = self.num_units(epoch)
-        return num, self._key_words(BINS, epoch, 2 * kernels.feistel.num_rounds(num))
-
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
-        numbers = np.empty(int((stops - starts).sum()), np.int64)
-        kernels.permutation.permute_runs(*self._shuffle(epoch), starts, stops, numbers)
+        numbers = self._shuffled(BINS, epoch, self.num_units(epoch), starts, stops)
         rising = np.argsort(numbers)  # so that each block is opened once
         return joined(self._pieces(epoch, numbers[rising]), cut=True).moved(rising)
 
@@ -233,7 +227,6 @@ class DocumentWindows(Order):
             stop = np.where(long, first, stop)
             asked = np.append(asked, np.flatnonzero(long))
         windows = expand(first, stop)
-        positions = np.empty(len(windows), np.int64)
-        kernels.permutation.invert(*self._shuffle(epoch), windows, positions)
+        positions = self._unshuffled(BINS, epoch, self.num_units(epoch), windows)
         counts = np.append(stop - first, np.ones(len(often), np.int64))
         return np.repeat(asked, counts), np.append(positions, often)

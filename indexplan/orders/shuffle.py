@@ -9,7 +9,6 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan import kernels
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.fields import NUM_SAMPLES, SEED
 from indexplan.orders.registry import register
@@ -62,16 +61,11 @@ class Shuffle(Order):
     algorithm = "shuffle-v1"
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        n = self.num_samples
-        words = self._key_words(SHUFFLE, epoch, 2 * kernels.feistel.num_rounds(n))
-        kernels.permutation.permute_runs(n, words, starts, stops, out)
+        self._shuffled(SHUFFLE, epoch, self.num_samples, starts, stops, out)
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        n = self.num_samples
-        words = self._key_words(SHUFFLE, epoch, 2 * kernels.feistel.num_rounds(n))
-        out = np.empty(len(indices), np.int64)
-        kernels.permutation.invert(n, words, indices, out)
-        return np.arange(len(indices)), out
+        places = self._unshuffled(SHUFFLE, epoch, self.num_samples, indices)
+        return np.arange(len(indices)), places
 
 
 def plain_shuffles(orders: Sequence[Order]) -> tuple[Int64, UInt32]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from indexplan import kernels
 from indexplan.errors import counted, integer, invalid
 from indexplan.keywords import named
 from indexplan.once import once
@@ -142,7 +141,7 @@ class Part(Order):
             if (num := len(classes.sizes)) != count:
                 raise invalid("the sum of sizes", f"{num}, the number of groups", count, CURE)
             chosen, kept = np.zeros(count, np.bool_), np.zeros(len(groups), np.bool_)
-            chosen[self._shuffled(count, *self._intervals[:2])] = True
+            chosen[self._shuffled(SPLITS, 0, count, *self._intervals[:2])] = True
             kept[classes.members[np.repeat(chosen, classes.sizes)]] = True  # rising by sample
             return Members(np.flatnonzero(kept))
 
@@ -157,14 +156,7 @@ class Part(Order):
         begins, _, firsts = self._intervals
         interval = np.searchsorted(firsts, positions, "right") - 1
         places = positions - firsts[interval] + begins[interval]
-        out[:] = self._shuffled(self.num_samples, places, places + 1)
-
-    def _shuffled(self, n: int, starts: Int64, stops: Int64) -> Int64:
-        """Return the numbers below n, of samples or of groups, at some runs of the split's row."""
-        out = np.empty(int((stops - starts).sum()), np.int64)
-        words = self._key_words(SPLITS, 0, 2 * kernels.feistel.num_rounds(n))
-        kernels.permutation.permute_runs(n, words, starts, stops, out)
-        return out
+        self._shuffled(SPLITS, 0, self.num_samples, places, places + 1, out)
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         members = self._members
@@ -172,9 +164,7 @@ class Part(Order):
             found = np.searchsorted(members, indices)
             which = np.flatnonzero(members[np.minimum(found, len(members) - 1)] == indices)
             return which, found[which]
-        places = np.empty(len(indices), np.int64)
-        words = self._key_words(SPLITS, 0, 2 * kernels.feistel.num_rounds(self.num_samples))
-        kernels.permutation.invert(self.num_samples, words, np.ascontiguousarray(indices), places)
+        places = self._unshuffled(SPLITS, 0, self.num_samples, indices)
         begins, ends, firsts = self._intervals
         interval = np.maximum(np.searchsorted(begins, places, "right") - 1, 0)
         which = np.flatnonzero((places >= begins[interval]) & (places < ends[interval]))

@@ -137,16 +137,9 @@ class Strata(Order):
         """Return the number of bins."""
         return int(self._template.bins[-1])
 
-    def _words(self, epoch: int) -> NDArray[np.uint32]:
-        """Return the key words of the shuffle of an epoch's bins."""
-        return self._key_words(BINS, epoch, 2 * kernels.feistel.num_rounds(self.num_units(epoch)))
-
     def _bins_at(self, epoch: int, starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
         """Return the bins at runs of positions, and where each starts and ends in their samples."""
-        numbers = np.empty(int((stops - starts).sum()), np.int64)
-        kernels.permutation.permute_runs(
-            self.num_units(epoch), self._words(epoch), starts, stops, numbers
-        )
+        numbers = self._shuffled(BINS, epoch, self.num_units(epoch), starts, stops)
         offsets = np.empty(len(numbers) + 1, np.int64)
         kernels.strata.cut_bins(numbers, self._template.bins, self._template.sizes, offsets)
         return numbers, offsets
@@ -179,10 +172,8 @@ class Strata(Order):
         return out
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        out = np.empty(len(indices), np.int64)
-        numbers = self._bins_of(epoch, indices)
-        kernels.permutation.invert(self.num_units(epoch), self._words(epoch), numbers, out)
-        return np.arange(len(indices)), out
+        bins = self._bins_of(epoch, indices)
+        return np.arange(len(indices)), self._unshuffled(BINS, epoch, self.num_units(epoch), bins)
 
 
 class ByLength(Strata):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from indexplan import kernels
 from indexplan.errors import Cure, invalid
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.fields import SEED, flag, whole
@@ -132,19 +130,13 @@ class TokenWindows(Order):
         left = self.num_tokens - self.overlap - self.length * self.num_units(epoch)
         return int(low | high << 32) % (left + 1)
 
-    def _words(self, epoch: int) -> tuple[int, NDArray[np.uint32]]:
-        num = self.num_units(epoch)
-        return num, self._key_words(BINS, epoch, 2 * kernels.feistel.num_rounds(num))
-
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        kernels.permutation.permute_runs(*self._words(epoch), starts, stops, out)
+        self._shuffled(BINS, epoch, self.num_units(epoch), starts, stops, out)
         out *= self.length
         out += self._phase(epoch)
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         windows, rest = np.divmod(indices - self._phase(epoch), self.length)
-        num, words = self._words(epoch)
+        num = self.num_units(epoch)
         found = np.flatnonzero((rest == 0) & (windows >= 0) & (windows < num))
-        positions = np.empty(len(found), np.int64)
-        kernels.permutation.invert(num, words, windows[found], positions)
-        return found, positions
+        return found, self._unshuffled(BINS, epoch, num, windows[found])
