@@ -263,13 +263,12 @@ class Sorted(NamedTuple):
 
     def of_source(self, j: int) -> Iterator[tuple[int, slice, Int64, Int64]]:
         """Yield each epoch that a source reads, where its units are among all, and its runs."""
-        first, last = self.parts[j : j + 2].tolist()
-        done = int(self.begins[j])
-        cuts = pairwise(self.cuts[first : last + 1].tolist())
-        for epoch, (a, b) in zip(self.epochs[first:last].tolist(), cuts, strict=True):
-            starts, stops = self.starts[a:b], self.stops[a:b]
-            until = done + int((stops - starts).sum())
-            yield epoch, slice(done, until), starts, stops
+        (first, last), (done, end) = self.parts[j : j + 2].tolist(), self.begins[j : j + 2].tolist()
+        for i in range(first, last):
+            runs = slice(self.cuts[i], self.cuts[i + 1])
+            starts, stops = self.starts[runs], self.stops[runs]
+            until = end if i + 1 == last else done + int((stops - starts).sum())
+            yield int(self.epochs[i]), slice(done, until), starts, stops
             done = until
 
     def rows(self, whose: tuple[Order, ...]) -> list[tuple[Any, ...]]:
