@@ -3,13 +3,13 @@
 For each order that derives a table, two fresh processes with one empty cache: the first builds and
 writes the table, the second maps it. Printed are CPU seconds to the first batch beyond those of a
 small order of the same kind, the most bytes a sample that the process had of its own meanwhile, and
-the bytes a sample of the file. Columns are files that are mapped; 1e9 needs some 30 GB of disk.
+the bytes a sample of the file. Columns are files that are mapped; 1e9 needs some 30 GB of disk. The
+rows take the place of former ones in benchmarks/results/tables.json.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import threading
 import time
@@ -22,6 +22,17 @@ import numpy as np
 import indexplan as ip
 from benchmarks.measure.fresh import run_fresh
 from benchmarks.measure.surroundings import surroundings
+from benchmarks.render import page
+from benchmarks.render.writer import power, where
+
+TITLE = "Tables of orders"
+WORDS = (
+    "For each order that [derives a table](../../docs/starting-up.md#large-tables), two fresh "
+    "processes with one empty cache: the first builds and writes it, the next maps it. CPU seconds "
+    "are those to the first batch beyond a small order's, bytes are a sample's: the most that the "
+    "process had of its own meanwhile, and those of the files. From 16 MiB on a table is written."
+)
+COLUMNS = ("order", "samples", "first, s", "own, B", "next, s", "own, B", "files, B")
 
 ORDERS: dict[str, Callable[[Any], ip.Order]] = {
     "ClassBalanced": ip.ClassBalanced,
@@ -84,20 +95,44 @@ def write(folder: str, name: str, n: int) -> str:
 
 
 def main(sizes: list[int], names: list[str]) -> None:
-    """Print a row for each order and size."""
-    print(json.dumps(surroundings()))
-    head = f"{'first, s':>10}{'own, B':>8}{'next, s':>9}{'own, B':>8}{'file, B':>9}"
-    print(f"{'order':<16}{'samples':>14}{head}")
+    """Print a row for each order and size, and keep it."""
+    path = page.RESULTS / "tables.json"
+    rows = page.read("tables")["runs"][0]["records"] if path.exists() else {}
+    print("".join(each.rjust(16) for each in COLUMNS))
     for name in names or ORDERS:
         for n in sizes:
-            with tempfile.TemporaryDirectory() as folder:
-                path = write(folder, name, n)
-                job, cache = "benchmarks.measure.tables.first_batch", f"{folder}/cache"
-                rows = [run_fresh(job, name, path, INDEXPLAN_CACHE=cache) for _ in range(2)]
-                kept = sum(file.stat().st_size for file in Path(cache).rglob("*") if file.is_file())
-            (first, own), (then, less) = rows
-            cells = f"{first:>10.2f}{own / n:>8.1f}{then:>9.2f}{less / n:>8.1f}{kept / n:>9.1f}"
-            print(f"{name:<16}{n:>14,}{cells}", flush=True)
+            row = rows.setdefault(name, {})[str(n)] = measured(name, n)
+            print("".join(each.rjust(16) for each in cells(name, n, row)), flush=True)
+            table = [
+                cells(each, int(size), rows[each][size])
+                for each in sorted(rows)
+                for size in sorted(rows[each], key=int)
+            ]
+            run: dict[str, Any] = {
+                **where(surroundings()),
+                "instructions": "",
+                "figures": [],
+                "records": rows,
+            }
+            run["command"] = "python -m benchmarks.measure.tables"
+            run["blocks"] = [page.table(COLUMNS, table)]
+            page.keep("tables", TITLE, WORDS, run)
+
+
+def measured(name: str, n: int) -> list[float]:
+    """Return seconds and bytes of the first process and the next, and the bytes of files."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(folder, name, n)
+        job, cache = "benchmarks.measure.tables.first_batch", f"{folder}/cache"
+        both = [run_fresh(job, name, path, INDEXPLAN_CACHE=cache) for _ in range(2)]
+        kept = sum(file.stat().st_size for file in Path(cache).rglob("*") if file.is_file())
+    return [number for seconds, own in both for number in (seconds, own / n)] + [kept / n]
+
+
+def cells(name: str, n: int, row: list[float]) -> tuple[str, ...]:
+    """Return a row as text."""
+    first, own, then, less, kept = row
+    return name, power(n), f"{first:.2f}", f"{own:.1f}", f"{then:.2f}", f"{less:.1f}", f"{kept:.1f}"
 
 
 if __name__ == "__main__":
