@@ -75,7 +75,8 @@ def words_of(
     pool: UInt64s, factor: U64, epoch: U64, size: U64, mixed: UInt64s, words: UInt64s
 ) -> None:
     """Write the key words of an epoch of an order's size; `mixed`, a pool too, is overwritten."""
-    mixed[:] = pool
+    for i in range(POOL):  # not mixed[:] = pool, with which numba compiles texts of errors for 3 s
+        mixed[i] = pool[i]
     factor = _absorb(mixed, size & LOW, _absorb(mixed, epoch, factor))
     if size > LOW:  # two words, the lower one first, as NumPy splits it
         _absorb(mixed, size >> WORD, factor)
