@@ -13,6 +13,7 @@ import argparse
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ ORDERS: dict[str, Callable[[Any], ip.Order]] = {
 
 def first_batch(name: str, path: str) -> tuple[float, int]:
     """Return CPU seconds to an order's first batch, and the most bytes of its own meanwhile."""
+    warnings.simplefilter("error")  # such as that of a table that is not shared
     make, small = ORDERS[name], np.tile(np.arange(1, 100), 99)
     read(make(ip.Column(small if name != "Weighted" else small * 1.0)))
     began, before, most, done = time.process_time(), private(), 0, threading.Event()
