@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from indexplan.kernels.compiling import READ_UINT32, inlined, kernel
+from indexplan.kernels.compiling import inlined
 
 U64: TypeAlias = np.uint64
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    UInt32s: TypeAlias = NDArray[np.uint32]
     Four: TypeAlias = tuple[U64, U64, U64, U64]
 
 # With a Python int, a uint64 becomes signed or a float in numba, so constants are uint64 too.
@@ -37,16 +34,3 @@ def philox(c0: U64, c1: U64, c2: U64, c3: U64, k0: U64, k1: U64) -> Four:
         c0, c1, c2, c3 = (q >> HALF) ^ c1 ^ k0, q & LOW, (p >> HALF) ^ c3 ^ k1, p & LOW
         k0, k1 = (k0 + WEYL_0) & LOW, (k1 + WEYL_1) & LOW
     return c0, c1, c2, c3
-
-
-@kernel(READ_UINT32, READ_UINT32)
-def philox4x32(counter: UInt32s, key: UInt32s) -> Four:
-    """Return the four words, in [0, 2**32), of Philox4x32-10.
-
-    Parameters
-    ----------
-    counter : uint32 (4,)
-    key : uint32 (2,)
-    """
-    c0, c1, c2, c3 = U64(counter[0]), U64(counter[1]), U64(counter[2]), U64(counter[3])
-    return philox(c0, c1, c2, c3, U64(key[0]), U64(key[1]))

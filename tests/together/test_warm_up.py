@@ -28,18 +28,17 @@ for each in iter_modules(kernels.__path__):
     getattr(kernels, each.name)  # makes its kernels known
 NUM = len(compiling.KERNELS)  # some are made twice, by a function
 KERNELS_OF = r"kernels for (\S+) are in numba's cache: (\d+ loaded, \d+ saved); in (.+)"
-FEW = {"philox4x32": "philox", "mark": "seen", "plant": "tree"}
+FEW = {"put_back": "by_source", "mark": "seen", "plant": "tree"}
 
 ASK = """
 import json
 import indexplan as ip
-from indexplan.kernels import permutation, philox
+from indexplan.kernels import permutation
 from indexplan.kernels.xxh64 import xxh64
 plans = [ip.Plan(order, world_size=8, batch_size=16)
          for order in (ip.Shuffle(10**9), ip.BlockShuffle(10**9, 1000, 4))]
 batches = [plan.batch(0, step=5, rank=3).tolist() for plan in plans]
 places = [plan.locate(batch, 0).step.tolist() for plan, batch in zip(plans, batches)]
-philox.philox4x32.compile()
 permutation.permute_epochs.compile()
 xxh64(b"abc")
 from indexplan.kernels.compiling import KERNELS
@@ -178,13 +177,13 @@ def copy_package(target: Path) -> None:
 
 READ_ONLY = """
 import json, numba, os, sys
-from indexplan.kernels.philox import philox4x32
+from indexplan.kernels.by_source import put_back
 numba.njit(lambda x: x)(1)  # all modules are imported before rights are given up
 if os.geteuid() == 0 and "give up" in sys.argv:
     os.setgid({nobody})
     os.setuid({nobody})
-philox4x32.compile()
-print(json.dumps([philox4x32.origin, philox4x32.folder]))
+put_back.compile()
+print(json.dumps([put_back.origin, put_back.folder]))
 """
 
 
