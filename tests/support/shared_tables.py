@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -55,32 +54,6 @@ def share_all(folder: str) -> None:
 def kept(folder: Path) -> list[Path]:
     """Return the files of tables in a cache."""
     return [path for path in folder.glob("*/tables/*/*") if not path.name.startswith(".")]
-
-
-def share_of(folder: str, name: str, column: str, all_have: Any, pipe: Any) -> None:
-    """Send what an order reads, and this process's share of the memory of its table, in bytes.
-
-    The first is of files in the cache, as the kernel counts shared pages; the second is its own.
-    """
-    reads(name, [1, 2, 3] * 99)  # loads the kernels
-    share_all(folder)
-    before = _memory("")
-    order = ORDERS[name](column)
-    read = ip.Plan(order, world_size=2, batch_size=3).batch(0, step=0, rank=0).tolist()
-    all_have.wait(60)
-    pipe.send((read, _memory(folder), _memory("") - before))
-    all_have.wait(60)  # nobody leaves earlier, which would change the shares
-
-
-def _memory(folder: str) -> int:
-    """Return the proportional share of mapped files in a folder; without one, what has no file."""
-    found, path = 0, ""
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        if re.match(r"[0-9a-f]+-", line):
-            path = [*line.split(maxsplit=5), ""][5]
-        elif line.startswith("Pss:") and (path.startswith(folder) if folder else not path):
-            found += int(line.split()[1]) * 1000
-    return found
 
 
 def check(folder: str, name: str, column: str, expected: list[Any]) -> None:
