@@ -24,7 +24,7 @@ import indexplan as ip
 from benchmarks.measure.fresh import run_fresh
 from benchmarks.measure.surroundings import surroundings
 from benchmarks.render import page
-from benchmarks.render.writer import power, where
+from benchmarks.render.tables import power
 
 TITLE = "Tables of orders"
 WORDS = (
@@ -111,7 +111,7 @@ def main(sizes: list[int], names: list[str]) -> None:
                 for size in sorted(rows[each], key=int)
             ]
             run: dict[str, Any] = {
-                **where(surroundings()),
+                **page.where(surroundings()),
                 "instructions": "",
                 "figures": [],
                 "records": rows,
