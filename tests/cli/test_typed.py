@@ -42,7 +42,6 @@ def test_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
         ([*BUILD, "--order=BlockShuffle(blok_size=3)"], "block_size"),
         (["build", "a.plan", "--batch-size=2", "--order=Shufle(3)"], "Shuffle"),
         (["build", "a.plan", "--batch-size=2", "--order=Shuffle(3, sed=1)"], "seed"),
-        (["shards", ".", "--kind=parqet"], "parquet"),
         (["plot", "plan.json", "-o", "a.pgn"], ".png"),
         (["orders", "BlokShuffle"], "BlockShuffle"),
     ],
