@@ -42,12 +42,14 @@ def plans(draw: st.DrawFn) -> ip.Plan:
     weights = [(at, dict(zip(names, np.roll(shares, at % 2), strict=True))) for at in places]
     each = draw(st.integers(1, 3)) * sum(shares) + draw(st.sampled_from([0, 0, 0, 1]))
     size = draw(st.sampled_from([each * 4, each * 5, 71]))
-    order = ip.Mixture(sources, weights, epoch_size=max(size, each), seed=draw(st.integers(0, 9)))
+    sub_epochs = draw(st.sampled_from([1, 2]))
+    size = max(size, each * sub_epochs)  # so that each sub-epoch has a step under "drop", too
+    order = ip.Mixture(sources, weights, epoch_size=size, seed=draw(st.integers(0, 9)))
     return ip.Plan(
         order,
         global_batch_size=each,
         world_size=draw(st.integers(1, 3)),
-        sub_epochs=draw(st.sampled_from([1, 2])),
+        sub_epochs=sub_epochs,
         remainder=draw(st.sampled_from(["spread", "drop", "pad", "carry"])),
     )
 
