@@ -17,7 +17,6 @@ from indexplan_torch.arguments import check_by_index, check_length, flag, is_bin
 from indexplan_torch.counting import UNDER_TRAINER, refuse_under
 from indexplan_torch.cuts import check_received
 from indexplan_torch.items import Item
-from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.run import Run
 from indexplan_torch.samplers import PlanBatchSampler, PlanView
 from indexplan_torch.seeding import SeedWorker
@@ -51,7 +50,7 @@ def check_options(kind: type, given: Mapping[str, Any]) -> None:
     if given.keys() <= Options.__annotations__.keys():
         return
     theirs = {*signature(DataLoader.__init__).parameters} - {"dataset", "batch_sampler"}
-    for name in given.keys() - theirs - {"num_replicas"}:  # which is refused with its other name
+    for name in given.keys() - theirs:
         ours = [
             each for each in signature(kind).parameters if each not in ("batch_sampler", "options")
         ]
@@ -167,7 +166,6 @@ class PlanLoader(DataLoader[Any]):
             )
         given: dict[str, Any] = {**options}  # a trainer may pass more than the type allows
         check_options(PlanLoader, given)
-        refuse_num_replicas(given.pop("num_replicas", None))
         if batch_sampler is None:
             refuse_the_plans_own(given)
             batch_sampler = PlanBatchSampler(

@@ -135,9 +135,3 @@ def given(rank: Any, world_size: Any) -> tuple[int, int]:
             "count ranks from 0",
         )
     return number, ranks
-
-
-def refuse_num_replicas(number: Any) -> None:
-    """Refuse DistributedSampler's name for the world size, and name ours."""
-    if number is not None:
-        raise invalid("num_replicas", "left out", number, "pass world_size= instead")

@@ -19,7 +19,6 @@ from indexplan.keywords import named
 from indexplan_torch.counting import dealt_out, refuse_under
 from indexplan_torch.drawn import Drawn, DrawnUnits, requests
 from indexplan_torch.items import Form, Item, num_phases
-from indexplan_torch.ranks import refuse_num_replicas
 from indexplan_torch.run import Run
 from indexplan_torch.running import Given
 
@@ -185,8 +184,6 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
     ----------------
     batch_size, drop_last, sampler
         For Lightning, which makes that of a PlanLoader again to predict. Leave them out.
-    num_replicas
-        Refused: use world_size.
 
     Raises
     ------
@@ -223,9 +220,7 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
         compare: bool = True,
         again: int = 1,
         sampler: Any = None,
-        num_replicas: None = None,
     ) -> None:
-        refuse_num_replicas(num_replicas)
         injected = sampler if isinstance(plan, Plan) else plan
         run = getattr(injected, "run", None)  # of our own, as Lightning makes it again to predict
         if run is None and isinstance(injected, Sampler):
@@ -297,11 +292,6 @@ class PlanSampler(PlanView):
     partial, compare : bool
         As for `PlanBatchSampler`.
 
-    Other Parameters
-    ----------------
-    num_replicas
-        Refused: use world_size.
-
     Raises
     ------
     IndexPlanError
@@ -325,9 +315,7 @@ class PlanSampler(PlanView):
         mesh: Any = None,
         partial: bool = False,
         compare: bool = True,
-        num_replicas: None = None,
     ) -> None:
-        refuse_num_replicas(num_replicas)
         if not isinstance(plan, Plan):
             raise invalid(
                 "plan",

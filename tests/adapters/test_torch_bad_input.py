@@ -94,12 +94,9 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         "world_size must be an integer from 1; got 0; pass the number of ranks that train",
         lambda: PlanBatchSampler(OPEN, rank=0, world_size=0),
     ),
-    *(
-        ("num_replicas must be left out; got 2; pass world_size= instead", make)
-        for make in [
-            lambda: PlanLoader(range(10), OPEN, rank=0, num_replicas=2),
-            lambda: PlanBatchSampler(OPEN, num_replicas=2),  # type: ignore[arg-type]
-        ]
+    (
+        f"num_replicas must be left out of PlanLoader; got 2; {PLACES['num_replicas']}",
+        lambda: PlanLoader(range(10), OPEN, rank=0, num_replicas=2),  # type: ignore[call-arg]
     ),
     # what belongs to the plan
     (

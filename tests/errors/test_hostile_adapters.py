@@ -57,7 +57,7 @@ def calls() -> Iterator[Call]:
     every: dict[str, Any] = {"plan": PLAN, **RANKS, "mesh": None, **FORM, **TOLD}
     yield "PlanBatchSampler", read(PlanBatchSampler), every
     yield "PlanBatchSampler, discovering", read(PlanBatchSampler), {"plan": PLAN, **FORM, **TOLD}
-    again = {"batch_size": None, "drop_last": False, "sampler": None, "num_replicas": None}
+    again = {"batch_size": None, "drop_last": False, "sampler": None}
     yield "PlanBatchSampler, anew", read(PlanBatchSampler), {"plan": PLAN, **again}
     yield "PlanSampler", read(PlanSampler), {"plan": PLAN, **RANKS, "mesh": None, **TOLD}
     yield "PlanLoader", read(loader), {**every, "batch_sampler": None, "in_order": True}

@@ -71,8 +71,6 @@ def test_a_keyword_of_another_call_is_refused_with_its_place(name: str, keyword:
         keyword == "num_workers" and name in ("PlanLoader", "PlanIterator")
     ):
         return
-    if keyword == "num_replicas" and name in ("PlanLoader", "PlanIterator"):
-        return  # which names world_size
     error = refusal(name, keyword)
     assert PLACES[keyword] == error.cure, str(error)
 

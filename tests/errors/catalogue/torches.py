@@ -227,7 +227,7 @@ CASES: list[Case] = [
     ("a world without ranks", lambda: loader(rank=0, world_size=0)),
     ("a seed for a loader", lambda: PlanLoader(range(10), OPEN, seed=3)),  # type: ignore[call-arg]
     ("ranks of a node for a loader", lambda: PlanLoader(range(10), OPEN, ranks_per_node=8)),  # type: ignore[call-arg]
-    ("the world size by torch's name", lambda: PlanSampler(OPEN, num_replicas=2)),
+    ("the world size by torch's name", lambda: PlanSampler(OPEN, num_replicas=2)),  # type: ignore[call-arg]
     ("a world without a rank", no_rank),
     ("a batch size beside the plan", lambda: loader(batch_size=4)),
     ("a batch sampler beside the plan", lambda: loader(batch_sampler=[[0, 1]])),
