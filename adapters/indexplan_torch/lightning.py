@@ -48,6 +48,7 @@ class RefreshStepCounts(Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 (Lightning's)
         """Load what Lightning left out, and count the steps of the epoch that continues."""
         loop = trainer.fit_loop
+        _refuse_samplers(loop)
         if not _tell_runs(trainer, loop, trainer.limit_train_batches):
             return
         if loop.restarted_on_epoch_end:
@@ -129,6 +130,19 @@ def _tell_runs(trainer: Any, loop: Any, limit: float) -> bool:
                     "pass rank= and world_size= to the loader",
                 )
     return bool(runs)
+
+
+def _refuse_samplers(loop: Any) -> None:
+    """Refuse to train on a loader that Lightning starts before it names the pass of a resume."""
+    for loader in _loaders(loop):
+        ours = run_of(loader) or run_of(getattr(loader, "sampler", None))
+        if ours is not None and not hasattr(loader, "load_state_dict"):
+            raise IndexPlanError(
+                "a training's loader",
+                "must have a state under Lightning, which starts it before it names the pass",
+                f"{type(loader).__name__} around a plan's sampler",
+                "use PlanLoader(dataset, plan)",
+            )
 
 
 def _check_whole(loop: Any) -> None:

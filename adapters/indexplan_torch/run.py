@@ -661,7 +661,7 @@ class Run:
         cursor = Cursor.from_dict(state["cursor"])
         saved_in = count("a state's pass", state["pass"])
         if self.given.pinned:
-            return  # overfitting: the same batches in every epoch, wherever the run stood
+            return  # an evaluation that reads the same in every epoch, wherever the run stood
         plan = self.given.plan.resume(cursor)
         dealt = self._dealt(self.given, plan, state) if "dealt" in state else 0
         if self.recorder:

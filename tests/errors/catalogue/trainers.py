@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import Bins, PlanLoader, join
+from indexplan_torch import Bins, PlanBatchSampler, PlanLoader, join
 from tests.errors.catalogue.made import OPEN, Case
 from tests.errors.catalogue.torches import loader
 
@@ -31,6 +31,23 @@ def dealt_out_as_seeded() -> None:
 
     given: dict[str, Any] = {"num_processes": 2, "process_index": 1, "use_seedable_sampler": True}
     next(iter(prepare_data_loader(loader(), **given)))
+
+
+def trained_by_lightning(made: Any = None) -> None:
+    """Train under Lightning, on a DataLoader of torch's unless another is given."""
+    import lightning.pytorch as pl
+
+    class Model(pl.LightningModule):
+        def training_step(self, *_: Any) -> None:
+            """Learn nothing."""
+
+        def configure_optimizers(self) -> None:
+            """Have nothing to learn with."""
+
+    quiet: Any = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    trainer = pl.Trainer(max_steps=1, accelerator="cpu", enable_checkpointing=False, **quiet)
+    sampler: Any = PlanBatchSampler(OPEN)
+    trainer.fit(Model(), DataLoader(range(10), batch_sampler=sampler) if made is None else made)
 
 
 def counted_by_nobody() -> None:
@@ -146,6 +163,7 @@ CASES: list[Case] = [
     ("batches that are skipped after a resume", skipped_after_a_resume),
     ("batches that nobody counts", counted_by_nobody),
     ("batches that are dealt out by a seedable sampler", dealt_out_as_seeded),
+    ("a sampler in a loader of Lightning's", trained_by_lightning),
     ("a resume of a Trainer that does not tell of what", resumed_by_nobody),
     ("a trainer that is none", kept_of_nothing),
     ("a trainer's loader without a plan", kept_without_a_plan),

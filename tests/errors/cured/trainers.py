@@ -13,7 +13,7 @@ from indexplan_torch.accelerate import prepare
 from indexplan_torch.causal import join_causal
 from tests.errors.catalogue.made import OPEN
 from tests.errors.catalogue.torches import loader
-from tests.errors.catalogue.trainers import trainer
+from tests.errors.catalogue.trainers import trained_by_lightning, trainer
 
 
 def resumed() -> None:
@@ -137,6 +137,7 @@ CURED: dict[str, Callable[[], Any]] = {
         resumed,
     ),
     "batches that are dealt out by a seedable sampler": prepared,
+    "a sampler in a loader of Lightning's": lambda: trained_by_lightning(loader()),
     **dict.fromkeys(
         (
             "a trainer that is none",
