@@ -96,7 +96,7 @@ class Forger:
         for at in self.runs():
             one, two = [*self.lines, {}, {}][at : at + 2]
             same = one["plan"] == two.get("plan") and two["kind"] == "run"
-            if same and one["step"] + one["steps"] == two["step"]:
+            if same and one["to"] == two["from"]:  # the second has not jumped
                 one |= {"steps": one["steps"] + two["steps"], "to": two["to"]}
                 del self.lines[at + 1]
                 for line in self.lines:
