@@ -1,6 +1,6 @@
 """Shared by all benchmarks: how much is done, how a job is timed, and what a run is compared with.
 
-`pytest benchmarks` takes some ten minutes and writes nothing; `-m nightly` runs the rest, and
+`pytest benchmarks` times the telling sizes and keeps nothing; `-m nightly` runs the rest, and
 `--quick` all of it on small sizes, for the outputs. `--benchmark-compare` puts the committed rows
 of benchmarks/results next to the new times. `python -m benchmarks.report` keeps the rows of a run.
 """

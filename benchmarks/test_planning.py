@@ -16,11 +16,11 @@ from benchmarks.measure.questions import KEYS, Question
 pytestmark = pytest.mark.benchmark(timer=told)
 Record = dict[str, Any]
 EARLY = (10**6, 10**8)
-"""Sizes of the ten minutes, and 1e9 of the first question; the others are nightly."""
+"""Sizes that are always run, and 1e9 of the first question; the others are nightly."""
 
 
 def early(question: Question, job: Job) -> bool:
-    """Return whether a job is one of the ten minutes."""
+    """Return whether a job is always run."""
     of_sizes = job.n in EARLY or (question.key == "first_batch" and job.n == 10**9)
     return of_sizes if question.key != "worlds" else job.world == 64
 
