@@ -19,6 +19,7 @@ from indexplan.orders.units import expand
 
 Int32 = NDArray[np.int32]
 PLACE_STOP = 2**63
+NEAR, MOST = 8, 32  # places, and 1 for each node: these take less in one run than one of them alone
 
 
 class Pattern:
@@ -67,6 +68,13 @@ class Pattern:
         numbers: Int64,
     ) -> None:
         """Write the sources and units at runs of places, each counted from -shift."""
+        low, high = int(starts.min()), int(stops.max())
+        if len(starts) > 1 and high - low <= min(NEAR + len(self._nodes), MOST) * len(sources):
+            deals = np.empty(high - low, np.int32), np.empty(high - low, np.int64)
+            self.deal(shift, base, np.array([low]), np.array([high]), *deals)
+            places = expand(starts, stops) - low
+            sources[:], numbers[:] = deals[0][places], deals[1][places]
+            return
         tree = self._nodes, self._ratios, self._top
         kernels.mixture.deal(
             shift, self._phase, self._key, base, *tree, starts, stops, sources, numbers

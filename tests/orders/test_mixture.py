@@ -478,3 +478,13 @@ def test_a_mixture_inside_another_ends_beforehand_too(tmp_path: Path) -> None:
             ):
                 ask()
         assert not (tmp_path / "plan").exists()
+
+
+@given(st.integers(1, 40), st.lists(st.integers(0, 40), min_size=1, max_size=60))
+def test_places_that_are_near_read_as_each_alone(k: int, steps: list[int]) -> None:
+    """As one of several ranks asks for them, whether they are dealt together or one by one."""
+    sources = {str(j): ip.Shuffle(99 + j) for j in range(k)}
+    order = ip.Mixture(sources, {str(j): j + 1 for j in range(k)}, epoch_size=20_000)
+    places = 1 + np.cumsum(steps)
+    together = order.take(0, places, places + 1).tolist()
+    assert together == [order.take(0, place, place + 1).item() for place in places.tolist()]
