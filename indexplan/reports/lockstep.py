@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from indexplan.errors import IndexPlanError
+from indexplan.once import once
 from indexplan.orders.base import Order
 from indexplan.partition.phases import Phase
 from indexplan.partition.steps import Int64, Steps
@@ -166,7 +166,7 @@ class Units:
         self._orders = one, other
         self._num_same = 0  # of the units that were compared last, those before it left off
 
-    @cached_property
+    @once
     def until(self) -> tuple[int, int]:
         """The epoch and position before which both are known to read the same, without a draw."""
         if not self.differ:
