@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -45,9 +47,19 @@ def trained_by_lightning(made: Any = None) -> None:
             """Have nothing to learn with."""
 
     quiet: Any = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
-    trainer = pl.Trainer(max_steps=1, accelerator="cpu", enable_checkpointing=False, **quiet)
+    quiet |= {"accelerator": "cpu", "enable_checkpointing": False}
     sampler: Any = PlanBatchSampler(OPEN)
-    trainer.fit(Model(), DataLoader(range(10), batch_sampler=sampler) if made is None else made)
+    made = DataLoader(range(10), batch_sampler=sampler) if made is None else made
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what Lightning says of the machine, and of the loader
+        logging.disable(logging.INFO)
+        try:
+            trainer = pl.Trainer(
+                max_steps=1, accelerator="cpu", enable_checkpointing=False, **quiet
+            )
+            trainer.fit(Model(), made)
+        finally:
+            logging.disable(logging.NOTSET)
 
 
 def counted_by_nobody() -> None:
