@@ -54,10 +54,7 @@ def trained_by_lightning(made: Any = None) -> None:
         warnings.simplefilter("ignore")  # what Lightning says of the machine, and of the loader
         logging.disable(logging.INFO)
         try:
-            trainer = pl.Trainer(
-                max_steps=1, accelerator="cpu", enable_checkpointing=False, **quiet
-            )
-            trainer.fit(Model(), made)
+            pl.Trainer(max_steps=1, **quiet).fit(Model(), made)
         finally:
             logging.disable(logging.NOTSET)
 
