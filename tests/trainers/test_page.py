@@ -92,7 +92,7 @@ def test_trainers_that_skip(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.filterwarnings("ignore")  # Lightning's advice
 def test_lightning_and_fabric(tmp_path: Path) -> None:
     """Lightning goes on from its last checkpoint; Fabric's file holds the loader's state."""
-    first, lightning, fabric = written("Lightning and Fabric")
+    first, lightning, few, fabric = written("Lightning and Fabric")
     module, quiet = Module(), {"logger": False, "enable_progress_bar": False}
     every = pl.callbacks.ModelCheckpoint(tmp_path, every_n_train_steps=100, save_last=True)
     names: dict[str, Any] = {"module": module}
@@ -106,6 +106,8 @@ def test_lightning_and_fabric(tmp_path: Path) -> None:
         )
         exec(lightning, names)  # noqa: S102
         assert read <= module.line.read < read + 100 * 8
+    exec(few, names)  # noqa: S102
+    assert [16, 16] == [sum(len(x) for x, _ in names["overfitted"]) for _ in range(2)]
     names["fabric"] = Fabric(accelerator="cpu", devices=1)
     with inside(tmp_path):
         exec(fabric, names)  # noqa: S102
