@@ -7,6 +7,7 @@ from typing import Any
 import indexplan as ip
 from indexplan.answers import Answer, Shown
 from indexplan.cli.common import (
+    add_most_epochs,
     add_numbers,
     add_verb,
     check_left_out,
@@ -22,7 +23,7 @@ QUESTIONS = {
     "draws": "how much of each class or source was read, and how many epochs that is",
     "replay": "the samples of --step; with --output, a plan of one rank that reads it again",
 }
-OPTIONS = {"epoch": "account", "step": "replay", "output": "replay"}
+OPTIONS = {"epoch": "account", "step": "replay", "output": "replay", "most_epochs": "draws"}
 
 
 def add(verbs: Any) -> None:
@@ -44,6 +45,7 @@ def add(verbs: Any) -> None:
     words = ", ".join(QUESTIONS)
     ledger.add_argument("question", choices=QUESTIONS, metavar="QUESTION", help=words)
     add_numbers(ledger, epoch="with account: this epoch only", step="with replay: which step")
+    add_most_epochs(ledger, "with draws: ")
     words = (
         "with replay: write a plan of one rank that reads this step and what followed, to this "
         ".json file; its columns stay in the folder `columns` next to the ledger"
@@ -61,7 +63,9 @@ def run(options: Any) -> Answer:
     if name == "replay":
         return _replay(options)
     ledger = open_ledger(options.ledger)
-    return ip.draws(ledger) if name == "draws" else ledger.account(options.epoch)
+    if name == "draws":
+        return ip.draws(ledger, most_epochs=options.most_epochs)
+    return ledger.account(options.epoch)
 
 
 def _replay(options: Any) -> Shown:

@@ -8,6 +8,7 @@ from indexplan.answers import Answer
 from indexplan.cli.common import (
     OF_DATA,
     OF_PLANS,
+    add_most_epochs,
     add_numbers,
     add_plan,
     add_verb,
@@ -30,7 +31,7 @@ def add(verbs: Any) -> None:
         "print a plan, an epoch, a step or a batch",
         examples=(
             "indexplan show run.plan",
-            "indexplan show mixed.plan --stop 10_000_000",
+            "indexplan show mixed.plan --stop 10_000_000 --most-epochs 4",
         ),
     )
     first = "; of a step, the first that is stored and not read yet, unless you give one"
@@ -38,13 +39,14 @@ def add(verbs: Any) -> None:
         add_numbers(show, **{name: f"print this {name.replace('_', '-')} only{more}"})
     words = "count what is read of each class or source from this unit of the run on"
     add_numbers(show, start=words, stop="count it up to this unit")
+    add_most_epochs(show)
     words = "print the names of a batch's files, and check that the dataset hasn't changed"
     add_plan(show, dataset=words)
 
 
 def _show_ledger(options: Any) -> Answer:
     """Show a run, or what a step of it, counted from the run's start, read."""
-    of_plans = ("epoch", "sub_epoch", "start", "stop", *OF_DATA, *OF_PLANS)
+    of_plans = ("epoch", "sub_epoch", "start", "stop", "most_epochs", *OF_DATA, *OF_PLANS)
     check_left_out(options, of_plans, "needs a plan", options.plan)
     if options.step is None:
         check_left_out(options, ["rank"], "needs a plan, or --step", options.plan)
@@ -69,7 +71,7 @@ def run(options: Any) -> Answer:
         raise IndexPlanError("--rank", "needs --step", None, "give both, or leave --rank out")
     if epoch is None and not sub_epoch is step is None:
         epoch = first
-    counting = ("start", "stop")
+    counting = ("start", "stop", "most_epochs")
     if step is not None or epoch is not None:
         other = "epoch" if step is None else "step"
         check_left_out(options, counting, f"must go without --{other}")

@@ -88,8 +88,8 @@ def show_plan(
 ) -> Shown:
     """Return a plan's fields in words, counts of its epochs, and its first batches.
 
-    Unless the plan is stored, its first epochs are shown. `where` has the `start` and
-    `stop` of `draws`, if any.
+    Unless the plan is stored, its first epochs are shown. `where` has the `start`, `stop` and
+    `most_epochs` of `draws`, if any.
     """
     start = plan.start.epoch
     firsts = tuple(range(start, min(start + FIRST, EPOCH_STOP)))
@@ -260,7 +260,10 @@ def _draws(plan: Plan, epoch: int, where: dict[str, Any]) -> Shown:
         most = COUNTED // 256 if plan.order.deals_bins else COUNTED
         counts = plan.order.group_names and plan.order.ip_counted((epoch, 0), (epoch, 0))
         most = EPOCH_STOP if counts else most
-        drawn = draws(plan, **where) if given else draws_of_first(plan, epoch, most)
+        if where.get("start") is None and where.get("stop") is None:
+            drawn = draws_of_first(plan, epoch, most, where.get("most_epochs"))
+        else:
+            drawn = draws(plan, **where)
     except IndexPlanError as error:  # of samples that belong to several groups
         if given:
             raise

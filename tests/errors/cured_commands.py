@@ -215,6 +215,7 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     f"{SPEC} --rank 1": (f"{SPEC} --rank 1 --step 0", SPEC),
     f"{SPEC} --stop 5": (SPEC,),
     f"{SPEC} --stop 5 --epoch 1": (f"{SPEC} --epoch 1",),
+    f"{SPEC} --most-epochs four": ("show --help",),
     f"{SPEC} --step 99": (SPEC, f"{SPEC} --step 2"),
     f"{SPEC} --epoch 0 --step 99": (SPEC, f"{SPEC} --epoch 0 --step 2"),
     f"{SPEC} --epoch 0 --step x": ("show --help", f"{SPEC} --epoch 0 --step 1"),

@@ -33,6 +33,7 @@ COMMANDS: list[Command] = [
     ("show plan.json --rank 1", spec_file),
     ("show plan.json --stop 5", spec_file),
     ("show plan.json --stop 5 --epoch 1", spec_file),
+    ("show plan.json --most-epochs four", spec_file),
     ("show plan.json --step 99", spec_file),
     ("show plan.json --sub-epoch 1", spec_file),
     ("show data", lambda: written("data/a.txt")),

@@ -102,6 +102,7 @@ CASES: list[Case] = [
     ("draws of an epoch from a place on", lambda: ip.draws(MIXED, 0, start=2)),
     ("draws that end before they start", lambda: ip.draws(MIXED, start=3, stop=2)),
     ("draws from before the run", lambda: ip.draws(MIXED, start=-1)),
+    ("draws of no number of epochs", lambda: ip.draws(MIXED, most_epochs="4")),
     (
         "draws of a finished epoch",
         lambda: ip.draws(MIXED.resume(MIXED.replace(world_size=1).cursor(2, step=0)), 1),
