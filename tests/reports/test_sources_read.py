@@ -41,7 +41,8 @@ def layers(draw: st.DrawFn) -> ip.Order:
         kinds += [lambda: ip.Without(order, sorted(set(draw(some))))]
     try:
         made: ip.Order = draw(st.sampled_from(kinds))()
-        made.num_units(3)
+        for epoch in range(9):  # all that the law asks for
+            made.num_units(epoch)
     except ip.IndexPlanError:  # nothing would be left of an epoch
         return order
     return made
