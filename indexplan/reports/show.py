@@ -127,8 +127,15 @@ def _facts(plan: Plan, stored: Stored | None) -> Iterator[tuple[str, str]]:
 
 
 def _facts_of_mixture(plan: Plan, mixture: Mixture) -> Iterator[tuple[str, str]]:
-    """Yield how evenly sources are mixed, and what steps have of them."""
+    """Yield how evenly sources are mixed, and what epochs and steps have of them."""
     yield "shares", _within(mixture)
+    if mixture.epoch_size != (together := _together(mixture)):
+        words = (
+            f"{mixture.epoch_size:,} {mixture.shares_of}, and so it stays where sources join; all "
+            f"sources together have {together:,}, which Epochs(order, {together}) reads as an "
+            'epoch, in a run of "spread" or "carry" from plan.cursor_at(place) on'
+        )
+        yield "epoch size", words
     if (composition := _composition(plan, mixture)) is not None:
         yield "each step", _composition_in_words(composition, mixture)
 
@@ -143,8 +150,7 @@ def _data(plan: Plan, stored: Stored | None) -> dict[str, Any]:
         data["num_bytes"] = sum(stored.sizes.values())
         data["dataset"] = dataset and dataset.to_dict()
     if isinstance(mixture := computed(plan.order), Mixture):
-        together = sum(source.num_units(0) for _, source in mixture.sources)
-        data |= {"within": mixture.within, "sizes_together": together}
+        data |= {"within": mixture.within, "sizes_together": _together(mixture)}
         if (composition := _composition(plan, mixture)) is not None:
             data["composition"] = composition
     return data
@@ -168,6 +174,10 @@ def _memory_in_words(order: Order) -> str:
 
 def _mb(num_bytes: int) -> str:
     return f"{num_bytes / 1e6:,.0f} MB"
+
+
+def _together(mixture: Mixture) -> int:
+    return sum(source.num_units(0) for _, source in mixture.sources)
 
 
 def _accounts(plan: Plan, epochs: tuple[int, ...], sub_epoch: int | None, num_more: int) -> Shown:

@@ -137,21 +137,27 @@ def test_sources_that_are_read_too_often_are_named_where_asked() -> None:
     assert "more than" not in str(ip.draws(plan, stop=10**9))
 
 
-def test_epochs_that_have_not_grown_are_counted() -> None:
-    """Where sources join, an epoch keeps its size; `show --json` says what there is together."""
+def test_epochs_that_have_not_grown_are_named() -> None:
+    """Where sources join, an epoch keeps its size: `show` says so, next to what there is."""
     sources = {"a": ip.Shuffle(50, seed=1), "b": ip.Shuffle(30, seed=2)}
     plan = ip.Plan(ip.Mixture(sources, {"a": 1, "b": 1}), world_size=2, batch_size=5)
+    shown = show_plan(plan, None, None, None)
+    assert "\nepoch size" not in str(shown)
+    assert 80 == shown.to_dict()["sizes_together"]
     new = {"c": ip.Shuffle(20, seed=3)}
     grown = plan.order.with_phase(plan.cursor(1, step=2), {"a": 1, "b": 1, "c": 1}, sources=new)
-    for order, size in ((plan.order, 80), (grown, 100)):
-        shown = show_plan(plan.replace(order=order), None, None, None)
-        assert size == shown.to_dict()["sizes_together"]
+    shown = show_plan(plan.replace(order=grown), None, None, None)
+    words = "80 samples, and so it stays where sources join; all sources together have 100, which "
+    words += 'Epochs(order, 100) reads as an epoch, in a run of "spread" or "carry" from '
+    words += "plan.cursor_at(place) on"
+    assert f"\nepoch size   {words}\n" in str(shown)
+    assert 100 == shown.to_dict()["sizes_together"]
 
 
 @pytest.mark.parametrize("remainder", ["spread", "carry"])
 @pytest.mark.parametrize("step", [2, 8], ids=["inside an epoch", "at the end of one"])
 def test_a_run_goes_on_in_epochs_that_have_grown(step: int, remainder: str) -> None:
-    """`Epochs` reads the same samples from the cursor on, in longer epochs."""
+    """As `show` says: `Epochs` reads the same samples from the cursor on, in longer epochs."""
     sources = {"a": ip.Shuffle(50, seed=1), "b": ip.Shuffle(30, seed=2)}
     plan = ip.Plan(ip.Mixture(sources, {"a": 1, "b": 1}), global_batch_size=10, remainder=remainder)
     cursor = plan.cursor(1, step=step)
