@@ -150,7 +150,7 @@ class Run:
     def _start(self, plan: Plan, saved_in: int | None = None, dealt: int = 0) -> None:
         """Start where a plan does, which may have been resumed from a state; read nothing."""
         self.plan, self.saved_in, self.dealt = plan, saved_in, dealt
-        self.number, self.unread = self.first, bool(plan.start.step or dealt)
+        self._number, self.unread = self.first, bool(plan.start.step or dealt)
         self.named: Literal["by a user", "by a trainer"] | Perhaps | None = None
         self.reading: Reading | None = None
 
@@ -199,11 +199,18 @@ class Run:
     # --- which pass is next
 
     @property
+    def number(self) -> int:
+        """The pass that is set; a script's number is, as no trainer has given it since."""
+        if isinstance(self.named, Perhaps):
+            self._name(self.named.number, "by a trainer")  # else a later one would not count
+        return self._number
+
+    @property
     def coming(self) -> int:
         """The number of the pass that would begin now."""
-        reading = self.reading
-        read = reading is not None and reading.finished and reading.number == self.number
-        return self.number + (read and not self.given.pinned)
+        number, reading = self.number, self.reading  # in this order: the first may forget the other
+        read = reading is not None and reading.finished and reading.number == number
+        return number + (read and not self.given.pinned)
 
     @property
     def where(self) -> tuple[int, int]:
@@ -254,7 +261,7 @@ class Run:
         self.named = named
         if self.given.pinned:
             return
-        self.number = number
+        self._number = number
         reading = self.reading
         if reading is not None and reading.finished:
             if reading.number not in self.over:
@@ -315,11 +322,6 @@ class Run:
             return max(number, self.coming)
         return number
 
-    def _settle(self) -> None:
-        """Take the number of a script, which no trainer has given since."""
-        if isinstance(self.named, Perhaps):
-            self._name(self.named.number, "by a trainer")  # else a later one would not count
-
     def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
         """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
         epoch, sub_epoch = count("epoch", epoch), count("sub_epoch", sub_epoch)
@@ -327,7 +329,7 @@ class Run:
 
     def set_coming(self) -> None:
         """Set the pass that would begin now, for a trainer that asks for its length first."""
-        self.number = self.coming
+        self._number = self.coming
 
     def keep_ledger(self, ledger: Any) -> None:
         """Write a ledger, starting with the next pass; False leaves that of a state.
@@ -366,8 +368,7 @@ class Run:
             If a rank would get an empty batch in it, which datasets and models don't accept; if an
             earlier pass was left early; or if ranks have different plans.
         """
-        self._settle()
-        number = self.number = self.coming
+        number = self._number = self.coming
         if number <= self.first and (self.first or self.unread):
             refuse_under("mmengine.runner.loops", "refuse_skipping")
         warn_of_left(self, number)
@@ -459,7 +460,6 @@ class Run:
 
     def length(self) -> int:
         """Return the number of steps in the pass that is set, including finished ones."""
-        self._settle()
         refuse_under("transformers.trainer", "refuse_counting", self)
         return 0 if self.number in self.over else self.steps(self.number).stop
 
@@ -485,14 +485,13 @@ class Run:
     @property
     def step(self) -> int:
         """The next step of the pass that is set."""
-        reading, number = self.reading, self.number
+        number, reading = self.number, self.reading
         if reading is not None and reading.number == number:
             return reading.step
         return self.plan.start.step if number == self.first else 0
 
     def _standing(self) -> tuple[int, int | None]:
         """Return the pass that is set, and the step in it (None if nothing was read of it)."""
-        self._settle()
         check_left(self, self.number)
         reading = self.reading
         if reading is None or reading.number != self.number:

@@ -6,7 +6,7 @@ import pickle
 import re
 import signal
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 from accelerate import Accelerator
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
-from indexplan_torch.accelerate import prepare
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler, seed_rank
+from indexplan_torch.accelerate import PreparedLoader, prepare
 from tests.adapters.small import ME, PLAN, Identity, loader_of, of_plan, read_and_saved
 
 
@@ -213,19 +213,32 @@ def test_a_sampler_answers_for_no_pass_that_it_hands_out(make: Any, num_workers:
         sampler.state_dict()
 
 
+ASKED: list[Callable[[Any], Any]] = [
+    len,
+    repr,
+    seed_rank,
+    lambda loader: loader.batch_size,
+    lambda loader: len(loader.sampler),
+    lambda loader: list(loader.sampler),
+    lambda loader: loader.batch_sampler.epoch,
+    lambda loader: loader.cursor,
+    lambda loader: PreparedLoader(Accelerator(cpu=True), loader).iteration,
+]
 SCRIPT = st.one_of(
     st.tuples(st.just("name"), st.integers(0, 4)),
     st.tuples(st.just("read"), st.integers(1, 4)),
     st.tuples(st.just("resume"), st.integers(0, 1)),
+    st.tuples(st.just("ask"), st.integers(0, len(ASKED) - 1)),
 )
 
 
 @pytest.mark.filterwarnings("ignore:epoch ")
 @given(st.sampled_from([1, 2]), st.lists(SCRIPT, max_size=8))
+@example(1, [("resume", 0), ("name", 1), ("ask", 2)])
 def test_a_script_names_passes_on_a_loader_or_its_sampler(
     sub_epochs: int, script: list[tuple[str, int]]
 ) -> None:
-    """The same is read, or refused: a number before the state's was ignored on the sampler."""
+    """The same is read, told or refused; on the sampler, `seed_rank` seeded another pass."""
     plan = PLAN.replace(sub_epochs=sub_epochs, batch_size=20)  # of 3 or 2 steps
     seen: list[Any] = []
     for on_sampler in (False, True):
@@ -237,12 +250,13 @@ def test_a_script_names_passes_on_a_loader_or_its_sampler(
                     (loader.sampler if on_sampler else loader).set_epoch(number)
                 elif what == "read":
                     here.append(list(islice(loader, number)))
+                elif what == "ask":
+                    here.append(ASKED[number](loader))
                 else:
                     state = loader.state_dict()
                     here.append(state)
                     loader = loader_of(plan, partial=bool(number))
                     loader.load_state_dict(state)
-                here.append(len(loader))
             except ip.IndexPlanError as error:
                 here.append(str(error))
     assert seen[0] == seen[1]
