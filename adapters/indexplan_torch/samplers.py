@@ -132,6 +132,7 @@ class PlanView(_RunSampler):
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices one by one, or its bins if the plan's order has bins."""
         refuse_under("accelerate.data_loader", "refuse_dealing_out", self.run)
+        refuse_under("torchdata.nodes.adapters", "refuse_counting_draws")
         if self.run.number not in self.run.over:
             for batch in requests(self.run, self.run.number, Form()):
                 yield from batch

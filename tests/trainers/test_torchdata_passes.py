@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from torch.utils.data import DataLoader
-from torchdata.nodes import IterableWrapper, Loader
+from torch.utils.data import BatchSampler, DataLoader
+from torchdata.nodes import IterableWrapper, Loader, SamplerWrapper
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
@@ -286,3 +286,38 @@ def test_a_plan_loader_in_torchdata_nodes_resumes_exactly() -> None:
             start = number + (step == 4)
             passes = [now.batches(*divmod(n, 2), rank=1) for n in (start, start + 1)]
             assert [[b.tolist() for b in each] for each in passes] == [list(nodes), list(nodes)]
+
+
+PLAN = plan_of(4).replace(remainder="drop")
+SOURCES: dict[str, Any] = {
+    "batch sampler": lambda: PlanBatchSampler(PLAN, **ME),
+    "sampler": lambda: PlanSampler(PLAN, **ME),
+    "its view": lambda: PlanLoader(Identity(32), PLAN, **ME).sampler,
+    "torch's batches": lambda: BatchSampler(PlanSampler(PLAN, **ME), 2, drop_last=True),
+    "loader": lambda: DataLoader(Identity(32), batch_sampler=PlanBatchSampler(PLAN, **ME)),
+    "workers": lambda: DataLoader(
+        Identity(32), sampler=PlanSampler(PLAN, **ME), batch_size=2, num_workers=1
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # torch's workers
+@pytest.mark.parametrize("wrapper", [SamplerWrapper, IterableWrapper])
+@pytest.mark.parametrize("source", SOURCES)
+def test_nodes_that_count_draws_are_refused(source: str, wrapper: Any) -> None:
+    """Also where batches are drawn late, or by a loader that has no state."""
+    said = f"^a plan's sampler must be outside {wrapper.__name__}, which resumes by its number of "
+    with pytest.raises(ip.IndexPlanError, match=said):
+        next(iter(Loader(wrapper(SOURCES[source]()))))
+
+
+def test_nodes_read_loaders_that_have_a_state() -> None:
+    """Their state is that of the loader, and counts what the nodes received."""
+    sampler = PlanBatchSampler(PLAN, **ME)
+    loaders = (
+        PlanLoader(Identity(32), PLAN, **ME),
+        StatefulDataLoader(Identity(32), batch_sampler=sampler),
+    )
+    for loader in loaders:
+        nodes: Any = Loader(IterableWrapper(loader))
+        assert of_plan(PLAN, 0) == [batch.tolist() for batch in nodes]
