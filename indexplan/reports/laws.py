@@ -26,7 +26,7 @@ SAMPLED = 8  # steps of a span, and ranks of a step, besides those at the edges
 MOST_LISTED = 2**12  # reads of a sample that are looked at one by one
 MOST_STEPS = 512  # of an epoch that are looked at
 MOST_BALANCED = 2**20  # units in these steps, if the plan has balance; at least two steps
-MOST_SLOTS = 2**12  # units of a batch that are looked at, the first ones; of bins 2**6
+MOST_SLOTS = 2**12  # units of a batch that are looked at, at both ends; of bins 2**6
 
 Found = tuple[str, int, list[str]]
 
@@ -179,15 +179,17 @@ def _inverse(plan: Plan, steps: Steps, step: int, rank: int) -> str:
     here = valid if plan.balance is not None else min(valid, steps.num_units - start)
     if here <= 0:  # empty, or all in the next epoch
         return ""
+    near = np.arange(min(here, most // 2))
+    chosen = np.union1d(near, here - 1 - near)
     if stop - start <= most or plan.balance is not None:
         units = plan.units(steps.epoch, steps.sub_epoch, **where)
-        samples, offsets = units.samples, units.offsets[: min(here, most) + 1]
+        slots = np.repeat(np.arange(len(units)), np.diff(units.offsets))
+        looked_at = np.isin(slots, chosen)
+        samples, slots = units.samples[looked_at], slots[looked_at]
     else:  # the batch, or its padding, may be more than memory holds
-        positions = start + np.arange(min(here, most))
+        positions = start + chosen
         samples = order.take(steps.epoch, positions)
-        offsets = order.offsets(steps.epoch, positions)
-    slots = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    samples = samples[: len(slots)]
+        slots = np.repeat(chosen, np.diff(order.offsets(steps.epoch, positions)))
     outside = samples[(samples < 0) | (samples >= order.num_samples)]
     if len(outside):
         return f"rank {rank} reads {outside[0]}, which is no sample"

@@ -255,6 +255,34 @@ def test_reads_that_locate_invents_fail() -> None:
     assert "locate is the inverse of batch" in failed(report)
 
 
+@dataclass(frozen=True, eq=False)
+class AtLast(ip.Packed):
+    """An order of bins whose `find` is wrong for the samples of one of them."""
+
+    algorithm = "at-last-test"
+    position = 199
+
+    def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
+        which, positions = super().find(epoch, indices, most)
+        return which, np.where(positions == self.position, 0, positions)
+
+
+BALANCE = ip.Balance(np.full(400, 4))
+
+
+@pytest.mark.parametrize(
+    ("position", "balance"), [(1, None), (99, None), (100, None), (199, None), (199, BALANCE)]
+)
+def test_bins_at_both_ends_of_a_batch_are_located(
+    position: int, balance: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a batch of 100 bins, the first 32 and the last 32 are looked at."""
+    monkeypatch.setattr(AtLast, "position", position)
+    order = AtLast(np.full(400, 4), 8)
+    report = ip.verify(ip.Plan(order, world_size=2, batch_size=100, balance=balance))
+    assert {"locate is the inverse of batch"} == failed(report)
+
+
 def test_wrong_ranks_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """A partition whose ranks overlap is caught."""
     right = shares.share
