@@ -196,7 +196,7 @@ def _inverse(plan: Plan, steps: Steps, step: int, rank: int) -> str:
     if order.traits.reads == "any":  # samples read very often have too many reads to list
         few = order.count(steps.epoch, samples) <= MOST_LISTED
         samples, slots = samples[few], slots[few]
-    asked = np.unique(samples)
+    asked = np.unique(samples)[::-1]  # falling: a `find` that needs them rising is wrong
     found, reads = plan.locate_all(asked, steps.epoch)
     place = (steps.epoch, steps.sub_epoch, step, rank)
     mine = np.logical_and.reduce([part == each for part, each in zip(found, place, strict=False)])

@@ -256,6 +256,22 @@ def test_reads_that_locate_invents_fail() -> None:
 
 
 @dataclass(frozen=True, eq=False)
+class Rising(ip.Shuffle):
+    """An order whose `find` is right only for samples in rising order."""
+
+    algorithm = "rising-test"
+
+    def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
+        return super().find(epoch, np.sort(indices), most)
+
+
+def test_samples_are_located_in_any_sequence() -> None:
+    """Samples are not located in rising order alone, as a batch has them in none."""
+    report = ip.verify(ip.Plan(Rising(100), world_size=2, batch_size=10))
+    assert {"locate is the inverse of batch"} == failed(report)
+
+
+@dataclass(frozen=True, eq=False)
 class AtLast(ip.Packed):
     """An order of bins whose `find` is wrong for the samples of one of them."""
 
