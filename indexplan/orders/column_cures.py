@@ -1,7 +1,8 @@
-"""What to do about values that are no column: usual ones, of seconds, names or counts."""
+"""What to do about values or files that are no column: usual ones, of seconds, names or counts."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from numbers import Integral, Number
 from pathlib import Path
@@ -23,7 +24,16 @@ INSTEAD_OF_TEXT = {
     "indices": "pass the numbers of samples, counted from 0",
     "samples": "pass the numbers of samples, counted from 0",
 }
+OF_TIMES = "numpy.asarray(values, 'timedelta64[ms]').astype(numpy.int64)"
 OF_SECONDS = "numpy.round(1000 * numpy.asarray(values)).astype(numpy.int64)"
+READERS = {
+    ".npz": "pass numpy.load(path)[name], one of its arrays",
+    ".json": "pass json.loads(Path(path).read_text()), if it holds numbers",
+    ".csv": "pass one of its columns, such as numpy.loadtxt(path, {0}, delimiter=',')",
+    ".tsv": "pass one of its columns, such as numpy.loadtxt(path, {0})",
+    ".txt": "pass its numbers, such as numpy.loadtxt(path, {0})",
+    ".parquet": "pass one of its columns, such as pandas.read_parquet(path)[name]",
+}
 
 
 def cure_of_values(  # noqa: PLR0911 (one for each kind of values)
@@ -37,6 +47,8 @@ def cure_of_values(  # noqa: PLR0911 (one for each kind of values)
     if hasattr(values, "columns"):  # of pandas, Polars or Arrow
         return "pass one of its columns"
     if array is None or array.ndim != 1:
+        if array is not None and array.dtype.kind in "US" and what not in INSTEAD_OF_TEXT:
+            return NAMES.replace("names, ", "names, axis=0, ")
         return INSTEAD_OF_TEXT["lengths"] if what == "lengths" and path is None else FLAT
     objects = array.tolist() if array.dtype.kind in "OUS" else []
     if any(type(each).__name__ in ("NoneType", "NAType") or each != each for each in objects):  # noqa: PLR0124 (NaN)
@@ -59,10 +71,16 @@ def _are_numbers(array: NDArray[Any]) -> bool:
     return array.dtype.kind == "U" and all(each.lstrip("-").isdecimal() for each in array.tolist())
 
 
-def _instead_of_fractions(what: str, array: NDArray[Any], path: str | None) -> str:
-    """Return what to do about floats and booleans where integers are needed."""
+def _instead_of_fractions(  # noqa: PLR0911 (likewise)
+    what: str, array: NDArray[Any], path: str | None
+) -> str:
+    """Return what to do about floats, times and booleans where integers are needed."""
     if array.dtype == np.bool_ and what in {"indices", "samples"}:
         return MASK
+    if array.dtype.kind == "m":
+        return f"count milliseconds: {OF_TIMES}"
+    if array.dtype.kind == "M":
+        return NAMES
     if array.dtype.kind == "f":
         values = "values" if path is None else "numpy.load(path)"
         if not np.isfinite(array).all():
@@ -75,6 +93,20 @@ def _instead_of_fractions(what: str, array: NDArray[Any], path: str | None) -> s
         if what in {"groups", "labels"}:
             return NAMES.replace("names", values).replace(f"the {values}", "them")
     return INTEGERS if array.dtype.kind in "fb" and array.itemsize <= 8 else FLAT
+
+
+def cure_of_file(path: str, *, floats: bool) -> str:
+    """Return what to do about a path that is not that of a `.npy` file."""
+    file = Path(path)
+    if not os.path.exists(path):  # noqa: PTH110 (which raises nothing for any text)
+        return "copy the file to this machine first" if ":/" in path else "check the path"
+    if file.is_dir():
+        return "pass the path of a file in it"
+    if file.suffix in READERS:
+        return READERS[file.suffix].format("float" if floats else "int")
+    if file.is_file() and not has_header(file):
+        return "if it holds raw numbers, pass numpy.memmap(path, dtype, 'r')"
+    return WRITTEN
 
 
 def has_header(file: Path) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from indexplan.errors import Cure, IndexPlanError, PlanFileError, integer, invalid, path_text
 from indexplan.once import once
-from indexplan.orders.column_cures import WRITTEN, cure_of_values, has_header
+from indexplan.orders.column_cures import WRITTEN, cure_of_file, cure_of_values, has_header
 from indexplan.stores.tables import LEAST, table_of
 
 INTEGERS, FLOATS = "integers", "floats"
@@ -105,7 +105,7 @@ class Column:
                 raise invalid(what, "given in JSON by dtype, length and sha256", values, SPEC)
             path = path_text("a column's path", values, WRITTEN)
             self.path = os.path.abspath(path)  # noqa: PTH100 (Path's resolve follows links)
-            self._status, values = _mapped(self.path)
+            self._status, values = _mapped(self.path, kind)
         self._array = _as_column(what, values, kind, self.path)
 
     @classmethod
@@ -233,7 +233,7 @@ def from_json() -> Iterator[None]:
         _IN_JSON.reset(token)
 
 
-def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
+def _mapped(path: str, kind: str | None) -> tuple[Status, NDArray[Any]]:
     """Return a `.npy` file's status and its array, memory-mapped."""
     rule = "that of a .npy file of numbers in one dimension"
     try:
@@ -245,8 +245,7 @@ def _mapped(path: str) -> tuple[Status, NDArray[Any]]:
         with np.errstate(over="ignore"):  # sizes of more than 2**63 bytes, which are refused
             array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # whatever np.load raises at what it cannot read
-        there = os.path.exists(path)  # noqa: PTH110 (which raises nothing for any text)
-        cure = "read its numbers, and pass those" if there else "check the path"
+        cure = cure_of_file(path, floats=kind == FLOATS)
         raise invalid("a column's path", rule, f"{path} ({error})", cure) from None
     return status, array
 

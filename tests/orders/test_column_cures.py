@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -46,6 +47,12 @@ VALUES: list[tuple[list[Callable[[Any], Any]], Any, str, list[Any]]] = [
     (LENGTHS, np.array(SECONDS, np.float32), IN_MS, [1250, 800, 3500]),
     (LENGTHS, pd.Series(SECONDS), IN_MS, [1250, 800, 3500]),
     (LENGTHS, pa.array(SECONDS), IN_MS, [1250, 800, 3500]),
+    (
+        LENGTHS,
+        pd.Series([timedelta(seconds=each) for each in SECONDS]),
+        "numpy.asarray(values, 'timedelta64[ms]').astype(numpy.int64)",
+        [1250, 800, 3500],
+    ),
     (LENGTHS, [3.0, 1.0, 2.0], AS_INT, [3, 1, 2]),
     (LENGTHS, ["3", "1", "2"], AS_INT, [3, 1, 2]),
     (LENGTHS, ["a text", "b", "cd"], FROM_TEXTS, [6, 1, 2]),
@@ -58,6 +65,13 @@ VALUES: list[tuple[list[Callable[[Any], Any]], Any, str, list[Any]]] = [
     (NAMED, pd.Series(["b", "a", "b"]), FROM_NAMES, [1, 0, 1]),
     (NAMED, pd.Series(["b", "a", "b"]).astype("category"), FROM_NAMES, [1, 0, 1]),
     (NAMED, pa.array(["b", "a", "b"]), FROM_NAMES, [1, 0, 1]),
+    (NAMED, np.array(["2026-02", "2026-01", "2026-02"], "M8[D]"), FROM_NAMES, [1, 0, 1]),
+    (
+        NAMED,
+        [("b", "1"), ("a", "1"), ("b", "1")],
+        "numpy.unique(names, axis=0, return_inverse=True)[1]",
+        [1, 0, 1],
+    ),
     (NAMED, [0.5, 0.25, 0.5], FROM_NAMES.replace("names", "values"), [1, 0, 1]),
     (NAMED, [1.0, 0.0, 1.0], AS_INT, [1, 0, 1]),
     (INDICES[1:], [True, False, True], "numpy.flatnonzero(mask)", [0, 2]),
@@ -131,18 +145,47 @@ def test_other_values() -> None:
         assert str(error.value).endswith(f"; {said}")
 
 
-def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other files, and paths of none, by the same words; no advice to unpickle one."""
-    monkeypatch.chdir(tmp_path)
+def files() -> dict[str, tuple[str, Any]]:
+    """Write files of 3, 1, 2 in the current folder; return what is said of each, and done then."""
     np.array([3, 1, 2], np.uint32).tofile("raw.npy")
+    np.array([3, 1, 2], np.uint32).tofile("raw.bin")
     np.savez("a.npz", lengths=[3, 1, 2])
-    Path("a.csv").write_text("3\n1\n2\n")
-    for path in ("raw.npy", "a.npz", "a.csv", "nowhere.npy", "s3://bucket/a.npy", "."):
-        with pytest.raises(
-            ip.IndexPlanError, match=r"; (check the path|read its numbers, and pass those)$"
-        ) as error:
-            ip.Balance(path)
-        assert "pickle" not in str(error.value)
+    for name in ("a.txt", "a.csv", "a.tsv"):
+        Path(name).write_text("3\n1\n2\n")
+    Path("list.json").write_text("[3, 1, 2]")
+    pd.DataFrame({"n": [3, 1, 2]}).to_parquet("a.parquet")
+    raw, read = "numpy.memmap(path, dtype, 'r')", "json.loads(Path(path).read_text())"
+    return {
+        "raw.npy": (raw, lambda path: np.memmap(path, np.uint32, "r")),
+        "raw.bin": (raw, lambda path: np.memmap(path, np.uint32, "r")),
+        "a.npz": ("numpy.load(path)[name]", lambda path: np.load(path)["lengths"]),
+        "a.txt": ("numpy.loadtxt(path, int)", lambda path: np.loadtxt(path, int)),
+        "a.csv": (
+            "numpy.loadtxt(path, int, delimiter=',')",
+            lambda path: np.loadtxt(path, int, delimiter=","),
+        ),
+        "a.tsv": ("numpy.loadtxt(path, int)", lambda path: np.loadtxt(path, int)),
+        "list.json": (read, lambda path: json.loads(Path(path).read_text())),
+        "a.parquet": ("pandas.read_parquet(path)[name]", lambda path: pd.read_parquet(path)["n"]),
+    }
+
+
+def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What reads a file that is no .npy, by its name; no advice to unpickle one."""
+    monkeypatch.chdir(tmp_path)
+    for path, (said, read) in files().items():
+        for call in LENGTHS:
+            with pytest.raises(ip.IndexPlanError) as error:
+                call(path)
+            assert said in str(error.value)
+            assert "pickle" not in str(error.value)
+            call(read(path))
+    with pytest.raises(ip.IndexPlanError, match="; check the path"):
+        ip.Balance("nowhere.npy")
+    with pytest.raises(ip.IndexPlanError, match="; copy the file to this machine first"):
+        ip.Balance("s3://bucket/a.npy")
+    with pytest.raises(ip.IndexPlanError, match="; pass the path of a file in it"):
+        ip.Balance(".")
 
 
 def test_indexes_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
