@@ -117,7 +117,8 @@ class _Reader:
             if each in given or parameter.default is not Parameter.empty:
                 continue
             # the sizes that are known are those of shards, and no list of the parts of a split
-            if each not in known or (each == "sizes" and "Column" not in str(parameter.annotation)):
+            a_column = any(kind in str(parameter.annotation) for kind in ("Column", "Kept"))
+            if each not in known or (each == "sizes" and not a_column):
                 more = f"as `indexplan orders {name}` describes it"
                 more = "or give --num-samples" if each == "num_samples" else more
                 cure = f"add {each}=..., {more}"
