@@ -14,7 +14,7 @@ from indexplan.keywords import named
 from indexplan.orders.columns import Column
 from indexplan.shards.by_file import FORMATS, SUFFIXES, File, Footer, digest_of
 from indexplan.shards.by_index import INDEXES, Listed, read_json
-from indexplan.shards.location import Found, Location, location_of, within
+from indexplan.shards.location import Found, Local, Location, location_of, within
 from indexplan.shards.shards import FORMAT, Shards
 
 COUNTS = "pass ShardShuffle a list of how many samples each shard holds"
@@ -135,8 +135,14 @@ def _indexed(location: Location, name: str) -> Shards | list[File]:
                 return _listed(kind, location, index.read(file, fields))
     known = ", ".join(index.words for index in INDEXES.values())
     rule = f"the index of shards ({known}), or what Shards.to_json returned"
+    numbers, read = fields, f"json.loads(Path({f'{location.path}/{name}'!r}).read_text())"
+    if isinstance(fields, dict):  # as open_clip counts by name
+        numbers, read = list(fields.values()), f"list({read}.values())"
+    counts = isinstance(numbers, list) and all(type(each) is int and each >= 0 for each in numbers)
+    cure = f"if it counts the samples of each shard, pass ShardShuffle({read})"
     got = sorted(fields) if isinstance(fields, dict) else fields
-    raise invalid(f"{location.path}/{name}", rule, got, COUNTS)
+    followed = counts and numbers and isinstance(location, Local)
+    raise invalid(f"{location.path}/{name}", rule, got, cure if followed else COUNTS)
 
 
 def _listed(kind: str, location: Location, found: Listed | list[File]) -> Shards | list[File]:
