@@ -29,7 +29,7 @@ class Group:
     def __init__(self, plan: ip.Plan, saved: Saved | None = None) -> None:
         self.read: list[Step] = [] if saved is None else list(saved.read)
         cursor = plan.start if saved is None else ip.Cursor.from_json(saved.cursor)
-        self.standing = ip.live.Standing(plan, cursor)
+        self.standing = ip.live.Standing(plan, cursor, max_world=6)
         self.one = plan.replace(world_size=1).resume(cursor)
 
     def heal(self, other: Group) -> None:
