@@ -23,8 +23,9 @@ import numpy as np
 import indexplan as ip
 from benchmarks.measure.fresh import run_fresh
 from benchmarks.measure.surroundings import surroundings
-from benchmarks.render import page
+from benchmarks.render.rows import run_of
 from benchmarks.render.tables import power
+from tests.runs import results
 
 TITLE = "Tables of orders"
 WORDS = (
@@ -98,8 +99,9 @@ def write(folder: str, name: str, n: int) -> str:
 
 def main(sizes: list[int], names: list[str]) -> None:
     """Print a row for each order and size, and keep it."""
-    path = page.RESULTS / "tables.json"
-    rows = page.read("tables")["runs"][0]["records"] if path.exists() else {}
+    path = results.RESULTS / "tables.json"
+    rows = results.read("tables")["runs"][0]["records"] if path.exists() else {}
+    around = run_of(surroundings())
     print("".join(each.rjust(16) for each in COLUMNS))
     for name in names or ORDERS:
         for n in sizes:
@@ -111,14 +113,14 @@ def main(sizes: list[int], names: list[str]) -> None:
                 for size in sorted(rows[each], key=int)
             ]
             run: dict[str, Any] = {
-                **page.where(surroundings()),
+                **{key: words for key, words in around.items() if key not in {"run", "table"}},
                 "instructions": "",
                 "figures": [],
                 "records": rows,
             }
             run["command"] = "python -m benchmarks.measure.tables"
-            run["blocks"] = [page.table(COLUMNS, table)]
-            page.keep("tables", TITLE, WORDS, run)
+            run["blocks"] = results.tabular(" | ".join(COLUMNS), table)
+            results.keep("tables", TITLE, WORDS, run)
 
 
 def measured(name: str, n: int) -> list[float]:
