@@ -230,8 +230,9 @@ def _in_epoch(plans: tuple[Plan, Plan], epoch: int, begin: int, units: Units) ->
     ]
     alike = parts[0].sub_epochs == parts[1].sub_epochs
     if alike and not any(part.policy.crosses for part in parts):
-        cuts = {*since, since[0] + 1}.union(*(changes(part, epoch) for part in parts))
-        chosen = [sorted(part for part in cuts if since[0] <= part < parts[0].sub_epochs)] * 2
+        cuts = {*since, *(first + 1 for first in since)}
+        cuts.update(*(changes(part, epoch) for part in parts))
+        chosen = [sorted(part for part in cuts if min(since) <= part < parts[0].sub_epochs)] * 2
     rows = [_rows(plan, epoch, begin, each) for plan, each in zip(plans, chosen, strict=True)]
     parted = first_difference(_at_most(MOST_ROWS, in_lockstep(*rows), units))
     found: dict[str, Step] = {}

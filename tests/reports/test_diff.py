@@ -91,13 +91,16 @@ CARRIED = (
     ),
 )
 
+LONGER = ip.Plan(ip.Sequential(97), world_size=3, batch_size=3)
+PAST = (LONGER.replace(order=ip.Sequential(60)), LONGER.resume(LONGER.cursor(0, step=9)))
+
 
 @st.composite
 def other_orders(draw: st.DrawFn) -> tuple[ip.Plan, ip.Plan]:
     """Draw two plans whose orders differ: at once, or only from some place on."""
     order = draw(orders())
     num, sub_epochs = order.num_samples, draw(st.integers(1, 5))
-    kind = draw(st.sampled_from(["seed", "without", "swapped", "bins"]))
+    kind = draw(st.sampled_from(["seed", "without", "swapped", "bins", "longer"]))
     other: ip.Order = ip.Shuffle(num, seed=draw(st.integers(0, 3)))
     if kind == "without":
         cursor = draw(cursors(ip.Plan(order, world_size=2, batch_size=draw(st.integers(1, 5)))))
@@ -108,6 +111,8 @@ def other_orders(draw: st.DrawFn) -> tuple[ip.Plan, ip.Plan]:
         assume(len(samples) + cursor.position < num)  # so that each epoch has something left
     elif kind == "bins":
         order, other = Bins(num), ip.Subset(Bins(num), draw(st.permutations(range(num))), num)
+    elif kind == "longer":
+        other = ip.Sequential(num + draw(st.integers(1, 9)))
     elif kind == "swapped":
         first, second = draw(st.lists(st.integers(0, num - 1), min_size=2, max_size=2))
         row = np.arange(num)
@@ -115,7 +120,10 @@ def other_orders(draw: st.DrawFn) -> tuple[ip.Plan, ip.Plan]:
         order, other = ip.Sequential(num), ip.Subset(ip.Sequential(num), row, num)
     fields: dict[str, Any] = draw(partitions(other, sub_epochs))  # no "carry" where units vary
     fields["sub_epochs"] = sub_epochs
-    return ip.Plan(order, **fields), ip.Plan(other, **fields)
+    a, b = (planned(each, **fields) for each in (order, other))
+    if kind == "longer" and draw(st.booleans()):
+        b = b.resume(draw(cursors(b)))  # perhaps past the end of the other
+    return (a, b) if draw(st.booleans()) else (b, a)
 
 
 @given(pairs() | other_orders())
@@ -126,6 +134,7 @@ def other_orders(draw: st.DrawFn) -> tuple[ip.Plan, ip.Plan]:
 @example((SAME, SAME.replace(remainder="carry")))  # the same places, but other ranks from epoch 1
 @example(READ_ON)  # of which only epoch 3 differs, where the step of epoch 2 reads on
 @example(CARRIED)  # whose only step of epoch 1 starts in its last sub-epoch
+@example(PAST)  # of which only the second has steps of epoch 0 from where it starts
 def test_diff_finds_what_walking_finds(pair: tuple[ip.Plan, ip.Plan]) -> None:
     """The first step whose units, or their ranks, differ, over the first epochs."""
     a, b = pair
