@@ -79,7 +79,10 @@ def _check_options(options: Mapping[str, Any]) -> None:
     check_options(LiveLoader, {name: options[name] for name in options if name not in a_loader_s})
     for name in options.keys() - ALLOWED:
         rule = "left out of a LiveLoader, whose ranks are the manager's and whose steps the plan's"
-        raise invalid(name, rule, options[name], f"use only {', '.join(sorted(ALLOWED))}")
+        cure = f"use only {', '.join(sorted(ALLOWED))}"
+        if name == "ledger":
+            cure = "use Ledger.record(plan.replace(world_size=1), loader.cursor) where you save"
+        raise invalid(name, rule, options[name], cure)
 
 
 class LiveLoader:

@@ -354,6 +354,7 @@ def test_what_would_go_wrong_is_refused() -> None:
         ({"num_epochs": 0}, "num_epochs must be an integer from 1"),
         ({"shuffle": True}, "shuffle must be left out of a LiveLoader"),
         ({"again": 2}, "again must be left out of a LiveLoader, whose ranks are the manager's and"),
+        ({"ledger": "run.ledger"}, r"ledger must be left out .*; use Ledger\.record\(plan\."),
         ({"rank": 0}, "rank must be left out"),
         ({"world_size": 2}, "world_size must be left out"),
         ({"mesh": None}, "mesh must be left out"),

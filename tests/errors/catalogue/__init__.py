@@ -121,7 +121,7 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
             ),
             (
                 "_check_options",
-                "raise invalid(name, rule, options[name], f\"use only {', '.jo",
+                "raise invalid(name, rule, options[name], cure)",
             ),
             ("LiveLoader.__iter__", "raise IndexPlanError('a batch of a LiveLoader', 'must be fol"),
         ]
