@@ -174,7 +174,8 @@ def _inverse(plan: Plan, steps: Steps, step: int, rank: int) -> str:
     start, stop = share(steps, plan.world_size or 1, rank, step)
     valid = layout_of(plan).num_valid(steps, step, rank)
     most = MOST_SLOTS if not order.deals_bins else MOST_SLOTS // 64
-    if plan.balance is not None and steps.interval(step)[1] > steps.num_units:
+    reads_on = steps.policy.crosses and steps.interval(step)[1] > steps.num_units
+    if plan.balance is not None and reads_on:
         return ""  # which of its units are in the next epoch only the whole step knows
     here = valid if plan.balance is not None else min(valid, steps.num_units - start)
     if here <= 0:  # empty, or all in the next epoch

@@ -236,6 +236,13 @@ def test_order_that_repeats_fails() -> None:
     assert not report.to_dict()["ok"]
 
 
+def test_padded_steps_under_balance_are_located() -> None:
+    """Of a padded step that balance deals, too, what is not padding is found again."""
+    balance = ip.Balance(np.arange(1, 101))
+    plan = ip.Plan(Lost(100), world_size=2, batch_size=60, remainder="pad", balance=balance)
+    assert {"locate is the inverse of batch"} == failed(ip.verify(plan))
+
+
 @dataclass(frozen=True, eq=False)
 class Inventing(ip.Sequential):
     """An order whose `find` names a read of the next position, too."""
