@@ -20,12 +20,21 @@ from accelerate.utils import (  # type: ignore[import-not-found,import-untyped,u
 from torch.utils.data import default_collate
 
 from indexplan import Plan
+from indexplan_torch.callers import Caller, look
 from indexplan_torch.counting import dealt_out
 from indexplan_torch.cuts import check_together
 from indexplan_torch.loader import PlanLoader, handed_over
 from indexplan_torch.run import Run
 from indexplan_torch.versions import lacking
 
+SHARDING = Caller(
+    package="accelerate",
+    modules=("accelerate.data_loader",),
+    functions=("BatchSamplerShard._iter_with_no_split", "BatchSamplerShard._iter_with_split"),
+    depth=8,
+    why="no gradient state knows of it in a DataLoader that was not prepared",
+    otherwise="the loop receives what is drawn",
+)
 _MICRO_STEP = "micro_step"  # in a state: how many steps `accumulate` has counted
 
 
@@ -195,6 +204,19 @@ def refuse_dealing_out(run: Run) -> None:
         inner = getattr(inner, "sampler", None) if batches is None else batches
     if dealt and inner is not None:
         raise dealt_out()
+
+
+def refuse_shards(run: Run) -> None:
+    """Refuse to hand one rank's batches to a BatchSamplerShard that was made without `prepare`.
+
+    Raises
+    ------
+    IndexPlanError
+        If it is what draws the batches.
+    """
+    seen = look(SHARDING)
+    if seen is not None and seen["self"].num_processes != 1 and run.running()[0].world_size != 1:
+        raise dealt_out("BatchSamplerShard")
 
 
 def gather(accelerator: Any, data: Any) -> Any:

@@ -48,11 +48,11 @@ def refuse_under(framework: str, what: str, *arguments: Any) -> None:
         getattr(import_module(f"indexplan_torch.{_OURS[framework]}"), what)(*arguments)
 
 
-def dealt_out() -> IndexPlanError:
+def dealt_out(by: str = "accelerator.prepare") -> IndexPlanError:
     """Return the error of a sampler that Accelerate deals out again."""
     return IndexPlanError(
         "a plan's sampler",
-        "must not be given to accelerator.prepare, which would deal its batches out again",
+        f"must not be given to {by}, which would deal its batches out again",
         "one of this rank",
         "use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
     )

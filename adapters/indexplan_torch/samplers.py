@@ -269,6 +269,7 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
         """Yield one batch for each step; nothing happens until the first is requested."""
         if self.run.reading is None:  # no PlanLoader has begun the pass
             refuse_under("torchdata.nodes.adapters", "refuse_counting_draws")
+            refuse_under("accelerate.data_loader", "refuse_shards", self.run)
         return Drawn(self.run)
 
 
@@ -344,4 +345,5 @@ class PlanSampler(PlanView):
         """Yield the rank's indices, or bins, in the remaining steps, one by one."""
         if self.run.reading is None:  # no PlanLoader has begun the pass
             refuse_under("torchdata.nodes.adapters", "refuse_counting_draws")
+            refuse_under("accelerate.data_loader", "refuse_shards", self.run)
         return DrawnUnits(self.run)

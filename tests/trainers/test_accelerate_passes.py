@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
-from accelerate.data_loader import prepare_data_loader
-from torch.utils.data import DataLoader
+from accelerate.data_loader import BatchSamplerShard, prepare_data_loader
+from torch.utils.data import BatchSampler, DataLoader
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
@@ -116,3 +116,30 @@ def test_a_name_that_was_refused_is_forgotten() -> None:
         next(iter(prepared))
     loader.sampler.set_epoch(3)
     assert [batch.tolist() for batch in plan.batches(3, rank=0)] == list(prepared)
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize("split_batches", [False, True])
+def test_a_shard_made_by_hand_deals_out_no_rank_s_batches(
+    split_batches: bool, num_workers: int
+) -> None:
+    """It read 12 of a rank's 20 samples in silence; one plan for all ranks is dealt out right."""
+    plan = ip.Plan(ip.Shuffle(45, seed=5), batch_size=4, remainder="drop")
+
+    def shard(world_size: int, num_processes: int, form: Any = None) -> Any:
+        ours: Any = PlanBatchSampler(plan, rank=0, world_size=world_size)
+        if form is not None:
+            ours = BatchSampler(PlanSampler(plan, rank=0, world_size=world_size), 4, drop_last=True)
+        ours = BatchSamplerShard(ours, num_processes, 0, split_batches=split_batches)
+        return list(
+            DataLoader(range(45), batch_sampler=ours, num_workers=num_workers, collate_fn=list)
+        )
+
+    for form in (None, PlanSampler):
+        with pytest.raises(ip.IndexPlanError, match=r"^a plan's sampler must not be given to Bat"):
+            shard(2, 2, form)
+    one, two = (plan.replace(world_size=size) for size in (1, 2))
+    assert [batch.tolist() for batch in two.batches(0, rank=0)] == shard(2, 1)
+    whole = [batch.tolist() for batch in one.batches(0, rank=0)]
+    half = [batch[:2] for batch in whole] if split_batches else whole[::2]
+    assert half[: len(whole) // 2] == shard(1, 2)[: len(whole) // 2]

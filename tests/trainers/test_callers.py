@@ -18,6 +18,7 @@ from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
     PlanSampler,
+    accelerate,
     callers,
     counting_composer,
     counting_transformers,
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # t
 
 PLAN = ip.Plan(ip.Sequential(12), batch_size=3)
 FULL = PLAN.replace(remainder="drop")
-FILES = (counting_transformers, counting_composer, ray, torchdata)
+FILES = (accelerate, counting_transformers, counting_composer, ray, torchdata)
 CALLERS = {n: each for file in FILES for n, each in vars(file).items() if isinstance(each, Caller)}
 # what they refuse is in composer_resume_checks.py and composer_checks.py, in their own environment,
 # in test_ray.py and in mmengine_checks.py, whose caller is known when mmengine is imported
@@ -70,10 +71,18 @@ def wrapped(sampler: Any) -> None:
     next(iter(Loader(SamplerWrapper(sampler))))
 
 
+def sharded(sampler: Any) -> None:
+    """Read a sampler by a shard of Accelerate's that was made by hand."""
+    from accelerate.data_loader import BatchSamplerShard
+
+    next(iter(BatchSamplerShard(sampler, 2, 0)))
+
+
 PROVOKED: dict[str, list[Callable[[], Any]]] = {
     "IN_TRANSFORMERS": [trained],
     "RESUMING": [trained],
     "COUNTING_DRAWS": [lambda: wrapped(PlanBatchSampler(PLAN)), lambda: wrapped(PlanSampler(FULL))],
+    "SHARDING": [lambda: sharded(PlanBatchSampler(PLAN)), lambda: sharded(PlanBatchSampler(FULL))],
     "FETCHED_TOGETHER": [lambda: trained(step=lambda loader: loader.step_size)],
 }
 

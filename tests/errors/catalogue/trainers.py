@@ -35,6 +35,13 @@ def dealt_out_as_seeded() -> None:
     next(iter(prepare_data_loader(loader(), **given)))
 
 
+def dealt_out_by_hand() -> None:
+    """Deal a rank's batches out again by a shard of Accelerate's, without its prepare."""
+    from accelerate.data_loader import BatchSamplerShard
+
+    next(iter(BatchSamplerShard(PlanBatchSampler(OPEN, rank=0, world_size=2), 2, 0)))
+
+
 def trained_by_lightning(made: Any = None) -> None:
     """Train under Lightning, on a DataLoader of torch's unless another is given."""
     import lightning.pytorch as pl
@@ -172,6 +179,7 @@ CASES: list[Case] = [
     ("batches that are skipped after a resume", skipped_after_a_resume),
     ("batches that nobody counts", counted_by_nobody),
     ("batches that are dealt out by a seedable sampler", dealt_out_as_seeded),
+    ("batches that are dealt out by hand", dealt_out_by_hand),
     ("a sampler in a loader of Lightning's", trained_by_lightning),
     ("a resume of a Trainer that does not tell of what", resumed_by_nobody),
     ("a trainer that is none", kept_of_nothing),

@@ -137,6 +137,7 @@ CURED: dict[str, Callable[[], Any]] = {
         resumed,
     ),
     "batches that are dealt out by a seedable sampler": prepared,
+    "batches that are dealt out by hand": prepared,
     "a sampler in a loader of Lightning's": lambda: trained_by_lightning(loader()),
     **dict.fromkeys(
         (
