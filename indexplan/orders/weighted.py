@@ -171,7 +171,8 @@ class Weighted(Order):
             if own != other:
                 rule = f"of a run that reads epoch {at} by the plan's weights, with sha256 {own}"
                 cure = "pass the weights of all epochs so far, or their files, as the run had them"
-                return rule, f"one with sha256 {other}", f"{cure}: Weighted([(0, weights), ...])"
+                cure += f": Weighted([(0, weights), ...]), and new ones from epoch {begun} on"
+                return rule, f"one with sha256 {other}", cure
         return None
 
     @once
@@ -285,7 +286,7 @@ def _entries(weights: Any) -> Entries:
         return ((0, _column(weights)),)
     entries: list[tuple[int, Column]] = []
     if len(weights) > MOST_ENTRIES:
-        cure = "leave out arrays of epochs that are over"
+        cure = "let each array serve for more epochs"
         raise invalid("weights", f"at most {MOST_ENTRIES} arrays", len(weights), cure)
     for each in weights:
         if not _is_pair(each):

@@ -106,3 +106,14 @@ def test_the_files_of_all_weights_so_far_are_enough(tmp_path: Path) -> None:
         np.save(tmp_path / f"{epoch}.npy", drawn(number))
     mapped = ip.Weighted([(epoch, tmp_path / f"{epoch}.npy") for epoch, _ in rows])
     assert whole.replace(order=mapped).resume(cursor) == whole.resume(cursor)
+
+
+def test_new_weights_may_begin_where_the_error_says() -> None:
+    """In the middle of an epoch its weights stay; the refusal names the first epoch for others."""
+    order = order_of([(0, 0), (3, 3)])
+    whole = ip.Plan(order, world_size=2, batch_size=2)
+    cursor = whole.cursor(4, step=1)
+    with pytest.raises(ip.IndexPlanError, match="and new ones from epoch 5 on"):
+        whole.replace(order=order.updated(4, drawn(4))).resume(cursor)
+    later = whole.replace(order=order.updated(5, drawn(4))).resume(cursor)
+    assert later.indices(4, rank=0).tolist() == whole.resume(cursor).indices(4, rank=0).tolist()
