@@ -12,7 +12,7 @@ FETCHING_AHEAD = Caller(
     package="ray",
     modules=("ray.train.torch.train_loop_utils",),
     functions=("_WrappedDataLoader._prefetch_next_batch",),
-    depth=4,
+    depth=5,
     why="it asks a loader for nothing but its batches",
     otherwise="the loop receives what is drawn",
 )

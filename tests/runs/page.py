@@ -223,7 +223,7 @@ RULES = {
     ),
     "time to resume": (
         "the loader's own, as samples are numbers: from its construction to the first batch of "
-        "rank 0, without workers. [Planning](planning.json) has it for large datasets"
+        "rank 0, without workers. [Planning](planning.jsonl) has it for large datasets"
     ),
     "worker processes": (
         f"real in some histories, on 1 to {LARGEST_WORLD_WITH_WORKERS} ranks with up to "
