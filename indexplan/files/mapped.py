@@ -84,7 +84,8 @@ class Chunks:
         self.units = dict(zip(build.epochs, build.num_units, strict=True))
         self._hashes: dict[Key, list[int]] = {}  # of files that are mapped and checked
         self._checked: dict[Key, NDArray[np.bool_]] = {}
-        self._of_checked: dict[Key, Status] = {}  # of each file, when it was last mapped
+        # of each file, when it was last mapped, and whether it was new then
+        self._of_checked: dict[Key, tuple[Status, bool]] = {}
         self._maps: OrderedDict[Key, tuple[mmap.mmap, NDArray[Any]]] = OrderedDict()
 
     @classmethod
@@ -98,9 +99,11 @@ class Chunks:
 
     def forget_changed(self) -> None:
         """Forget what was checked of files that have been written to since."""
-        for key, before in list(self._of_checked.items()):
-            if not before or before != _status(self.folder / self._chunk(*key).name):
+        for key, (before, recent) in list(self._of_checked.items()):
+            changed = not before or before != _status(self.folder / self._chunk(*key).name)
+            if changed or recent:
                 self._checked.pop(key, None)
+            if changed:  # else a map outlives its plan, whose hashes are gone
                 self._hashes.pop(key, None)
 
     def read_ahead(self, epoch: int, number: int, kind: str, start: int, stop: int) -> None:
@@ -210,10 +213,10 @@ class Chunks:
             found = os.fstat(stream.fileno())
             if found.st_size != size:
                 raise PlanFileError(path, f"must hold {size} bytes", found.st_size, CURE)
-            if (now := _status_of(found)) != self._of_checked.get(key):
+            if ((now := _status_of(found)), False) != self._of_checked.get(key):
                 self._checked.pop(key, None)
             recent = time.time_ns() - found.st_ctime_ns < TICKS  # and may change without a trace
-            self._of_checked[key] = None if recent else now
+            self._of_checked[key] = now, recent
             mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
         if hasattr(mapped, "madvise"):
             # Without this, ranks that each read a small slice make the kernel read everything.
