@@ -29,7 +29,7 @@ class Group:
     def __init__(self, plan: ip.Plan, saved: Saved | None = None) -> None:
         self.read: list[Step] = [] if saved is None else list(saved.read)
         cursor = plan.start if saved is None else ip.Cursor.from_json(saved.cursor)
-        self.standing = ip.live.Standing(plan, cursor, max_world=6)
+        self.standing = ip.live.Standing(plan, cursor)
         self.one = plan.replace(world_size=1).resume(cursor)
 
     def heal(self, other: Group) -> None:
@@ -65,8 +65,9 @@ def live(plan: ip.Plan, path: Path, random: Random, num_turns: int) -> None:
     groups = [Group(plan)]
     checkpoints: list[Saved] = []
     for _ in range(num_turns):
-        drawn = random.random()
-        if drawn < 0.1 and len(groups) < 3:
+        most = groups[0].standing.max_world // ranks  # fewer where a run starts again in an epoch
+        groups, drawn = groups[:most], random.random()
+        if drawn < 0.1 and len(groups) < min(3, most):
             groups.append(Group(plan))
             groups[-1].heal(groups[0])
         elif drawn < 0.2 and len(groups) > 1:
