@@ -4,34 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, overload
+from itertools import chain, takewhile
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from indexplan.answers import Answer
-from indexplan.errors import counted, differences, invalid, value_in_words
+from indexplan.errors import counted, differences, few, invalid, value_in_words
 from indexplan.keywords import named
-from indexplan.ledger.history import History, NamedPlan, Segment, history_of
+from indexplan.ledger.history import History, history_of
 from indexplan.ledger.ledger import Ledger
 from indexplan.ledger.tail import Tail, place_of
 from indexplan.ledger.walking import place_after
-from indexplan.orders.base import Order
 from indexplan.partition.account import changes, undivided
 from indexplan.partition.locate import find
-from indexplan.partition.steps import Int64, Partition, Resume, steps_in
+from indexplan.partition.steps import Partition, Resume, steps_in
 from indexplan.plan.cursor import cursor_of
 from indexplan.plan.plan import Plan, columns_of, layout_of
-from indexplan.reports.lockstep import (
-    MOST_DRAWN,
-    Found,
-    Row,
-    Run,
-    Units,
-    first_difference,
-    in_lockstep,
-    rows_of,
-)
+from indexplan.reports.lockstep import At, Row, Units, first_difference, in_lockstep, rows_of
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 Step: TypeAlias = tuple[int, int, int]
@@ -54,8 +44,8 @@ class Difference(Answer, Generic[Number]):
         Whether every rank reads the same in every step that was compared. False if orders of plans
         differ, even if no step does in the epochs compared, and if there was too much to compare.
     steps_from : (int, int, int) or int or None
-        The first step that reads other units, or the same in another sequence; None if none does.
-        Of two plans also one that reads other positions of the order.
+        The first step that reads other units, or the same in another sequence, or with other
+        padding; None if none does.
     ranks_from : (int, int, int) or int or None
         The first step that divides its units among the ranks, or their inner batches, in another
         way, or reads others; None if none does. In each epoch, or run, steps are compared until
@@ -126,9 +116,10 @@ def diff(
     whether a run has read what a plan says: next to a ledger, a plan is a run from where it starts.
     Runs are compared step by step. Of two plans, epochs are compared from the later of their starts
     on; steps are compared as intervals of the order, many at once, so that neither samples nor
-    sub-epochs take long, however many there are. Only where the orders differ are units drawn,
-    until one does, at most 2**24 of each; and where sub-epochs are laid out otherwise, at most
-    2**14 rows of equal steps of an epoch.
+    sub-epochs take long, however many there are. Only where orders or intervals differ are units
+    drawn, until one does, at most 2**24 of each; and at most 2**14 rows of equal steps of an epoch
+    are compared where sub-epochs are not laid out alike, or orders differ. If that is too little,
+    the answer says so.
 
     Parameters
     ----------
@@ -176,39 +167,42 @@ def diff(
 
 
 def _of_plans(a: Plan, b: Plan, epochs: Iterable[int] | None) -> Difference[Step]:
-    """Return what changes from a plan to another."""
+    """Return what changes from a plan to another: the first step, epoch by epoch."""
     for plan in (a, b):
         layout_of(plan).check_sized()
-    started, position = max((plan.start.epoch, plan.start.position) for plan in (a, b))
-    units = Units(a.order, b.order, MOST_DRAWN)
+    begin = max((plan.start.epoch, plan.start.position) for plan in (a, b))
+    units = Units()
     if epochs is None:
-        compared = _changing(a, b, started, units)
+        compared = _changing(a, b, begin[0], units)
     else:
         compared = sorted(set(check_epochs(epochs)))
-    if not compared or compared[-1] < started:
-        rule = f"at least one epoch from {started} on, where the later plan starts"
+    if not compared or compared[-1] < begin[0]:
+        rule = f"at least one epoch from {begin[0]} on, where the later plan starts"
         raise invalid("epochs", rule, compared[:8], "leave it out for those that can differ")
-    first: dict[str, Step] = {}
+    steps = ranks = None
     for epoch in compared:
-        if epoch >= started:
-            begin = position if epoch == started else 0
-            first = {**_in_epoch((a, b), epoch, begin, units), **first}
-    steps, ranks = first.get("steps"), first.get("ranks")
+        if epoch >= begin[0] and steps is None and not units.left_off:
+            position = begin[1] if epoch == begin[0] else 0
+            rows = _rows_of_epoch(a, b, epoch, position, units)
+            found = first_difference(in_lockstep(*rows), units, MOST_ROWS)
+            steps, dealt = (_step_of(a, b, at) for at in (found.steps, found.ranks))
+            ranks = ranks or dealt
     why = _instead(a.to_dict(), b.to_dict())
-    listed = f"{'epoch' if len(compared) == 1 else 'epochs'} {_listed(compared)}"
+    said = f"{'epoch' if len(compared) == 1 else 'epochs'} {few(map(str, compared))}"
     return Difference(
-        same=not (units.differ or units.left_off or ranks),
+        same=a.order == b.order and ranks is None and not units.left_off,
         steps_from=steps,
         ranks_from=ranks,
         why=tuple(why),
         epochs=tuple(compared),
-        words=_in_words(listed, steps, ranks, why, units.left_off),
+        words=_in_words(said, steps, ranks, why, units.left_off),
     )
 
 
 def _changing(a: Plan, b: Plan, started: int, units: Units) -> list[int]:
     """Return the epochs where plans can begin to differ: the first ones, and around each phase."""
-    epochs = {started, started + 1, started + 2, units.until[0], units.until[0] + 1}
+    until, _ = units.until(a.order, b.order)
+    epochs = {started, started + 1, started + 2, until, until + 1}
     for plan in (a, b):
         partition = layout_of(plan).partition
         for at in partition.ats:
@@ -217,76 +211,27 @@ def _changing(a: Plan, b: Plan, started: int, units: Units) -> list[int]:
     return sorted(epoch for epoch in epochs if started <= epoch < EPOCH_STOP)
 
 
-def _in_epoch(plans: tuple[Plan, Plan], epoch: int, begin: int, units: Units) -> dict[str, Step]:
-    """Return the first step of an epoch that reads others, and that deals them otherwise.
+def _rows_of_epoch(a: Plan, b: Plan, epoch: int, begin: int, units: Units) -> list[Iterator[Row]]:
+    """Return the steps of an epoch of both plans that start at or past a position, as rows.
 
-    Between two changes of size or phase, sub-epochs are laid out alike, so the first tells all,
-    however many there are. Where orders differ, units are drawn up to where places do.
+    Where orders read the same, and between two changes of size or phase, sub-epochs are laid out
+    alike, so that of these the first tells all, however many there are.
     """
-    parts = [layout_of(plan).partition for plan in plans]
-    since = [_sub_epoch_of(part, epoch, begin) for part in parts]
-    chosen: list[Iterable[int]] = [
-        range(first, part.sub_epochs) for first, part in zip(since, parts, strict=True)
-    ]
+    parts = [layout_of(plan).partition for plan in (a, b)]
+    first = min(_sub_epoch_of(part, epoch, begin) for part in parts)
+    chosen: list[Iterable[int]] = [range(first, part.sub_epochs) for part in parts]
     alike = parts[0].sub_epochs == parts[1].sub_epochs
     if alike and not any(part.policy.crosses for part in parts):
-        cuts = {*since, *(first + 1 for first in since)}
+        until, position = units.until(a.order, b.order)
+        apart = 0 if until < epoch else parts[0].sub_epochs
+        if until == epoch:
+            apart = min(_sub_epoch_of(part, epoch, position) for part in parts)
+        cuts = {first, *(_sub_epoch_of(part, epoch, begin) + 1 for part in parts)}
         cuts.update(*(changes(part, epoch) for part in parts))
-        chosen = [sorted(part for part in cuts if min(since) <= part < parts[0].sub_epochs)] * 2
-    rows = [_rows(plan, epoch, begin, each) for plan, each in zip(plans, chosen, strict=True)]
-    parted = first_difference(_at_most(MOST_ROWS, in_lockstep(*rows), units))
-    found: dict[str, Step] = {}
-    for name, at in (("steps", parted.steps), ("ranks", parted.ranks)):
-        if at is not None:
-            sides = zip(plans, at[1:], strict=True)
-            plan, start = next((plan, row.start) for plan, row in sides if row)
-            step = _step_of(plan, epoch, np.array([start]))
-            assert step is not None  # noqa: S101 (which is where the row starts)
-            found[name] = step
-    if units.differ:
-        ends = [row.start for row in parted.steps[1:] if row] if parted.steps else []
-        stop = min(ends or [_end(plan, epoch) for plan in plans])
-        for offsets in units.apart(*(_runs(plan.order, epoch, begin, stop) for plan in plans)):
-            if (first := _step_of(plans[0], epoch, begin + offsets)) is not None:
-                return {"steps": first, "ranks": min(first, found.get("ranks", first))}
-    return found
-
-
-def _step_of(plan: Plan, epoch: int, places: Int64) -> Step | None:
-    """Return the first step that reads one of some rising places of an epoch, or None."""
-    partition = layout_of(plan).partition
-    last = partition.extent.units(epoch) - 1  # whose step reads those past it
-    where = find(partition, epoch, np.minimum(places, last))
-    read = np.flatnonzero(where.step >= 0)[:1]
-    names = (part[read].tolist() for part in where[:3])
-    return next(zip(*names, strict=True), None)
-
-
-def _end(plan: Plan, epoch: int) -> int:
-    """Return where an epoch ends, or its last step, which may read on into the next."""
-    partition = layout_of(plan).partition
-    num_units = partition.extent.units(epoch)
-    if not partition.policy.crosses:
-        return num_units
-    return max(num_units, steps_in(undivided(partition), epoch, 0).end)
-
-
-def _runs(order: Order, epoch: int, start: int, stop: int) -> Iterator[Run]:
-    """Yield the positions of some places, epoch by epoch."""
-    while start < stop and epoch < EPOCH_STOP:
-        num_units = order.num_units(epoch)
-        if start < num_units:
-            yield Run(epoch, start, min(stop, num_units) - start)
-        start, stop, epoch = max(0, start - num_units), stop - num_units, epoch + 1
-
-
-def _at_most(most: int, pairs: Iterable[Any], units: Units) -> Iterator[Any]:
-    """Yield so many pairs of rows, and note if there are more."""
-    for number, pair in enumerate(pairs):
-        if number == most:
-            units.left_off = True
-            return
-        yield pair
+        before = sorted(part for part in cuts if first <= part < apart)
+        rest = range(max(first, apart), parts[0].sub_epochs)
+        chosen = [chain(before, rest), chain(before, rest)]
+    return [_rows(plan, epoch, begin, each) for plan, each in zip((a, b), chosen, strict=True)]
 
 
 def _sub_epoch_of(partition: Partition, epoch: int, position: int) -> int:
@@ -311,70 +256,42 @@ def _rows(plan: Plan, epoch: int, begin: int, sub_epochs: Iterable[int]) -> Iter
                 yield row.rest(before)
 
 
+def _step_of(a: Plan, b: Plan, at: At | None) -> Step | None:
+    """Return the name of a step in the first plan, or in the second if only that one has it."""
+    if at is None:
+        return None
+    plan, row = next((plan, row) for plan, row in zip((a, b), at[1:], strict=True) if row)
+    found = find(layout_of(plan).partition, row.steps.epoch, np.array([row.start]))
+    return int(found.epoch[0]), int(found.sub_epoch[0]), int(found.step[0])
+
+
 # --- two runs, of which one may be a plan
 
 
-class _Stretch(NamedTuple):
-    """Steps of a run that one plan read without a break."""
-
-    history: History
-    segment: Segment
-
-    @property
-    def num(self) -> int:
-        """How many steps these are."""
-        return self.segment.steps
-
-    @property
-    def named(self) -> NamedPlan:
-        """The plan, as a line names it."""
-        return self.history.plans[self.segment.plan]
-
-    def rest(self, num: int) -> _Stretch:
-        """Return the stretch without its first steps."""
-        return self._replace(segment=self.history.cut(self.segment, self.segment.step + num)[1])
-
-    def rows(self, num: int) -> Iterator[Row]:
-        """Yield the first steps as rows of equal steps."""
-        for part in self.history.parts(self.segment._replace(steps=num)):
-            yield from rows_of(self.named.layout, part.steps, part.first, part.stop)
-
-
 def _of_runs(a: Plan | Ledger, b: Plan | Ledger) -> Difference[int]:
-    """Return where two runs part."""
+    """Return where two runs part; one that has only got further has not parted."""
     longest = max(each.step for each in (a, b) if isinstance(each, Ledger))
     histories = [
         each.history if isinstance(each, Ledger) else _of_plan(each, longest) for each in (a, b)
     ]
-    first: dict[str, tuple[int, _Stretch, _Stretch]] = {}
-    compared, left = 0, MOST_DRAWN
-    for one, other, num in in_lockstep(*map(_stretches, histories)):
-        if one is None or other is None:  # a run that has got further has not parted
-            break
-        found, left = _in_stretch(one, other, num, left)
-        for name, at in (("steps", found.steps), ("ranks", found.ranks)):
-            if at is not None:
-                first.setdefault(name, (compared + at[0], one, other))
-        compared += found.num_same
-        if found.num_same < num:
-            break
-    steps, ranks = (first[name][0] if name in first else None for name in ("steps", "ranks"))
-    parted = first.get("steps", first.get("ranks"))
-    why = {} if parted is None else _why(*parted)
+    pairs = takewhile(lambda pair: pair[2], in_lockstep(*map(_rows_of_run, histories)))
+    units = Units()
+    found = first_difference(pairs, units)
+    steps, ranks = (at and at[0] for at in (found.steps, found.ranks))
+    why = {} if ranks is None else _why(histories, ranks if steps is None else steps)
     in_all = histories[0].step, histories[1].step
-    known = steps is not None or compared == min(in_all)
     paths = [each.path if isinstance(each, Ledger) else "the plan" for each in (a, b)]
-    words = (
-        f"{counted(compared, 'step')} of {in_all[0]:,} in {paths[0]}, {in_all[1]:,} in {paths[1]}"
-    )
+    said = f"{in_all[0]:,} in {paths[0]}, {in_all[1]:,} in {paths[1]}"
     return Difference(
-        same=ranks is None and known,
+        same=ranks is None and not units.left_off,
         steps_from=steps,
         ranks_from=ranks,
         why=tuple(why),
         num_steps=in_all,
-        num_compared=compared,
-        words=_in_words(words, steps, ranks, why, not known),
+        num_compared=found.num_same,
+        words=_in_words(
+            f"{counted(found.num_same, 'step')} of {said}", steps, ranks, why, units.left_off
+        ),
     )
 
 
@@ -387,25 +304,21 @@ def _of_plan(plan: Plan, num_steps: int) -> History:
     return history_of(lines, lambda identity: columns.get(identity["sha256"]), str)
 
 
-def _stretches(history: History) -> Iterator[_Stretch]:
-    return (_Stretch(history, segment) for segment in history.live)
+def _rows_of_run(history: History) -> Iterator[Row]:
+    """Yield the steps of a run that count, as rows of equal steps."""
+    for segment in history.live:
+        layout = history.plans[segment.plan].layout
+        for part in history.parts(segment):
+            yield from rows_of(layout, part.steps, part.first, part.stop)
 
 
-def _in_stretch(one: _Stretch, other: _Stretch, num: int, left: int) -> tuple[Found, int]:
-    """Compare some steps, and return how many units may still be drawn, too."""
-    same_plan = one.named.fingerprint == other.named.fingerprint
-    if same_plan and one.segment.start == other.segment.start:
-        return Found(None, None, num), left  # as it reads the same wherever it was cut
-    units = Units(one.named.plan.order, other.named.plan.order, left)
-    found = first_difference(in_lockstep(one.rows(num), other.rows(num)), units.same_steps)
-    return found, units.left
-
-
-def _why(step: int, one: _Stretch, other: _Stretch) -> dict[str, str]:
+def _why(histories: list[History], step: int) -> dict[str, str]:
     """Return what differs between two runs at a step: what it is, and how in words."""
-    if found := _instead(one.named.line.plan, other.named.line.plan):
+    held = [(each, each.holding(step)) for each in histories]
+    one, other = (each.plans[segment.plan].line.plan for each, segment in held)
+    if found := _instead(one, other):
         return found
-    places = (each.history.place_in(each.segment, step) for each in (other, one))
+    places = (each.place_in(segment, step) for each, segment in reversed(held))
     return {"place": " instead of ".join(map(_placed, places))}
 
 
@@ -430,9 +343,7 @@ def _in_words(
 ) -> tuple[str, ...]:
     """Return what was found, a line each."""
     said = "the same units in the same sequence" if steps is None else _since(steps)
-    if left_off:
-        said += "; then too much" if steps is None else " or before, where too much"
-        said += " would have to be compared"
+    said += "; then too much would have to be compared" * left_off
     sentences = {
         "compared": compared,
         "steps": said,
@@ -440,15 +351,6 @@ def _in_words(
         **{f"  {name}": text for name, text in why.items()},
     }
     return tuple(f"{name:<16} {text}" for name, text in sentences.items())
-
-
-def _listed(epochs: list[int]) -> str:
-    """Write epochs as 0 to 2, 7 to 9."""
-    words = []
-    for _, group in groupby(enumerate(epochs), lambda pair: pair[1] - pair[0]):
-        row = [epoch for _, epoch in group]
-        words.append(str(row[0]) if len(row) == 1 else f"{row[0]} to {row[-1]}")
-    return ", ".join(words)
 
 
 def _since(step: Step | int) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from indexplan.errors import IndexPlanError
-from indexplan.once import once
 from indexplan.orders.base import Order
 from indexplan.partition.phases import Phase
 from indexplan.partition.steps import Int64, Steps
@@ -49,7 +48,8 @@ class Run(NamedTuple):
 class Row(NamedTuple):
     """Equal steps of a plan in a row: `num` of `size` places each, from `start` on, in an epoch.
 
-    A padded step `wraps`: past the second of these positions it continues at the first.
+    A padded step, which is a row of its own, `wraps`: past the second of these positions it
+    continues at the first.
     """
 
     layout: Layout
@@ -64,6 +64,11 @@ class Row(NamedTuple):
     def places(self) -> tuple[Any, ...]:
         """What says where in an order the steps are."""
         return self.steps.epoch, self.start, self.size, self.wraps
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many units each step has, and how many of them are no padding."""
+        return self.size, self.steps.valid(self.start, self.start + self.size)
 
     def rest(self, num: int) -> Row:
         """Return the row without its first `num` steps."""
@@ -95,13 +100,6 @@ def rows_of(layout: Layout, steps: Steps, first: int, stop: int) -> Iterator[Row
 
 # A step: how many steps that were compared come before it, and rows of both sides from it on.
 At: TypeAlias = "tuple[int, Row | None, Row | None]"
-# How many of so many steps of two rows read the same, and whether the next is known not to.
-Same: TypeAlias = "Callable[[Row, Row, int], tuple[int, bool]]"
-
-
-def same_places(one: Row, other: Row, num: int) -> tuple[int, bool]:
-    """Compare steps by their places alone, as those of one order."""
-    return (num, False) if one.places == other.places else (0, True)
 
 
 class Found(NamedTuple):
@@ -117,14 +115,17 @@ class Found(NamedTuple):
 
 
 def first_difference(
-    pairs: Iterable[tuple[Row | None, Row | None, int]], same: Same = same_places
+    pairs: Iterable[tuple[Row | None, Row | None, int]], units: Units, most: int | None = None
 ) -> Found:
-    """Compare steps until they read other units, or for as long as that is known."""
+    """Compare steps until they read other units, or `most` rows, or for as long as is feasible."""
     done, ranks = 0, None
-    for one, other, num in pairs:
+    for number, (one, other, num) in enumerate(pairs):
+        if number == most:
+            units.left_off = True
+            break
         if one is None or other is None:
             return Found((done, one, other), ranks or (done, one, other), done)
-        equal, apart = same(one, other, num)
+        equal, apart = units.same_steps(one, other, num)
         if equal and ranks is None and _dealt_otherwise(one, other):
             ranks = done, one, other
         done += equal
@@ -150,77 +151,79 @@ def _dealt_otherwise(one: Row, other: Row) -> bool:
 
 
 class Units:
-    """What two orders read, drawn where they differ and as far as that is feasible.
+    """What steps read, drawn where their places do not tell and as far as that is feasible.
 
     Attributes
     ----------
     left : int
         How many units may be drawn.
     left_off : bool
-        Whether more would have to be.
+        Whether there was more to compare than that.
     """
 
-    def __init__(self, one: Order, other: Order, left: int) -> None:
-        self.differ = one != other
-        self.left, self.left_off = left, False
-        self._orders = one, other
-        self._num_same = 0  # of the units that were compared last, those before it left off
+    def __init__(self) -> None:
+        self.left, self.left_off = MOST_DRAWN, False
+        self._until: dict[tuple[int, int], tuple[int, int]] = {}  # by the ids of two orders
 
-    @once
-    def until(self) -> tuple[int, int]:
-        """The epoch and position before which both are known to read the same, without a draw."""
-        if not self.differ:
-            return EPOCH_STOP, 0
-        one, other = self._orders
-        return max(agrees_until(one, other.to_dict()), agrees_until(other, one.to_dict()))
+    def until(self, one: Order, other: Order) -> tuple[int, int]:
+        """Return the epoch and position before which orders read the same, as they say."""
+        key = id(one), id(other)
+        if key not in self._until:
+            alike = EPOCH_STOP, 0
+            if one != other:
+                alike = max(agrees_until(one, other.to_dict()), agrees_until(other, one.to_dict()))
+            self._until[key] = alike
+        return self._until[key]
 
     def same_steps(self, one: Row, other: Row, num: int) -> tuple[int, bool]:
-        """Compare the units of steps of the one order with those of the other."""
-        if not self.differ and one.places == other.places:
+        """Return how many of so many steps read the same, and whether the next is known not to."""
+        orders = one.layout.order, other.layout.order
+        if one.places == other.places and self.until(*orders)[0] == EPOCH_STOP:
             return num, False
-        if one.size != other.size:
+        if one.shape != other.shape:
             return 0, True
-        offsets = next(self.apart(one.runs(num), other.runs(num)), None)
-        if offsets is not None:
-            return int(offsets[0]) // one.size, True
-        return (self._num_same // one.size, False) if self.left_off else (num, False)
+        same, apart = self._same_units(orders, one.runs(num), other.runs(num))
+        return same // one.size, apart
 
-    def apart(self, one: Iterable[Run], other: Iterable[Run]) -> Iterator[Int64]:
-        """Yield where two rows of positions read other units: of each block, if any, all offsets.
-
-        Blocks come in order of reading.
-        """
+    def _same_units(
+        self, orders: tuple[Order, Order], one: Iterator[Run], other: Iterator[Run]
+    ) -> tuple[int, bool]:
+        """Return how many units of two rows are the same, and whether the next is known not to."""
         done = 0
-        for a, b, num in in_lockstep(iter(one), iter(other)):
-            at = self._known(a, num) if a[:2] == b[:2] else 0
-            many = min(FIRST_DRAWN, AT_ONCE)
+        for a, b, num in in_lockstep(one, other):
+            at = _before(self.until(*orders), a, num) if a[:2] == b[:2] else 0
             while at < num:
                 if self.left <= 0:
-                    self.left_off, self._num_same = True, done + at
-                    return
-                stop = min(num, at + many)
-                self.left -= stop - at
-                if (found := self._drawn_apart(a.rest(at), b.rest(at), stop - at)).size:
-                    yield done + at + found
-                at, many = stop, min(2 * many, AT_ONCE)
+                    self.left_off = True
+                    return done + at, False
+                size = min(num - at, AT_ONCE, max(FIRST_DRAWN, done + at))
+                self.left -= size
+                equal = _drawn_same(orders, (a.rest(at), b.rest(at)), size)
+                if equal < size:
+                    return done + at + equal, True
+                at += size
             done += num
+        return done, False
 
-    def _known(self, run: Run, num: int) -> int:
-        """Return how many of the first positions are known to read the same."""
-        epoch, position = self.until
-        if run.epoch != epoch:
-            return num if run.epoch < epoch else 0
-        return min(num, max(0, position - run.start))
 
-    def _drawn_apart(self, a: Run, b: Run, num: int) -> Int64:
-        parts = [
-            _units(order, run.epoch, run.start, run.start + num)
-            for order, run in zip(self._orders, (a, b), strict=True)
-        ]
-        if len({len(part) for part in parts}) == 1 and all(map(np.array_equal, *parts)):
-            return np.empty(0, np.int64)
-        rows = zip(*(_each(*part) for part in parts), strict=True)
-        return np.flatnonzero([one != other for one, other in rows])
+def _before(until: tuple[int, int], run: Run, num: int) -> int:
+    """Return how many of the first positions of a run come before a place."""
+    epoch, position = until
+    if run.epoch != epoch:
+        return num if run.epoch < epoch else 0
+    return min(num, max(0, position - run.start))
+
+
+def _drawn_same(orders: tuple[Order, Order], runs: tuple[Run, Run], num: int) -> int:
+    """Draw the first units of two runs, and return how many of them are the same."""
+    one, other = (
+        _units(order, run.epoch, run.start, run.start + num)
+        for order, run in zip(orders, runs, strict=True)
+    )
+    if len(one) == len(other) and all(map(np.array_equal, one, other)):
+        return num
+    pairs = enumerate(zip(_each(*one), _each(*other), strict=True))
+    return next((number for number, (a, b) in pairs if a != b), num)
 
 
 def _units(order: Order, epoch: int, start: int, stop: int) -> list[Int64]:

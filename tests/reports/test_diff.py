@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, reject
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -51,8 +51,10 @@ def walked(plan: ip.Plan, epoch: int, begin: int) -> list[tuple[tuple[int, int, 
 
 
 def read(plan: ip.Plan, step: Step) -> list[Any]:
-    """What a step reads: positions, whether they are padding, and the samples there."""
-    return [(slot, plan.order.take(slot.epoch, slot.position).tolist()) for slot in step.slots]
+    """What a step reads: the samples of each slot, and whether they are padding."""
+    return [
+        (slot.padded, plan.order.take(slot.epoch, slot.position).tolist()) for slot in step.slots
+    ]
 
 
 def differences(a: ip.Plan, b: ip.Plan) -> dict[str, Any]:
@@ -120,7 +122,10 @@ def other_orders(draw: st.DrawFn) -> tuple[ip.Plan, ip.Plan]:
         order, other = ip.Sequential(num), ip.Subset(ip.Sequential(num), row, num)
     fields: dict[str, Any] = draw(partitions(other, sub_epochs))  # no "carry" where units vary
     fields["sub_epochs"] = sub_epochs
-    a, b = (planned(each, **fields) for each in (order, other))
+    try:
+        a, b = (planned(each, **fields) for each in (order, other))
+    except ip.IndexPlanError:  # phases that rise in the epochs of the other alone
+        reject()
     if kind == "longer" and draw(st.booleans()):
         b = b.resume(draw(cursors(b)))  # perhaps past the end of the other
     return (a, b) if draw(st.booleans()) else (b, a)
@@ -226,15 +231,18 @@ def test_any_number_of_sub_epochs() -> None:
             if remainder != "carry":  # under which steps have the same places
                 since = a.cursor(1, 5 * 10**8, step=0)
                 found = ip.diff(a, a.replace(order=ip.Without(order, [1], since=since)))
-                assert found.steps_from is not None
-                assert found.steps_from >= (1, 5 * 10**8, 0)
+                assert not found.same
+                if found.steps_from is None:  # as the sample may be read very far from there
+                    assert "; then too much would have to be compared" in str(found)
+                else:
+                    assert found.steps_from >= (1, 5 * 10**8, 0)
 
 
 def test_how_far_orders_are_drawn() -> None:
     """What one continues the other with is drawn; of all else, so much, which is said."""
     order = ip.Sequential(2**26)
     plan = ip.Plan(order, world_size=1, batch_size=2**10)
-    later = ip.Without(order, [2**26 - 2])
+    later = ip.Without(order, [2**26 - 2], since=plan.cursor(0, step=2**16 - 5))
     assert (0, 0, 2**16 - 1) == ip.diff(plan, plan.replace(order=later)).steps_from
     alike = ip.diff(plan, plan.replace(order=ip.Epochs(order, 2**26)), [0])
     assert alike.steps_from is None
@@ -258,7 +266,7 @@ def test_what_is_compared_by_default() -> None:
     found = ip.diff(PLAN, late)
     assert (500, 0, 0) == found.steps_from
     assert (0, 1, 2, 499, 500, 501) == found.epochs
-    assert "compared         epochs 0 to 2, 499 to 501" in found.words
+    assert "compared         epochs 0, 1, 2, 499, 500, 501" in found.words
     resumed = PLAN.resume(PLAN.cursor(5, step=3))
     other = PLAN.replace(world_size=7).resume(PLAN.cursor(5, step=3))
     assert (5, 0, 3) == ip.diff(resumed, other).steps_from

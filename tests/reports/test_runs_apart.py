@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.errors import counted
-from indexplan.reports import difference, lockstep
+from indexplan.reports import lockstep
 from tests.support.left_out import inner_orders
 
 Change = dict[str, Any]
@@ -99,10 +99,11 @@ class Run:
 
 
 def units(batch: Any) -> list[tuple[Any, ...]]:
-    """Return the units of a batch: of each the samples, and their parts."""
+    """Return the units of a batch: of each the samples, their parts, and whether it is padding."""
     spans = batch.spans.tolist() if batch.spans is not None else [None] * len(batch.samples)
     both = list(zip(batch.samples.tolist(), map(str, spans), strict=True))
-    return [tuple(both[low:high]) for low, high in pairwise(batch.offsets.tolist())]
+    edges = enumerate(pairwise(batch.offsets.tolist()))
+    return [(number >= batch.num_valid, *both[low:high]) for number, (low, high) in edges]
 
 
 def drawn_change(drawn: random.Random) -> Change:
@@ -259,7 +260,7 @@ def test_too_much_to_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     ledgers = [run("a", plans[0]), run("b", plans[1])]
     assert 24 == ip.diff(*ledgers).steps_from  # 999 units in 25 steps: the last one is smaller
     monkeypatch.setattr(lockstep, "AT_ONCE", 40)
-    monkeypatch.setattr(difference, "MOST_DRAWN", 400)
+    monkeypatch.setattr(lockstep, "MOST_DRAWN", 400)
     found = ip.diff(*ledgers)
     assert (None, 10, False) == (found.steps_from, found.num_compared, found.same)
     assert "steps            the same units in the same sequence; then too much" in str(found)
