@@ -64,15 +64,17 @@ NUM_SAMPLES, SEED = kept(check_num_samples), kept(check_seed)
 class HasFields:
     """The part of an order that handles its fields: in JSON, in a pickle, and in comparisons.
 
-    A field whose metadata has a check, such as `SEED`, keeps what that makes of its value. What
-    concerns several fields is checked in a class's own `__post_init__`, after this one.
+    A field whose metadata has a check, such as `SEED`, keeps what that makes of its value; a field
+    `num_samples` needs none to be checked. What concerns several fields is checked in a class's own
+    `__post_init__`, after this one.
     """
 
     algorithm: str
 
     def __post_init__(self) -> None:
         for each in (getattr(self, "__dataclass_fields__", None) or {}).values():
-            if (check := each.metadata.get(CHECK)) is not None:
+            given = NUM_SAMPLES if each.name == "num_samples" and each.init else {}
+            if (check := each.metadata.get(CHECK, given.get(CHECK))) is not None:
                 vars(self)[each.name] = check(each.name, getattr(self, each.name))
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
-from indexplan.errors import invalid
+from indexplan.errors import as_integer, invalid
 from indexplan.keywords import named
 
 READS = ("once", "at most once", "any")
 HOOKS = ("fill", "deal", "find", "tally", "num_units", "group", "aim", "continues")
 FINAL = ("take", "offsets", "spans", "locate", "locate_all", "count", "group_of", "group_shares")
+OURS = "indexplan."  # the classes whose num_units need no check
 INTERNAL = "ip_"  # what the rooms of this library ask of any order; see Order
 SAID = ("traits", "stream_key", "deals_bins", "constant_num_units")
 
@@ -87,6 +90,21 @@ def check_class(made: type[Any], base: type[Any]) -> None:
     if isinstance(traits, Traits) and traits.deals_bins and made.deal is base.deal:
         rule = "False, or deal written"
         raise invalid(f"deals_bins in the traits of {name}", rule, True, "write deal, not fill")
+    if "num_units" in vars(made) and not made.__module__.startswith(OURS):
+        made.num_units = _whole(made.num_units)
+
+
+def _whole(num_units: Callable[[Any, int], Any]) -> Callable[[Any, int], int]:
+    """Let a user's `num_units` return NumPy's integers too: sums of these wrap, JSON has none."""
+
+    @wraps(num_units)
+    def checked(order: Any, epoch: int) -> int:
+        found = num_units(order, epoch)
+        if (number := as_integer(found)) is None:
+            raise invalid(f"num_units of {type(order).__name__}", "an integer", found, "return one")
+        return number
+
+    return checked
 
 
 def _annotated(made: type[Any]) -> dict[str, Any]:

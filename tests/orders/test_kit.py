@@ -192,3 +192,25 @@ except ip.IndexPlanError as error:
     begins = "Mine(num_samples=5) must answer the same in a new process; got AttributeError: "
     assert ["True", begins] == [done[0], done[1][: len(begins)]]
     assert done[1].endswith("or pass fresh_process=False")
+
+
+class Counting(Good):
+    """An order of one's own that counts in NumPy's integers, as `len` of arrays doesn't."""
+
+    def num_units(self, epoch: int) -> Any:
+        return np.int64(self.num_samples)
+
+
+@pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
+@pytest.mark.parametrize("order", [Counting(30), Good(np.int64(30))])  # type: ignore[arg-type]
+def test_numbers_of_numpy_are_as_good(order: Good, remainder: Any) -> None:
+    """NumPy's integers wrap, and JSON has none: locate, verify and cursors failed with them."""
+    mine, same = (
+        ip.Plan(each, world_size=2, batch_size=4, remainder=remainder) for each in (order, Good(30))
+    )
+    assert type(order.num_units(0)) is type(order.num_samples) is int
+    assert ip.verify(mine).ok
+    assert mine.locate(3, epoch=1) == same.locate(3, epoch=1)
+    cursor = mine.cursor(epoch=0, step=2)
+    assert ip.Cursor.from_json(cursor.to_json()).position == cursor.position
+    assert mine.account(0) == same.account(0)

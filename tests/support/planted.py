@@ -108,7 +108,8 @@ class WrongKey(Good):
     n=np.int64(N),
 )
 class NumPyNumber(Good):
-    pass
+    def __post_init__(self) -> None:
+        """Check nothing, where `Order` would make it Python's."""
 
 
 @planted("have valid num_samples, stream_key, traits and groups", "traits {'reads': 'once'}")
@@ -132,11 +133,12 @@ class Empty(Good):
 
 
 @planted(
-    "have a whole number of units in each epoch, at least one", f"num_units(0) {np.int64(N)!r}"
+    "have a whole number of units in each epoch, at least one",
+    "IndexPlanError in epoch 0 (num_units of FloatUnits must be an integer; got 30.0; return one)",
 )
-class NumPyUnits(Good):
+class FloatUnits(Good):
     def num_units(self, epoch: int) -> Any:
-        return np.int64(self.num_samples)
+        return float(self.num_samples)
 
 
 @planted(

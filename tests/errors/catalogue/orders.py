@@ -52,6 +52,13 @@ class Spread(ip.Sequential):
     algorithm = "test-spread-v1"
 
 
+class Half(ip.Sequential):
+    """An order of half as many units as samples."""
+
+    def num_units(self, epoch: int) -> Any:
+        return self.num_samples / 2
+
+
 def nested(depth: int) -> Any:
     """Nest an order, and read it back."""
     order: ip.Order = ip.Sequential(5)
@@ -73,5 +80,6 @@ CASES: list[Case] = [
     ("a check of no epochs", lambda: ip.testing.check_order(ip.Shuffle(5), epochs=[])),
     ("a check of an order that breaks a law", lambda: ip.testing.check_order(Nowhere(5))),
     ("orders too deep", lambda: nested(8)),
+    ("a float of units", lambda: Half(5).take(0, 1)),
     ("a field of nan", lambda: Spread(5, float("nan")).fingerprint),
 ]

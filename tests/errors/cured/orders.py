@@ -75,6 +75,14 @@ class Written(Plain):
         return cls(values["num_samples"])
 
 
+class Halved(ip.Sequential):
+    """An order of half as many units as samples, in NumPy's integers."""
+
+    def num_units(self, epoch: int) -> Any:
+        """Round down."""
+        return np.int64(self.num_samples // 2)
+
+
 def saved(order: ip.Order) -> Any:
     """Write a plan of an order, and read it back."""
     text = ip.Plan(order, batch_size=1).to_json()
@@ -94,5 +102,6 @@ CURED: dict[str, Callable[[], Any]] = {
     "a check of no epochs": lambda: ip.testing.check_order(ip.Shuffle(5)),
     "a check of an order that breaks a law": lambda: ip.testing.check_order(Found(5)),
     "orders too deep": lambda: nested(7),
+    "a float of units": lambda: Halved(5).take(0, 1),
     "a field of nan": lambda: Spread(5, 1.5).fingerprint,
 }
