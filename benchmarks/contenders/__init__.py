@@ -1,7 +1,7 @@
-"""Whoever is measured beside others, ours among them: a folder for each contest.
+"""Whoever is measured next to others, ours among them: a file for each contest.
 
-A folder has one table of entries, and a module for each, which imports what it needs: an entry that
-cannot be imported is listed in the report with the reason.
+A file has one table of entries, and a function for each, which imports what it needs: an entry that
+cannot be imported is listed in the report with the reason. Folders have a module for each instead.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Contender:
 
     name: str
     module: str
-    """In the folder whose table it stands in."""
+    """The function of the file whose table it stands in, or the module of the folder."""
     package: str
     """The distribution that does the work, whose version pages give."""
     ours: bool = field(default=False, kw_only=True)
@@ -30,9 +31,13 @@ class Contender:
     note: str = field(default="", kw_only=True)
     """How it is used, for the page."""
 
-    def load(self) -> ModuleType:
+    def load(self) -> Any:
         """Import its code; ImportError if what it needs is missing."""
-        return importlib.import_module(f"{type(self).__module__}.{self.module}")
+        home = importlib.import_module(type(self).__module__)
+        function = getattr(home, self.module, None)
+        if callable(function):
+            return function()
+        return importlib.import_module(f"{home.__name__}.{self.module}")
 
     def version(self) -> str:
         """Return the version of its package."""

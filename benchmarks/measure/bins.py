@@ -182,7 +182,7 @@ def answer(name: str, fields: dict[str, Any], most: int) -> Record:
     lengths = given(case, most)
     for given_to in (few(case, lengths), lengths):
         begin = process_time()
-        binner = entry.load().Binner(case, given_to, **entry.options)
+        binner = entry.load()(case, given_to, **entry.options)
         built = process_time() - begin
         found = measure_it(binner, case, given_to, exact=entry.ours)
     if "first_seconds" in found:

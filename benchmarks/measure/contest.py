@@ -7,7 +7,6 @@ import signal
 import statistics
 import tempfile
 from time import perf_counter
-from types import ModuleType
 from typing import Any
 
 from benchmarks.contenders.planners import FULL_SHARE, NAMES, Job, Rival
@@ -31,7 +30,7 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
 
 
-def answer(rival: ModuleType, key: str, fields: dict[str, Any]) -> dict[str, Any]:
+def answer(rival: Any, key: str, fields: dict[str, Any]) -> dict[str, Any]:
     """Return what was measured, or what stopped it.
 
     The time limit is the default action of SIGALRM, which ends the process also inside of C code.

@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader
 
 import indexplan as ip
 from benchmarks.contenders.planners import Job as Asked
-from benchmarks.contenders.planners.distributed_sampler import sampler_of
+from benchmarks.contenders.planners import distributed_sampler
 from benchmarks.measure import page_cache
 from benchmarks.measure.fresh import run_fresh
 from indexplan_torch import PlanLoader
@@ -117,7 +117,7 @@ def loader_of(job: Job, dataset: Rows) -> Iterable[torch.Tensor]:
     if job.access == "gather":
         options["collate_fn"] = torch.from_numpy
     if job.who == "torch DistributedSampler":
-        sampler = sampler_of(Asked(len(dataset), world=1, rank=0))
+        sampler = distributed_sampler().sampler(Asked(len(dataset), world=1, rank=0))
         return DataLoader(dataset, BATCH, sampler=sampler, drop_last=True, **options)
     return PlanLoader(dataset, plan_of(job, len(dataset)), **options)
 
@@ -224,7 +224,9 @@ def in_turns(file: str, rounds: int, seconds: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     for order in (ip.Shuffle(1000), ip.BlockShuffle(1000, block_size=8)):
         order.take(0, 0, 10)  # loads or compiles the kernels, before any process is forked
-    theirs = np.fromiter(sampler_of(Asked(len(Rows(path, "default")), world=1, rank=0)), np.int64)
+    theirs = np.fromiter(
+        distributed_sampler().sampler(Asked(len(Rows(path, "default")), world=1, rank=0)), np.int64
+    )
     threads = os.listdir("/proc/self/task") if sys.platform == "linux" else [""]  # noqa: PTH208
     assert len(threads) == 1, "forking a process with threads can hang"
     jobs = all_jobs()

@@ -94,7 +94,7 @@ def read_seconds(batches: Callable[[int], Iterator[Any]], step: int, most: int) 
 def answer(name: str, fields: dict[str, Any]) -> Record:
     """Measure one dealer in one case, in a process that ran it on few samples before."""
     entry, case = NAMES[name], Case(**fields)
-    module = entry.load()
+    deal = entry.load()
     trial(entry, small(case))
     data = given(case)
     # memory that a virtual machine has not touched before would cost more than what is measured
@@ -102,7 +102,7 @@ def answer(name: str, fields: dict[str, Any]) -> Record:
 
     def start(case: Case, data: Data) -> tuple[Any, float]:
         begin = process_time()
-        dealer = module.Dealer(case, data)
+        dealer = deal(case, data)
         next(dealer.batches(0))
         return dealer, process_time() - begin
 
@@ -135,7 +135,7 @@ def answer(name: str, fields: dict[str, Any]) -> Record:
 def trial(entry: Entry, case: Case) -> Record:
     """Run a dealer on few samples, and check what it deals, and that it goes on where it should."""
     data = given(case)
-    dealer = entry.load().Dealer(case, data)
+    dealer = entry.load()(case, data)
     first, dealt = next(dealer.batches(0)), dealer.epoch(entry.limit)
     assert 0.8 < len(rows(first)) / case.batch <= 1  # ours spreads a remainder over all
     if entry.seeks:

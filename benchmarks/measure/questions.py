@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ Timed = Callable[[], Any]
 FEW = 2**18
 
 
-def begin_first_batch(rival: ModuleType, job: Job) -> Timed:
+def begin_first_batch(rival: Any, job: Job) -> Timed:
     """Sampler objects are made in the timed part, as each epoch or run makes or re-iterates them.
 
     The iterator is returned too, so that what it holds is alive when memory is read.
@@ -34,19 +33,19 @@ def begin_first_batch(rival: ModuleType, job: Job) -> Timed:
     return first
 
 
-def begin_share(rival: ModuleType, job: Job) -> Timed:
+def begin_share(rival: Any, job: Job) -> Timed:
     """Have the file there already, if the rival has one: `build` is a question of its own."""
-    getattr(rival, "prepare", lambda _: None)(job)
+    rival.prepare(job)
     return lambda: rival.share(job)
 
 
-def begin_resume(rival: ModuleType, job: Job) -> Timed:
+def begin_resume(rival: Any, job: Job) -> Timed:
     """Have the file there, from before the stop; the state is what the checkpoint holds.
 
     What is timed is a new process's work: all objects are made anew.
     """
-    getattr(rival, "prepare", lambda _: None)(job)
-    state = getattr(rival, "saved", lambda _, step: step)(job, job.steps() // 2)
+    rival.prepare(job)
+    state = rival.saved(job, job.steps() // 2)
 
     def first() -> Any:
         batches = rival.resume(job, state)
@@ -55,7 +54,7 @@ def begin_resume(rival: ModuleType, job: Job) -> Timed:
     return first
 
 
-def begin_sub_epoch(rival: ModuleType, job: Job) -> Timed:
+def begin_sub_epoch(rival: Any, job: Job) -> Timed:
     """Have a sampler that is inside its first sub-epoch; each call goes on to the next."""
     begin = rival.sub_epochs(job)
     next(begin(0))
@@ -63,7 +62,7 @@ def begin_sub_epoch(rival: ModuleType, job: Job) -> Timed:
     return lambda: (next(begin(next(following))), None)
 
 
-def begin_build(rival: ModuleType, job: Job) -> Timed:
+def begin_build(rival: Any, job: Job) -> Timed:
     return lambda: rival.build(job)
 
 
@@ -90,7 +89,7 @@ def check_build(output: Any, job: Job) -> None:
 
 
 def can(function: str) -> tuple[str, ...]:
-    """Return the names of the rivals whose module has a function."""
+    """Return the names of the rivals that have a function."""
     only = {"sub_epochs": ("indexplan", "EfficientViT-style sub-epochs")}
     only["build"] = tuple(rival.name for rival in RIVALS if rival.bytes_per_index)
     whole = [rival.name for rival in RIVALS if rival.module != "efficientvit_style"]
@@ -104,7 +103,7 @@ class Question:
     key: str
     title: str
     words: str
-    begin: Callable[[ModuleType, Job], Timed]
+    begin: Callable[[Any, Job], Timed]
     check: Callable[[Any, Job], None]
     rivals: tuple[str, ...]
     sizes: tuple[int, ...] = (10**6, 10**7, 10**8, 10**9, 10**10, 10**12)

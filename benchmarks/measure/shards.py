@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import indexplan as ip
+from benchmarks.contenders.planners import streaming_code
 from benchmarks.render.tables import power
 from indexplan.orders import Traits
 
@@ -95,8 +96,7 @@ class Dealt(ip.Order):
 
 def shuffled(case: Case, sizes: Array, rule: str) -> Array:
     """Return the order of an epoch's samples in Streaming's canonical nodes, by its defaults."""
-    from benchmarks.contenders.planners.streaming import get_shuffle
-
+    _, get_shuffle = streaming_code()
     num = canonical(case, rule)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # blocks smaller than a shard
@@ -111,8 +111,7 @@ def canonical(case: Case, rule: str) -> int:
 
 def streaming(case: Case, rule: str, order: Array, nodes: int, done: int = 0) -> ip.Plan:
     """Return what Streaming's ranks read, on some nodes, after some samples."""
-    from benchmarks.contenders.planners.streaming import get_partitions
-
+    get_partitions, _ = streaming_code()
     n, batch = len(order), case.step // (nodes * RANKS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few samples for many ranks

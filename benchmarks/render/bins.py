@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.contenders.binners import BINNERS, DRAWN, NAMES, NEEDS
-from benchmarks.measure.real_lengths import KINDS
+from benchmarks.contenders.binners import BINNERS, NAMES, NEEDS
+from benchmarks.measure.lengths import DRAWN, REAL
 from benchmarks.render import rows as kept
 from benchmarks.render.rows import Row
 from benchmarks.render.tables import (
@@ -128,12 +128,10 @@ def against(
 
 def lengths(_: list[Row]) -> list[str]:
     """Return the table of which lengths there are."""
-    lines = [
-        (kind, source, " ".join(str(of.__doc__).split()).removesuffix("."))
-        for source, kinds in {"drawn": DRAWN, "real": KINDS}.items()
-        for kind, of in kinds.items()
-    ]
-    words = "Real ones are of packages: see benchmarks/measure/real_lengths.py."
+    drawn = {kind: str(of.__doc__).removesuffix(".") for kind, of in DRAWN.items()}
+    lines = [(kind, "drawn", words) for kind, words in drawn.items()]
+    lines += [(kind, "real", words) for kind, words in REAL.items()]
+    words = "Real ones are of packages: see benchmarks/measure/lengths.py."
     return ["## Lengths", words, table(("lengths", "are", "of"), lines, "l")]
 
 
@@ -183,7 +181,7 @@ BINS = Page(
             lambda rows: max(
                 row["variance"]
                 for row in kept.of(rows, "packing", who=OURS)
-                if row["case"].partition(",")[0] in KINDS
+                if row["case"].partition(",")[0] in REAL
             ),
         ),
         Figure(

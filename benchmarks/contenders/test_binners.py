@@ -19,7 +19,8 @@ from benchmarks.contenders.binners import (
     joined,
     ours,
 )
-from benchmarks.measure import bins, real_lengths
+from benchmarks.measure import bins
+from benchmarks.measure.lengths import real
 from benchmarks.render import bins as page
 
 CASES = {case.need: case for case in bins.CASES}
@@ -48,7 +49,7 @@ def test_lengths() -> None:
     for case in bins.CASES:
         lengths = given(case, 3000)
         left = 3000 % (case.ranks * case.per_rank or 1)
-        assert len(lengths) == min(case.n or len(real_lengths.load(case.kind)), 3000) - left
+        assert len(lengths) == min(case.n or len(real(case.kind)), 3000) - left
         assert lengths.min() > 0
         assert (np.diff(lengths) < 0).any()
         assert case.need != "packing" or lengths.max() <= case.limit
@@ -70,7 +71,7 @@ def empty(samples: Int64, offsets: Int64) -> tuple[Int64, Int64]:
 @pytest.mark.parametrize("spoil", [once_more, left_out, empty])
 def test_wrong_bins_are_found(spoil: Any) -> None:
     """A sample that comes twice or not at all, or a bin without any, fails."""
-    dealt = ours.Binner(CASES["batches"], given(CASES["batches"], 2000)).epoch(0)
+    dealt = ours()(CASES["batches"], given(CASES["batches"], 2000)).epoch(0)
     bins.bins_of(dealt)
     with pytest.raises(AssertionError):
         bins.bins_of(spoil(*dealt))

@@ -33,7 +33,7 @@ def test_dealer_deals_what_it_is_asked_for(dealer: Entry, case: Case) -> None:
 def dealt(need: str) -> tuple[Any, Any, Any]:
     """Return what ours deals, with what it was given."""
     data = given(NEEDS[need])
-    dealer = ours.Dealer(NEEDS[need], data)
+    dealer = ours()(NEEDS[need], data)
     return dealer.epoch(2**62), data, dealer
 
 
@@ -90,16 +90,14 @@ def test_wrong_draws_are_found(need: str, spoil: Any) -> None:
 def test_wrong_resume_is_found() -> None:
     """A dealer that goes on one step late fails its trial."""
 
-    class Late(ours.Dealer):
+    class Late(ours()):  # type: ignore[misc]
         def batches(self, step: int) -> Iterator[Any]:
             return super().batches(step + (step > 0))
 
-    late: Any = SimpleNamespace(
-        load=lambda: SimpleNamespace(Dealer=Late), seeks=True, ours=True, limit=2**62
-    )
+    late: Any = SimpleNamespace(load=lambda: Late, seeks=True, ours=True, limit=2**62)
     with pytest.raises(AssertionError):
         orders.trial(late, NEEDS["weights"])
-    late.load = lambda: ours
+    late.load = ours
     orders.trial(late, NEEDS["weights"])
 
 

@@ -29,7 +29,7 @@ def flat(batches: Any) -> Any:
 def ready(rival: Rival, job: Job, folder: Path) -> tuple[Any, Job]:
     """Return a rival's functions, with its file there, if it has one."""
     module, job = rival.load(), job._replace(folder=str(folder))
-    getattr(module, "prepare", lambda _: None)(job)
+    module.prepare(job)
     return module, job
 
 
@@ -64,7 +64,7 @@ def test_resume_goes_on(rival: Rival, tmp_path: Path) -> None:
     """What is left after a resume equals the rest of the uninterrupted stream."""
     module, job = ready(rival, EVEN, tmp_path)
     step = job.steps() // 2
-    state = getattr(module, "saved", lambda _, step: step)(job, step)
+    state = module.saved(job, step)
     rest = flat(islice(module.stream(job), step, None))
     np.testing.assert_array_equal(rest, flat(module.resume(job, state)))
 
@@ -75,7 +75,7 @@ def test_resume_goes_on(rival: Rival, tmp_path: Path) -> None:
 def test_state_is_the_rivals_own(rival: Rival) -> None:
     """The state that its resume starts from is the one that it saves there."""
     module = rival.load()
-    sampler = module.sampler_of(EVEN, module.StatefulDistributedSampler)
+    sampler = module.sampler(EVEN)
     assert len(list(islice(sampler, 3 * EVEN.batch))) == 3 * EVEN.batch
     assert module.saved(EVEN, 3) == sampler.state_dict()
 
