@@ -22,22 +22,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders import standing
-from benchmarks.contenders.binners import BINNERS
-from benchmarks.contenders.dealers import DEALERS
-from benchmarks.contenders.planners import RIVALS
 from benchmarks.measure import contest
 from benchmarks.measure.fresh import ROOT
 from benchmarks.measure.surroundings import INSTRUCTIONS, instructions, surroundings
-from benchmarks.render import losing, pictures, planning
+from benchmarks.render import losing, pictures
 from benchmarks.render import rows as kept
-from benchmarks.render.pages import PAGES
+from benchmarks.render.pages import PAGES, to_readme
 from benchmarks.render.rows import Row
 from benchmarks.render.tables import markdown
 
 Data = dict[str, Any]
 KEPT = ROOT / "build" / "measured"
-COMPARED = {"planning": RIVALS, "orders": DEALERS, "bins": BINNERS}
-"""Pages that say who is compared."""
 WHOLE = ("timings", "quality", "loading", "shards", "plan-files")
 """Pages that test_pages.py measures, or a part of them."""
 ONCE = ("quality", "loading", "shards")
@@ -89,7 +84,7 @@ def keep(entries: list[Data], around: Data, folder: Path) -> list[losing.Loss]:
     for name, rows in found.items():
         page = PAGES[name]
         head = kept.run_of({**around, **({"instructions": ""} if name in ONCE else {})})
-        of_run = [*standing(COMPARED.get(name, ())), *rows]
+        of_run = [*standing(tuple(page.compared.values())), *rows]
         of_run = [{"run": head["run"], **row} for row in of_run]
         reached = page.targets(of_run)
         kept.keep(name, [head, *reached, *of_run], folder)
@@ -139,7 +134,7 @@ def main() -> int:
         command += [f"--only={page}" for page in left]
         environment = {**os.environ, **INSTRUCTIONS.get(code, {})}
         failed |= subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-    planning.to_readme(ROOT / "README.md")
+    to_readme(ROOT / "README.md")
     pictures.draw(ROOT / "docs" / "images")
     return failed
 

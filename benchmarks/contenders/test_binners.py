@@ -21,7 +21,7 @@ from benchmarks.contenders.binners import (
 )
 from benchmarks.measure import bins
 from benchmarks.measure.lengths import real
-from benchmarks.render import bins as page
+from benchmarks.render.pages import OF_BINNERS, SHOWN
 
 CASES = {case.need: case for case in bins.CASES}
 
@@ -29,10 +29,10 @@ CASES = {case.need: case for case in bins.CASES}
 def test_binners_are_there() -> None:
     """Every rival is installed, and every need has a case, one of ours, and words."""
     assert [row["missing"] for row in standing(BINNERS)] == [""] * len(BINNERS)
-    assert set(CASES) == set(NEEDS) == set(page.SHOWN) == set(page.WORDS)
+    assert set(CASES) == set(NEEDS) == set(SHOWN)
     needs = {need for binner in BINNERS if binner.ours for need in binner.needs}
     assert needs == set(NEEDS)
-    assert {column for shown in page.SHOWN.values() for column in shown} == set(page.COLUMNS)
+    assert {column for shown in SHOWN.values() for column in shown} == set(OF_BINNERS)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_binners_are_there() -> None:
 def test_binner_makes_what_it_is_asked_for(name: str, need: str) -> None:
     """Every sample is in one bin, bounds are kept, and all that the page shows is measured."""
     found = bins.answer(name, CASES[need]._asdict(), 2000)
-    assert found.keys() >= set(page.SHOWN[need])
+    assert found.keys() >= set(SHOWN[need])
 
 
 def test_lengths() -> None:

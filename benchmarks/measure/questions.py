@@ -98,11 +98,9 @@ def can(function: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Question:
-    """A table and a picture of the report."""
+    """What is asked, of which sizes; the page of planning says it in words."""
 
     key: str
-    title: str
-    words: str
     begin: Callable[[Any, Job], Timed]
     check: Callable[[Any, Job], None]
     rivals: tuple[str, ...]
@@ -129,37 +127,13 @@ class Question:
         ]
 
 
-LIMITS = (
-    "Each in a fresh process, after a small job of the same kind, so that imports and compilation "
-    "are not timed. At most 16 GB of data and 120 s, one thread."
-)
 TO_1E8 = (10**6, 10**7, 10**8)
 
 QUESTIONS = (
-    Question(
-        "first_batch",
-        "Time to the first batch",
-        "From nothing to the first batch of rank 7 of 64, batch size 256. A file is built first.",
-        begin_first_batch,
-        check_batch,
-        can("stream"),
-    ),
-    Question(
-        "share",
-        "One rank's share",
-        f"Indices per second, from nothing, for what rank 7 of 64 reads in an epoch: at most the "
-        f"first {FULL_SHARE:,} (the first {FEW:,} with Grain, which answers one by one). A file is "
-        "there already.",
-        begin_share,
-        check_share,
-        can("share"),
-        follows="first_batch",
-    ),
+    Question("first_batch", begin_first_batch, check_batch, can("stream")),
+    Question("share", begin_share, check_share, can("share"), follows="first_batch"),
     Question(
         "worlds",
-        "Cost against the world size",
-        "Time for one rank to get its whole share of 1e7 samples, at most 30 s. A file is there "
-        "already.",
         begin_share,
         check_share,
         can("share"),
@@ -168,37 +142,9 @@ QUESTIONS = (
         seconds=30,
         limit=2**62,
     ),
-    Question(
-        "resume",
-        "Resume at the middle of an epoch",
-        "Time to the first batch of rank 7 of 64 in a process that resumes from a checkpoint, the "
-        "way each library's users do it. A file is there already.",
-        begin_resume,
-        check_batch,
-        can("resume"),
-        follows="first_batch",
-    ),
-    Question(
-        "build",
-        "Building a file",
-        "Shuffle an epoch and write it. Ours uses a thread for each core, hashes every block and "
-        "syncs every file to the disk; np.save does none of these.",
-        begin_build,
-        check_build,
-        can("build"),
-        sizes=TO_1E8,
-    ),
-    Question(
-        "sub_epochs",
-        "The next sub-epoch",
-        "From the end of one of 40 sub-epochs to the first batch of the next, rank 7 of 64, in a "
-        "process that has begun the first; the median of 9 switches if they are short.",
-        begin_sub_epoch,
-        check_batch,
-        can("sub_epochs"),
-        sizes=TO_1E8,
-        again=8,
-    ),
+    Question("resume", begin_resume, check_batch, can("resume"), follows="first_batch"),
+    Question("build", begin_build, check_build, can("build"), sizes=TO_1E8),
+    Question("sub_epochs", begin_sub_epoch, check_batch, can("sub_epochs"), sizes=TO_1E8, again=8),
 )
 
 KEYS = {question.key: question for question in QUESTIONS}

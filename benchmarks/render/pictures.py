@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.contenders.planners import NAMES
 from benchmarks.render import rows as kept
-from benchmarks.render.planning import BY_KEY, DRAWN
+from benchmarks.render.pages import DRAWN, PLANNING
 from benchmarks.render.rows import Row
 
 GREY, OURS = "#7a7f87", "#8957e5"  # both are seen on white and on black
@@ -108,7 +108,7 @@ def number(case: str) -> float:
 def series_of(key: str, rows: list[Row]) -> list[Series]:
     """Return each rival's points in a table, and with its name what stopped it."""
     found, there = [], kept.of(rows, key)
-    (column,) = BY_KEY[key].columns
+    ((column,),) = [each.columns for each in PLANNING.tables if each.key == key]
     for name in dict.fromkeys(row["who"] for row in there):
         of_rival = [row for row in there if row["who"] == name]
         points = [(number(row["case"]), row[column.key]) for row in of_rival if "stop" not in row]
@@ -166,7 +166,7 @@ def draw(folder: Path) -> None:
     )
     for key, axis in DRAWN.items():
         x = "world size" if key == "worlds" else "samples in the dataset"
-        title = BY_KEY[key].title
+        title = PLANNING.titles()[key]
         lines(folder / f"{key}.svg", series_of(key, planning), xlabel=x, ylabel=axis, title=title)
     x, y = "samples in the dataset", "ns per index, minimum"
     lines(folder / "cost_per_index.svg", costs(timings), xlabel=x, ylabel=y, title="Cost per index")

@@ -1,27 +1,30 @@
-"""The one writer of tables: a page of the site, from a page's description and its raw rows.
+"""The one writer of tables: a page of the site, from its text and its raw rows.
 
-A page has parts: Markdown, tables, or functions of a run's rows that return Markdown. A table has a
-line for each case of each who; with `across`, a line for each case and a cell for each who, or the
-other way round.
+The text of a page is `benchmarks/pages/NAME.md`. It has three parts, with a line of `---` between
+them: of all runs, of each run, and what ends the page. `{{ name }}` stands for the table of that
+name, `{{ table.key }}` for a number of its first row, and `{{ targets }}`, `{{ ahead }}`,
+`{{ who }}`, `{{ run }}` and `{{ install }}` for what the rows say of these. A section of a table
+that a run has no rows of is left out.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.contenders import Contender
 from benchmarks.render import rows as kept
 from benchmarks.render.rows import Row
 
 INSTALL = (
-    "pip install -e . --group bench torch==2.13.0 && "
-    "pip install --no-deps mosaicml-streaming==0.13.0"
+    "pip install -e . --group bench torch==2.13.0",
+    "pip install --no-deps mosaicml-streaming==0.13.0",
 )
-IMAGES = "../../docs/images"
-"""Where pictures are, from the results."""
+TEXTS = Path(__file__).resolve().parents[1] / "pages"
 MARKS = {"l": "---", "r": "---:"}
 RUN = ("instructions", "machine", "load average at the start", "date", "commit", "versions")
 
@@ -102,8 +105,6 @@ class Table:
     """One table of a page: its rows, and what is shown of them."""
 
     key: str
-    title: str
-    words: str
     columns: tuple[Column, ...]
     labels: tuple[tuple[str, str], ...] = (("case", "{case}"), ("who", "{who}"))
     """Titles of the first columns, and what stands in them."""
@@ -117,20 +118,17 @@ class Table:
     is_ours: Callable[[str], bool] = lambda name: name.startswith("indexplan")
     compared: tuple[Column, ...] = ()
     """The columns in which a rival may be ahead, if they are not those that are shown."""
-    level: str = "##"
-    picture: str = ""
 
-    def blocks(self, rows: list[Row]) -> list[str]:
-        """Return the section of a run."""
+    def markdown(self, rows: list[Row]) -> str:
+        """Return the table of a run, and what was raised; nothing without rows."""
         found = kept.of(rows, self.key)
         if not found:
-            return []
-        head = [f"{self.level} {self.title}"] if self.title else []
+            return ""
         table = self.grid(found, rows) if self.across else self.list(found, rows)
         stops = [
             f"{row['who']}, {row['case']}: `{row['raised']}`" for row in found if "raised" in row
         ]
-        return [*head, *filter(None, [self.words, self.picture]), table, *stops]
+        return "\n\n".join([table, *stops])
 
     def list(self, found: list[Row], rows: list[Row]) -> str:
         """Return a line for each row."""
@@ -175,26 +173,25 @@ class Table:
         return best(numbers, key=lambda row: float(row[str(column.key)]))
 
 
-Part = str | Table | Callable[[list[Row]], Sequence[str]]
-
-
 class Figure(NamedTuple):
-    """A target: `measure` returns the number to be at most `limit`, at least, or below it."""
+    """A target: what it is of, `">= 3 times"`, and what returns the number to hold against that."""
 
     name: str
-    limit: float
-    unit: str
+    bound: str
     measure: Callable[[list[Row]], float | None]
     """From the rows of a run; it may raise where the run left that out."""
-    least: bool = False
     loss: str = ""
     """Why it was missed, if it ever was."""
-    below: bool = False
 
     @property
-    def bound(self) -> str:
-        """The sign between what is measured and the limit."""
-        return ">=" if self.least else "<" if self.below else "<="
+    def limit(self) -> float:
+        """The number of the bound."""
+        return float(self.bound.split()[1])
+
+    @property
+    def unit(self) -> str:
+        """What comes after it."""
+        return " ".join(self.bound.split()[2:])
 
     def value(self, rows: list[Row]) -> float | None:
         """Return what the run measured; None if it left that out."""
@@ -205,9 +202,8 @@ class Figure(NamedTuple):
 
     def reached(self, value: float) -> bool:
         """Return whether a number reaches the target."""
-        return {">=": operator.ge, "<": operator.lt, "<=": operator.le}[self.bound](
-            value, self.limit
-        )
+        signs = {">=": operator.ge, "<": operator.lt, "<=": operator.le}
+        return signs[self.bound.split()[0]](value, self.limit)
 
     def cell(self, value: float) -> str:
         """Write what was measured; more digits where three do not tell it from the target."""
@@ -218,17 +214,29 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Page:
-    """A page of results: what it says, in the order in which it does."""
+    """A page of results: its tables and targets; its text says the rest."""
 
     name: str
-    title: str
-    words: str
-    parts: tuple[Part, ...]
+    tables: tuple[Table, ...]
     figures: tuple[Figure, ...] = ()
-    install: str = ""
-    command: str = "python -m benchmarks.report"
+    compared: Mapping[str, Contender] = field(default_factory=dict)
+    """Whose numbers the rows are of."""
     rivals: bool = True
     """Whether anybody could be ahead."""
+    more: Mapping[str, Callable[[list[Row]], str]] = field(default_factory=dict)
+    """What else its text has marks for."""
+
+    def text(self) -> str:
+        """Return the text."""
+        return (TEXTS / f"{self.name}.md").read_text()
+
+    def titles(self) -> dict[str, str]:
+        """Return the heading above each table, by the table's key."""
+        found = {}
+        for part in sections(self.text()):
+            title = part.partition("\n")[0].lstrip("# ")
+            found |= dict.fromkeys(re.findall(MARKER, part), title)
+        return found
 
     def targets(self, rows: list[Row]) -> list[Row]:
         """Return what a run reached of the targets, as rows of it."""
@@ -239,10 +247,6 @@ class Page:
             for name, value in values.items()
             if value is not None
         ]
-
-    def tables(self) -> list[Table]:
-        """Return the tables of measurements."""
-        return [part for part in self.parts if isinstance(part, Table)]
 
 
 def table(titles: Iterable[str], lines: Iterable[Iterable[Any]], align: str = "lr") -> str:
@@ -261,7 +265,7 @@ def targets(page: Page, runs: list[list[Row]]) -> list[str]:
     lines = [
         (
             figure.name,
-            f"{figure.bound} {figure.limit:g} {figure.unit}".rstrip(),
+            figure.bound,
             *(figure.cell(run[figure.name]) if figure.name in run else "" for run in found),
         )
         for figure in figures
@@ -276,27 +280,57 @@ def targets(page: Page, runs: list[list[Row]]) -> list[str]:
     return ["## Targets", table(titles, lines), *whys]
 
 
-def who(notes: dict[str, str]) -> Callable[[list[Row]], list[str]]:
-    """Return what lists who is compared, and how; who could not be, too."""
-
-    def listed(rows: list[Row]) -> list[str]:
-        lines = [
-            (
-                row["who"],
-                row["version"] or f"**missing**: {row['missing']}",
-                notes.get(row["who"], ""),
-            )
-            for row in kept.of(rows, "who")
-        ]
-        return ["## Who is compared", table(("who", "version", "how"), lines, "l")]
-
-    return listed
+def who(page: Page, rows: list[Row]) -> str:
+    """Return the table of who is compared, and how; of who could not be, too."""
+    lines = [
+        (
+            row["who"],
+            row["version"] or f"**missing**: {row['missing']}",
+            page.compared[row["who"]].note,
+        )
+        for row in kept.of(rows, "who")
+    ]
+    return table(("who", "version", "how"), lines, "l")
 
 
-def means(title: str, words: str, header: str, told: dict[str, str]) -> list[str]:
-    """Return a section that says what words mean."""
-    lines = table(header.split(" | "), told.items(), "l")
-    return [*([f"## {title}"] if title else []), *([words] if words else []), lines]
+def install(page: Page) -> str:
+    """Return what installs whoever is compared."""
+    cures = dict.fromkeys(each.cure for each in page.compared.values() if "--no-deps" in each.cure)
+    return " && ".join(dict.fromkeys([*INSTALL, *cures])) + "\n"
+
+
+def around(runs: list[list[Row]]) -> str:
+    """Return the table of where, when and with what the runs were."""
+    told = [kept.one(run, "run") for run in runs]
+    lines = [(name, *(run.get(name, "") for run in told)) for name in RUN]
+    return table(("", *["" for _ in runs]), [line for line in lines if any(line[1:])], "l")
+
+
+MARKER = re.compile(r"\{\{ ([^.}]+) \}\}")
+FACT = re.compile(r"\{\{ (\w+)\.(\w+) \}\}")
+
+
+def sections(text: str) -> list[str]:
+    """Return a text cut before each heading."""
+    return re.split(r"^(?=##)", text, flags=re.MULTILINE)
+
+
+def filled(text: str, written: Mapping[str, str], rows: list[Row]) -> str:
+    """Return a text with what its marks stand for; a section without its tables is left out."""
+    found = []
+    for part in sections(text):
+        marks = re.findall(MARKER, part)
+        if marks and not any(written[mark] for mark in marks):
+            continue
+        words = re.sub(FACT, lambda mark: fact(kept.one(rows, mark[1])[mark[2]]), part)
+        words = re.sub(MARKER, lambda mark: written[mark[1]], words)
+        found.append(re.sub(r"\n{3,}", "\n\n", words))
+    return "".join(found)
+
+
+def fact(value: Any) -> str:
+    """Write a number within words."""
+    return f"{value:,}" if isinstance(value, int) else number(value) if value else str(value)
 
 
 def markdown(page: Page, rows: list[Row]) -> str:
@@ -304,23 +338,17 @@ def markdown(page: Page, rows: list[Row]) -> str:
     from benchmarks.render import losing
 
     runs = kept.runs(rows)
-    blocks = [f"# {page.title}", page.words, *targets(page, runs)]
+    of_all, of_run, end = page.text().split("\n---\n")
+    found = [filled(of_all, {"targets": "\n\n".join(targets(page, runs))}, rows)]
     for run in runs:
-        blocks += [f"## {run[0]['run']}"] if len(runs) > 1 else []
-        blocks += losing.section(losing.losses(page, run)) if page.rivals else []
-        for part in page.parts:
-            if isinstance(part, str):
-                blocks.append(part)
-            else:
-                blocks += part.blocks(run) if isinstance(part, Table) else part(run)
-    told = [kept.one(run, "run") for run in runs]
-    lines = [
-        (name, *(run.get(name, "") for run in told))
-        for name in RUN
-        if any(run.get(name) for run in told)
-    ]
-    blocks += ["## This run", table(("", *["" for _ in runs]), lines, "l")]
-    return "\n\n".join([*blocks, f"```sh\n{page.install}{page.command}\n```"]) + "\n"
+        found += [f"## {run[0]['run']}\n"] if len(runs) > 1 else []
+        written = {each.key: each.markdown(run) for each in page.tables}
+        ahead = losing.section(losing.losses(page, run)) if page.rivals else []
+        written |= {"ahead": "\n\n".join(ahead), "who": who(page, run)}
+        written |= {name: write(run) for name, write in page.more.items()}
+        found.append(filled(of_run.lstrip("\n"), written, run))
+    found.append(filled(end.lstrip("\n"), {"run": around(runs), "install": install(page)}, rows))
+    return "\n".join(found)
 
 
 def refresh(page: Path, name: str, lines: list[str]) -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.render import losing
+from benchmarks.render import losing, tables
 from benchmarks.render import rows as kept
-from benchmarks.render.bins import SHOWN
-from benchmarks.render.pages import PAGES
+from benchmarks.render.pages import PAGES, SHOWN
 from benchmarks.render.rows import UNKNOWN, Row
 from benchmarks.render.tables import (
     Column,
@@ -27,17 +26,57 @@ from benchmarks.render.tables import (
     time,
 )
 
-SPEED = Table("speed", "Speed", "Words.", (Column("seconds", "to build", time, less),))
-FIGURE = Figure("speed", 2, "s", lambda rows: kept.one(rows, "speed")["seconds"], loss="slow")
-PAGE = Page("a", "Title", "About.", (SPEED,), (FIGURE,))
+SPEED = Table("speed", (Column("seconds", "to build", time, less),))
+FIGURE = Figure("speed", "<= 2 s", lambda rows: kept.one(rows, "speed")["seconds"], loss="slow")
+PAGE = Page("a", (SPEED,), (FIGURE,))
+TEXT = """# Title
+
+About.
+
+{{ targets }}
+
+---
+
+{{ ahead }}
+
+## Speed
+
+Of {{ speed.num }} builds.
+
+{{ speed }}
+
+## Starts
+
+{{ starts }}
+
+---
+
+## This run
+
+{{ run }}
+
+```sh
+{{ install }}make it
+```
+"""
+
+
+@pytest.fixture(autouse=True)
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a page of this name have a text besides the pages that there are."""
+    for name in PAGES:
+        (tmp_path / f"{name}.md").write_text(PAGES[name].text())
+    (tmp_path / "a.md").write_text(TEXT)
+    monkeypatch.setattr(tables, "TEXTS", tmp_path)
 
 
 def rows_of(run: str, ours: float, theirs: float) -> list[Row]:
     """Return the rows of a run."""
     found: list[Row] = [
-        {"run": run, "table": "speed", "case": "n = 1e6", "who": "indexplan", "seconds": ours},
-        {"run": run, "table": "speed", "case": "n = 1e6", "who": "rival", "seconds": theirs},
+        {"run": run, "table": "speed", "case": "n = 1e6", "who": who, "seconds": seconds}
+        for who, seconds in (("indexplan", ours), ("rival", theirs))
     ]
+    found[0]["num"] = 1234
     where = {"run": run, "table": "run", "instructions": run, "date": "2026-11-24"}
     return [where, *PAGE.targets(found), *found]
 
@@ -61,8 +100,7 @@ def test_a_table_aligns_its_columns() -> None:
 
 def test_targets_are_judged() -> None:
     """What is reached and missed; what a run left out is no row."""
-    least, below = FIGURE._replace(least=True), FIGURE._replace(below=True)
-    assert [">=", "<", "<="] == [each.bound for each in (least, below, FIGURE)]
+    least, below = FIGURE._replace(bound=">= 2 s"), FIGURE._replace(bound="< 2 s")
     assert "3 s **missed**" == FIGURE.cell(3)
     assert "3 s" == least.cell(3)
     assert ["2 s", "2 s **missed**"] == [FIGURE.cell(2), below.cell(2)]
@@ -74,7 +112,11 @@ def test_runs_become_a_page(tmp_path: Path) -> None:
     """Targets have a column for each run, tables a part; a new run takes the place of its own."""
     for run, ours in ((UNKNOWN, 9), ("AVX-512", 1), ("AVX2", 4), ("AVX2", 3)):
         kept.keep("a", rows_of(run, ours, 2), tmp_path)
-    page = markdown(PAGE, kept.read("a", tmp_path))
+    starts = Table("starts", SPEED.columns)
+    page = markdown(Page("a", (SPEED, starts), (FIGURE,)), kept.read("a", tmp_path))
+    assert "## Speed\n\nOf 1,234 builds.\n\n| case | who |" in page
+    assert "## Starts" not in page  # no row
+    assert "mosaicml-streaming==0.13.0\nmake it\n```\n" in page
     assert page.startswith(
         "# Title\n\nAbout.\n\n## Targets\n\n| target | at | AVX2 | AVX-512 |\n| --- | ---: "
     )
@@ -87,17 +129,17 @@ def test_runs_become_a_page(tmp_path: Path) -> None:
 def test_a_rival_that_is_ahead_is_found() -> None:
     """In either direction of a column, in the same case, and nowhere else."""
     (loss,) = losing.losses(PAGE, rows_of("", 3, 2))
-    assert ("To build", "rival", "n = 1e6", "2 s", "3 s") == (loss.title, *loss[2:])
+    assert ("To build", "rival", "n = 1e6", "2 s", "3 s") == (loss.title, *loss[3:])
     assert "" == loss.why()
     assert [] == losing.losses(PAGE, rows_of("", 2, 2))
-    higher = Table("speed", "Speed", "", (Column("seconds", "", time, more),))
-    page = Page("a", "", "", (higher,))
+    higher = Table("speed", (Column("seconds", "", time, more),))
+    page = Page("a", (higher,))
     assert ["Speed"] == [loss.title for loss in losing.losses(page, rows_of("", 2, 3))]
     assert [] == losing.losses(page, rows_of("", 3, 2))
-    nobody = Table("starts", "Starts", "", (Column("seconds", "s"),), (("what", "{case}"),))
+    nobody = Table("starts", (Column("seconds", "s"),), (("what", "{case}"),))
     starts = [{"run": "", "table": "starts", "case": "import", "seconds": 1.0}]
-    assert [] == losing.losses(Page("a", "", "", (nobody,)), starts)
-    assert "| import | 1 |" == nobody.blocks(starts)[-1].splitlines()[-1]
+    assert [] == losing.losses(Page("a", (nobody,)), starts)
+    assert "| import | 1 |" == nobody.markdown(starts).splitlines()[-1]
     apart = [{**row, "case": row["who"]} for row in rows_of("", 3, 2) if "who" in row]
     assert [] == losing.losses(PAGE, apart)
 
@@ -121,24 +163,25 @@ def test_a_loss_is_to_ours_of_the_same_kind() -> None:
     stopped = {"run": "", "table": "weights", "case": "n = 1e4", "who": "Grain mix"}
     stopped["raised"] = "too many"
     (loss,) = losing.losses(PAGES["orders"], [ours, torch, stopped])
-    assert ("Ns per index", "Samples by weight, n = 1e3", "4", "5") == (loss.title, *loss[3:])
-    (weights, *_) = PAGES["orders"].tables()
-    *_, last = weights.blocks([ours, torch, stopped])
+    assert ("Ns per index", "Samples by weight, n = 1e3", "4", "5") == (loss.title, *loss[4:])
+    (weights, *_) = PAGES["orders"].tables
+    *_, last = weights.markdown([ours, torch, stopped]).splitlines()
     assert "Grain mix, n = 1e4: `too many`" == last
 
 
 def test_losses_become_a_table() -> None:
     """A row for each table and rival: of many cells the first and the last, a reason once."""
-    tables = {each.key: each for each in PAGES["planning"].tables()}
+    planning = {each.key: each for each in PAGES["planning"].tables}
     rival = "Megatron-style cached .npy"
-    share = [
-        losing.Loss(tables["share"], tables["share"].columns[0], rival, f"n = {n}", f"{n} s", "9 s")
+    share, worlds = planning["share"], planning["worlds"]
+    found = [
+        losing.Loss(share, share.columns[0], "One rank's share", rival, f"n = {n}", f"{n} s", "9 s")
         for n in range(losing.MOST_CELLS + 1)
     ]
-    worlds = tables["worlds"]
-    other = losing.Loss(worlds, worlds.columns[0], rival, "n = 1", "2 s", "3 s")
-    found = losing.section([*share, other, other._replace(rival="Nobody")])
-    *_, first, second, third = found[-1].splitlines()
+    title = "Cost against the world size"
+    other = losing.Loss(worlds, worlds.columns[0], title, rival, "n = 1", "2 s", "3 s")
+    written = losing.section([*found, other, other._replace(rival="Nobody")])
+    *_, first, second, third = written[-1].splitlines()
     assert "8 cells, from n = 0: 0 s, ours 9 s; to n = 7: 7 s, ours 9 s | It only" in first
     assert (
         f"| Cost against the world size | {rival} | n = 1: 2 s, ours 3 s | As for \"One rank's "
@@ -152,14 +195,14 @@ def test_a_rival_that_stopped_says_why() -> None:
     """Bold where it was tried, and with the size that stopped it where it was not."""
     rows = rows_of("", 3, 2)
     del rows[-1]["seconds"]
-    across = Table("speed", "", "", SPEED.columns, (("n", "{case}"),), across="who")
+    across = Table("speed", SPEED.columns, (("n", "{case}"),), across="who")
     for more_of_it, words in (
         ({"stop": "memory"}, "**memory**"),
         ({"stop": "memory", "since": "1e9"}, "memory, at 1e9 already"),
     ):
         rows[-1] |= more_of_it
-        assert [f"| n = 1e6 | **3 s** | {words} |"] == across.blocks(rows)[0].splitlines()[2:]
-        assert [] == losing.losses(Page("a", "", "", (across,)), rows)
+        assert [f"| n = 1e6 | **3 s** | {words} |"] == across.markdown(rows).splitlines()[2:]
+        assert [] == losing.losses(Page("a", (across,)), rows)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -168,8 +211,8 @@ def test_kept_rows_become_pages(name: str) -> None:
     rows = kept.read(name)
     page = PAGES[name]
     markdown(page, rows)
-    others = {"run", "who", "targets", "chance", "quality", "conditions", "plan", "measurements"}
-    assert {row["table"] for row in rows} <= {each.key for each in page.tables()} | others
+    others = {"run", "who", "targets", "chance", "conditions", "plan"}
+    assert {row["table"] for row in rows} <= {each.key for each in page.tables} | others
     targets = {row["case"] for row in rows if row["table"] == "targets"}
     assert targets <= {figure.name for figure in page.figures}
     if page.rivals:
