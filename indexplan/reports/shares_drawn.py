@@ -197,29 +197,15 @@ def draws(
     if isinstance(plan, Ledger):
         reads = list(_reads_of(plan))
         named, first, last = plan.plan, reads[0].start, reads[-1].stop
-        low, high = _between(named, epoch, start, stop, (first, last), (first, last))
+        low, high = _between(named, epoch, start, stop, first, last)
         reads = [each.clipped(low, high) for each in reads]
     else:
         check_plan("plan", plan)
-        named, first = plan, _first(plan)
-        low, high = _between(plan, epoch, start, stop, (first, LAST), (first, (first[0] + 1, 0)))
+        named = plan
+        resume = layout_of(plan).partition.resume  # plan.start would write the order down
+        low, high = _between(plan, epoch, start, stop, resume.unit if resume else (0, 0), LAST)
         reads = list(_reads(plan, low, high))
     return _counted(named.order, low, high, reads, most_epochs)
-
-
-def draws_of_first(plan: Plan, epoch: int, most: int, most_epochs: float | None) -> Draws:
-    """Return the draws of an epoch of a plan, or of its first units."""
-    most_epochs = _number_of_epochs(most_epochs)
-    low, high = _between(plan, epoch, None, None, (_first(plan), LAST), (LAST, LAST))
-    if low[1] + most < plan.order.num_units(epoch):
-        high = epoch, low[1] + most
-    return _counted(plan.order, low, high, _reads(plan, low, high), most_epochs)
-
-
-def _first(plan: Plan) -> Place:
-    """Return where a plan begins; plan.start would write the order down."""
-    resume = layout_of(plan).partition.resume
-    return (resume.epoch, resume.position) if resume else (0, 0)
 
 
 def _counted(
@@ -302,20 +288,18 @@ def _between(
     epoch: int | None,
     start: Cursor | int | None,
     stop: Cursor | int | None,
-    read: tuple[Place, Place],
-    otherwise: tuple[Place, Place],
+    first: Place,
+    last: Place,
 ) -> tuple[Place, Place]:
     """Return the places between which a call asks for reads, of all that is or may be read."""
-    first, last = read
     if epoch is not None:
         if start is not None or stop is not None:
             raise invalid("epoch", "left out if start or stop is given", epoch, "leave one out")
         epoch = integer("epoch", epoch, first[0], max(last[0] + (last[1] > 0), first[0] + 1), PAST)
         return max(first, (epoch, 0)), min(last, (epoch + 1, 0))
-    low = otherwise[0] if start is None else _place(plan, "start", start)
-    high = otherwise[1] if stop is None else _place(plan, "stop", stop)
-    if stop is None and start is not None:
-        high = max(high, (low[0] + 1, 0)) if last == LAST else high
+    low = first if start is None else _place(plan, "start", start)
+    high = (low[0] + 1, 0) if last == LAST else last
+    high = high if stop is None else _place(plan, "stop", stop)
     for name, place in (("start", low), ("stop", high)):
         if not first <= place <= last:
             ends = f"from epoch {first[0]}, position {first[1]}"

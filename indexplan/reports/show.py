@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from indexplan.answers import Answer, Shown, table
+from indexplan.answers import Shown, table
 from indexplan.errors import IndexPlanError, counted, printable
 from indexplan.files.read import Stored, computed
 from indexplan.orders import Order
@@ -15,11 +15,10 @@ from indexplan.orders.fields import nested
 from indexplan.orders.mixture import Mixture
 from indexplan.partition.account import between
 from indexplan.partition.phases import Phase
-from indexplan.partition.ranks import share
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.plan.plan import Plan, layout_of
 from indexplan.reports.rank_work import work_of
-from indexplan.reports.shares_drawn import draws, draws_of_first
+from indexplan.reports.shares_drawn import draws
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
 from indexplan.shards.shards import SHARDS, Shards
@@ -29,7 +28,7 @@ SHOWN = 12  # epochs, or ranks, of many
 COUNTED = 2**22  # units of an epoch whose draws are counted, if they have to be drawn
 LISTED = 8  # sources or shares of an order, of many
 NAMED_FIRST = ("algorithm", "num_samples")
-FIRST, FIRST_INDICES = 3, 6  # ranks whose first batches are begun, and how many indices of each
+FIRST = 3  # epochs of a plan that is not stored
 
 
 def show_batch(plan: Plan, where: dict[str, Any], dataset: Dataset | Shards | None) -> Shown:
@@ -86,7 +85,7 @@ def show_plan(
     sub_epoch: int | None,
     where: Mapping[str, Any] | None = None,
 ) -> Shown:
-    """Return a plan's fields in words, counts of its epochs, and its first batches.
+    """Return a plan's fields in words, and what is read of its epochs, units and groups.
 
     Unless the plan is stored, its first epochs are shown. `where` has the `start`, `stop` and
     `most_epochs` of `draws`, if any.
@@ -103,7 +102,6 @@ def show_plan(
         _accounts(plan, epochs, sub_epoch, num_more),
         _work(plan, epochs[0], sub_epoch),
         _draws(plan, epochs[0], dict(where or {})),
-        _first_batches(plan, epochs[0], sub_epoch),
     ]
     data = {name: value for part in parts for name, value in part.data.items()}
     return Shown(data, "\n\n".join(part.words for part in parts if part.words))
@@ -261,58 +259,24 @@ def _within(order: Mixture) -> str:
 
 def _draws(plan: Plan, epoch: int, where: dict[str, Any]) -> Shown:
     """Return the draws of an epoch, or between two places, if the order has groups."""
-    given = any(value is not None for value in where.values())
-    sized = _is_sized(plan) or not REMAINDERS[plan.remainder].leaves
-    if not given and not (plan.order.group_names and sized):
-        return Shown({}, "")
-    drawn: Answer
+    given = {name: value for name, value in where.items() if value is not None}
+    order = plan.order
+    if not given:
+        if not (order.group_names and (_is_sized(plan) or not REMAINDERS[plan.remainder].leaves)):
+            return Shown({}, "")
+        num, most = order.num_units(epoch), COUNTED // 256 if order.deals_bins else COUNTED
+        if num > most and order.ip_counted((epoch, 0), (epoch, 0)) is None:
+            words = f"not counted, as {counted(num, 'unit')} would be drawn; count some by --stop"
+            return Shown({"draws": None}, f"draws: {words}")
+    if given.keys() <= {"most_epochs"}:
+        given["epoch"] = epoch
     try:
-        most = COUNTED // 256 if plan.order.deals_bins else COUNTED
-        counts = plan.order.group_names and plan.order.ip_counted((epoch, 0), (epoch, 0))
-        most = EPOCH_STOP if counts else most
-        if where.get("start") is None and where.get("stop") is None:
-            drawn = draws_of_first(plan, epoch, most, where.get("most_epochs"))
-        else:
-            drawn = draws(plan, **where)
+        drawn = draws(plan, **given)
     except IndexPlanError as error:  # of samples that belong to several groups
-        if given:
+        if given.keys() > {"epoch"}:
             raise
-        drawn = Shown({"error": str(error)}, f"draws: {error}")
+        return Shown({"draws": {"error": str(error)}}, f"draws: {error}")
     return Shown({"draws": drawn}, str(drawn))
-
-
-def _first_batches(plan: Plan, epoch: int, sub_epoch: int | None) -> Shown:
-    """Return the first indices of the first ranks' first batches of a sub-epoch, if any."""
-    resume = layout_of(plan).partition.resume
-    if resume is not None:
-        epoch, sub_epoch = resume[:2]
-    where = {"epoch": epoch, "sub_epoch": sub_epoch or 0}
-    if plan.world_size is None or not plan.steps(**where):
-        return Shown({"first_batches": []}, "")
-    step = plan.steps(**where).start
-    steps = {"start_step": step, "stop_step": step + 1}
-    place = f"sub-epoch {where['sub_epoch']}, " if plan.sub_epochs > 1 else ""
-    batches, lines = [], []
-    for rank in range(min(plan.world_size, FIRST)):
-        size = int(plan.batch_sizes(**where, rank=rank, **steps)[0])
-        indices = _begun(plan, where, step, rank)
-        batches.append({**where, "step": step, "rank": rank, "size": size, "indices": indices})
-        begun = " ".join(map(str, indices)) + " ..." * (size > len(indices))
-        lines.append(f"epoch {epoch}, {place}step {step}, rank {rank}: {begun}")
-    return Shown({"first_batches": batches}, "\n".join(lines))
-
-
-def _begun(plan: Plan, where: dict[str, int], step: int, rank: int) -> list[int]:
-    """Return the first samples of a batch, which may be far too large to be drawn whole."""
-    if plan.balance is not None:
-        return [int(i) for i in plan.batch(**where, step=step, rank=rank)[:FIRST_INDICES]]
-    steps = layout_of(plan).steps(**where)
-    start, stop = share(steps, plan.world_size or 1, rank, step)
-    if start == stop:
-        return []
-    # under "carry" a batch may have parts of any number of epochs: only the first is needed
-    epoch, low, high = steps.positions(start, min(stop, start + FIRST_INDICES))[0]
-    return [int(index) for index in plan.order.take(epoch, low, high)[:FIRST_INDICES]]
 
 
 def _order_in_words(order: Order) -> str:

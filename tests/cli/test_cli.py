@@ -98,11 +98,6 @@ def test_build_options(tmp_path: Path, options: list[str], expected: ip.Plan) ->
     assert expected == ip.load(tmp_path / "a")
 
 
-def begun(rank: int) -> str:
-    """The start of a rank's first batch."""
-    return " ".join(map(str, PLAN.batch(0, 0, step=0, rank=rank)[:6]))
-
-
 def rows(said: str) -> list[list[str]]:
     """The rows of the table of epochs."""
     return [line.split() for line in said.splitlines() if line.strip()[:1].isdigit()]
@@ -124,10 +119,6 @@ def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         f"{header}\n"
         f"0{row}\n"
         f"1{row}\n"
-        "\n"
-        f"epoch 0, sub-epoch 0, step 0, rank 0: {begun(0)} ...\n"
-        f"epoch 0, sub-epoch 0, step 0, rank 1: {begun(1)} ...\n"
-        f"epoch 0, sub-epoch 0, step 0, rank 2: {begun(2)} ...\n"
     ) == run(capsys, "show", path)
     data = json.loads(run(capsys, "show", path, "--json"))
     assert PLAN == ip.Plan.from_dict(data["plan"])
@@ -144,7 +135,6 @@ def test_show_sub_epoch(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One sub-epoch has its own account."""
     said = run(capsys, "show", path, "--epoch", "1", "--sub-epoch", "1")
     assert [["1", "11", "500", "0", "0", "15", "to", "16", "166", "to", "167"]] == rows(said)
-    assert "epoch 1, sub-epoch 1, step 0, rank 0: " in said
 
 
 def test_show_what_is_not_stored(path: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,7 +88,7 @@ def test_a_small_source_is_read_as_often_as_it_was_written() -> None:
         "epoch 0: 1,000,007 samples read\n"
         "group      samples        got     wanted  epochs\n"
         "big      1,000,003  99.99960%  99.99960%    1.00\n"
-        "small            4   0.00040%   0.00040%    1.00\n"
+        "small            4   0.00040%   0.00040%    1.00"
     ) in str(shown)
     big, small = shown.to_dict()["draws"]["groups"]
     assert {"name": "small", "samples": 4, "size": 4, "epochs": 1.0} == {
