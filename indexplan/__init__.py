@@ -19,7 +19,7 @@ from indexplan.seeds import worker_seed
 from indexplan.version import __version__
 
 if TYPE_CHECKING:
-    from indexplan import live, plot, testing, types
+    from indexplan import plot, testing, types
     from indexplan.files.exporting import export
     from indexplan.files.read import load
     from indexplan.files.saving import save
@@ -91,7 +91,6 @@ __all__ = [
     "draws",
     "explain",
     "export",
-    "live",
     "load",
     "plot",
     "reads",
@@ -145,7 +144,7 @@ _AT_FIRST_USE = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("live", "plot", "testing", "types"):  # modules, which importing makes attributes
+    if name in ("plot", "testing", "types"):  # modules, which importing makes attributes
         return import_module(f"indexplan.{name}")
     if name not in _AT_FIRST_USE:
         raise AttributeError(f"module 'indexplan' has no attribute {name!r}")

@@ -14,7 +14,6 @@ import pytest
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan.live import Standing
 from indexplan.types import Stored, Stream
 
 ROOT = Path(__file__).parents[1]
@@ -50,7 +49,6 @@ def kinds() -> dict[str, tuple[type, ...]]:
         "shards": (ip.Shards,),
         "cursor": (ip.Cursor,),
         "stream": (Stream,),
-        "standing": (Standing,),
     }
 
 

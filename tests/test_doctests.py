@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import indexplan
-import indexplan.live
 import indexplan.plot
 import indexplan.types
 import indexplan_fetch
@@ -22,7 +21,7 @@ from indexplan.orders.registry import _REGISTRY, registered
 
 PACKAGES = (indexplan, indexplan_fetch, indexplan_jax, indexplan_torch)
 EXPORTING = (
-    *(indexplan, indexplan.live, indexplan.plot, indexplan.types),
+    *(indexplan, indexplan.plot, indexplan.types),
     *(indexplan_fetch, indexplan_jax.grain, indexplan_torch),
 )
 # JAX computes these

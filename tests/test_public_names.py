@@ -6,7 +6,6 @@ import pkgutil
 import types
 
 import indexplan as ip
-import indexplan.live
 import indexplan.plot
 import indexplan.testing
 import indexplan_fetch
@@ -20,7 +19,7 @@ WRITTEN = """
     Grouped IndexPlanError Layer Ledger LengthGrouped LocalShuffle Mixture Order Packed Phase Plan
     PlanFileError Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget
     TokenWindows Weighted Without __version__ diff draws explain
-    export live load plot reads register save
+    export load plot reads register save
     shard_sizes stream testing traffic types verify worker_seed
 """
 OF_OWN_ORDERS = ("Traits", "Units", "expand")
@@ -44,9 +43,6 @@ OF_JAX = "rank_indices shuffle step_indices"
 OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet"
 OF_A_LIVE_LOADER = """
     cursor epoch load_state_dict num_valid state_dict step_size world_size
-"""
-OF_A_STANDING = """
-    commit cursor deal epoch load_json max_world num_valid step_size to_json
 """
 DRAWN = "life mixing reading save sizes work"
 
@@ -84,11 +80,9 @@ def test_pictures_and_tests() -> None:
 
 
 def test_worlds_that_change() -> None:
-    """What a loop needs whose world changes; the adapter for torchft is made of it."""
-    assert ["Standing"] == ip.live.__all__
+    """What a loop under torchft needs."""
     loader = [n for n in dir(indexplan_torch.live.LiveLoader) if n[0] != "_"]
     assert OF_A_LIVE_LOADER.split() == loader
-    assert OF_A_STANDING.split() == [n for n in dir(ip.live.Standing) if n[0] != "_"]
 
 
 def test_the_adapter() -> None:
@@ -115,7 +109,6 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
     """What a package exports does not depend on which of its modules was imported first."""
     packages = (
         ip,
-        ip.live,
         ip.plot,
         ip.testing,
         indexplan_fetch,

@@ -41,12 +41,6 @@ prompts: NDArray[np.int64] = pulled.draw(8)
 bins_of_prompts: list[NDArray[np.int64]] = pulled.draw(8, units=True).bins
 pulled.load_state_dict(pulled.state_dict())
 goes_on: ip.Plan = plan.resume(pulled.cursor)
-standing: ip.live.Standing = ip.live.Standing(plan, cursor, max_world=16)
-dealt_live: NDArray[np.int64] = standing.deal(world_size=3, rank=1)
-bins_live: list[NDArray[np.int64]] = standing.deal(3, 1, units=True).bins
-standing.load_json(standing.to_json())
-units_live: tuple[int, int] = standing.step_size, standing.num_valid(world_size=3, rank=1)
-standing.commit()
 saved: ip.types.Saved = ip.save(plan, "a.plan", epochs=range(3), progress=print)
 parquet: ip.Shards = ip.shard_sizes("data/*.parquet", progress=print)
 lanes_of_them: ip.Plan = ip.Plan(ip.ShardShuffle(parquet), world_size=8, batch_size=32)

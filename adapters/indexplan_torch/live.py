@@ -5,6 +5,7 @@ torchft is not imported: a manager brings all that is needed of it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,11 +14,12 @@ import torch
 
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import integer, invalid
-from indexplan.live import Standing
+from indexplan.plan.plan import check_plan, smallest_step
 from indexplan_torch.arguments import flag
 from indexplan_torch.endless import endless
 from indexplan_torch.items import Item
 from indexplan_torch.loader import Options, PlanLoader, check_options
+from indexplan_torch.run import Received
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -27,6 +29,9 @@ __all__ = ["LiveLoader", "LiveOptions"]
 LOAD = "load what state_dict returned"
 FIELDS = {"cursor", "plan", "step"}  # of a state; older ones lack the last two
 KEY = "indexplan"  # of the state that a manager sends to a group that joins
+STATE_VERSION = 3  # of that state
+STATE = "a live run's state"
+LARGER = "make the plan with a larger global_batch_size, or run fewer ranks"
 
 
 class LiveOptions(Options, total=False):
@@ -48,6 +53,14 @@ class World(NamedTuple):
     rank: int
 
 
+class Reads(NamedTuple):
+    """What reads for a world, from where the run stood when it was made."""
+
+    world: World
+    loader: PlanLoader
+    batches: Iterator[Any]
+
+
 class Expected(NamedTuple):
     """At which of torchft's steps a run may be that has missed none, and why."""
 
@@ -65,14 +78,6 @@ AT_START = Expected(
 SAVED = "load the loader's state and the manager's, both of one checkpoint"
 
 
-class Received(NamedTuple):
-    """What a loop is told of its last batch."""
-
-    world_size: int
-    step_size: int
-    num_valid: int
-
-
 def _check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that a loader of a world that changes cannot have."""
     a_loader_s = ALLOWED | signature(PlanLoader).parameters.keys()  # refused as such below
@@ -85,8 +90,40 @@ def _check_options(options: Mapping[str, Any]) -> None:
         raise invalid(name, rule, options[name], cure)
 
 
+def _most_ranks(plan: Plan) -> int:
+    """Return how many ranks every step of a live plan has a unit for, or refuse the plan."""
+    check_plan("plan", plan)
+    if plan.global_batch_size is None:
+        raise IndexPlanError(
+            "a live plan",
+            "must have a global_batch_size, so that a step is the same for any number of ranks",
+            f"batch_size={plan.batch_size}",
+            "use plan.replace(global_batch_size=...)",
+        )
+    if plan.world_size is not None:
+        rule = "left out of a live plan, as it changes while the run goes on"
+        raise invalid("world_size", rule, plan.world_size, "use plan.replace(world_size=None)")
+    return smallest_step(plan)
+
+
+def _past_empty(plan: Plan, cursor: Cursor) -> Cursor:
+    """Return where the next step starts, past sub-epochs without one."""
+    rest = plan.resume(cursor)
+    epoch, sub_epoch = cursor.epoch, cursor.sub_epoch
+    while not (steps := rest.steps(epoch, sub_epoch)):
+        stands = rest.cursor(epoch, sub_epoch, step=steps.stop).position
+        sub_epoch += 1
+        if sub_epoch == plan.sub_epochs or stands == plan.order.num_units(epoch):
+            epoch, sub_epoch = epoch + 1, 0  # of many sub-epochs without units, none is looked at
+    return rest.cursor(epoch, sub_epoch, step=steps.start)
+
+
 class LiveLoader:
     """A loader for torchft's training loop that loses no sample when groups come and go.
+
+    Where the run stands is one cursor, and a PlanLoader of the plan from there on reads for the
+    ranks of a step. A step that counts moves the cursor; when groups change, and when a step fails,
+    another PlanLoader starts at it.
 
     Each batch is one step: the loader starts its quorum, waits for it, and yields what this rank
     reads in it. So when `zero_grad` of torchft's optimizer calls `start_quorum`, it is started
@@ -111,7 +148,9 @@ class LiveLoader:
     inner_rank, inner_size : int, default 0, 1
         This rank in its group, and how many ranks of the group read different samples.
     max_world : int, optional
-        As for `indexplan.live.Standing`: the most groups, times inner_size.
+        The most ranks that the run may ever have: groups, times inner_size. A plan with a step too
+        small for them is refused here, and not when they come. By default, as many as the smallest
+        step has units.
     num_epochs : int, optional
         Stop before this epoch of the run, counted over all groups and restarts. By default the
         loader never ends, and the loop looks at `manager.current_step()`.
@@ -142,42 +181,68 @@ class LiveLoader:
         _check_options(options)
         if num_epochs is not None:
             cure = "count from the start of the run, or leave it out to read without end"
-            num_epochs = integer("num_epochs", num_epochs, 1, 2**32 + 1, cure)
+            num_epochs = integer("num_epochs", num_epochs, 1, 2**32, cure)
         self.num_epochs = num_epochs
         cure = "pass how many ranks of a group read different samples, and which one this is"
         self._inner_size = integer("inner_size", inner_size, 1, 2**31, cure)
         self._inner_rank = integer("inner_rank", inner_rank, 0, self._inner_size, cure)
-        self._dataset, self._options = dataset, options
-        self._plan, self._max_world, self._manager = plan, max_world, manager
-        self._standing = Standing(plan, max_world=max_world)
-        anew = plan.replace(world_size=None)
-        self._fingerprint = anew.fingerprint
-        self._expected = AT_START if plan.start == anew.start else None  # None: wherever it is
-        self._loader(World(1, 0))  # refuses at once what it would refuse in the first step
+        self._dataset, self._options, self._manager = dataset, options, manager
+        self._max_world = most = _most_ranks(plan)
+        if max_world is not None:
+            kind = "a number of ranks that every step has a unit for,"
+            self._max_world = integer("max_world", max_world, 1, most + 1, LARGER, kind)
+        self._plan = plan.replace(world_size=None)  # from its very first unit on
+        self._fingerprint = self._plan.fingerprint
+        self._expected = AT_START if plan.start == self._plan.start else None  # None: any step
+        self._cursor = _past_empty(self._plan, plan.start)  # after the last step that counts
+        self._made(World(1, 0))  # refuses at once what it would refuse in the first step
+        self._reads: Reads | None = None  # for the world of the last step
         self._world: World | None = None  # of the last quorum that this rank has heard of
         self._running: object | None = None  # the iteration that runs, if one does
         self._open = False  # whether a step's quorum is known, and not yet whether it counts
         self._received: Received | None = None
-        self._batches: Iterator[Any] | None = None
-        self._for: World | None = None  # what workers fetch ahead for
         manager.register_state_dict_fn(KEY, self._load, self._state)
         self._start, self._should_commit = manager.start_quorum, manager.should_commit
         manager.start_quorum, manager.should_commit = self._quorum_started, self._deciding
 
     def __repr__(self) -> str:
         """Return who reads, as far as this rank has heard, and where the run stands."""
-        known = self._world
+        known, at = self._world, self._cursor
         who = "ranks not known yet" if known is None else f"rank {known.rank} of {known.world_size}"
-        return f"<LiveLoader, {who}: {self._standing!r}>"
+        parts = f"sub-epoch {at.sub_epoch}, " * (self._plan.sub_epochs > 1)
+        where = f"epoch {at.epoch}, {parts}step {at.step}"
+        return f"<LiveLoader of {self._plan}: {who}, at {where}>"
 
     def _state(self) -> str:
-        return self._standing.to_json()  # of the standing that a state may have put in its place
+        return json.dumps({"version": STATE_VERSION, **self._place()}, sort_keys=True)
+
+    def _place(self) -> dict[str, Any]:
+        return {"cursor": self._cursor.to_dict(), "plan": self._fingerprint}
 
     def _load(self, text: str) -> None:
-        """Take over where the other groups stand."""
-        self._standing.load_json(text)
-        self._drop()
+        """Take over where the other groups stand; an open step still counts, from there on."""
+        state = json.loads(text)
+        version = state.pop("version", None) if isinstance(state, dict) else None
+        if version != STATE_VERSION:
+            cure = "run the same version of indexplan in all groups"
+            raise invalid(STATE, f"of version {STATE_VERSION}", version, cure)
+        self._stand_at(state)
         self._hear()
+
+    def _stand_at(self, state: Any, *, other_plan: bool = False) -> int | None:
+        """Stand where a state says, or refuse it; return the manager's step, if it names one."""
+        if not isinstance(state, dict) or not {"cursor"} <= set(state) <= FIELDS:
+            raise invalid(STATE, "a dict with a cursor", state, LOAD)
+        saved = state.get("plan", self._fingerprint)
+        if saved != self._fingerprint and not other_plan:
+            cure = "make the same plan, or pass other_plan=True to change it from here on"
+            raise invalid(STATE, f"of the plan {self._fingerprint}", saved, cure)
+        step = state.get("step")
+        if step is not None:
+            step = integer("a live run's step", step, 0, 2**63, LOAD)
+        self._cursor = _past_empty(self._plan, Cursor.from_dict(state["cursor"]))
+        self._drop()
+        return step
 
     def _hear(self) -> None:
         """Expect that torchft's next step is the one that it is at now."""
@@ -197,8 +262,7 @@ class LiveLoader:
 
         Call it in one group, the one that saves, after a step was committed.
         """
-        place = {"cursor": self.cursor.to_dict(), "plan": self._fingerprint}
-        return {**place, "step": self._manager.current_step()}
+        return {**self._place(), "step": self._manager.current_step()}
 
     def load_state_dict(self, state: dict[str, Any], *, other_plan: bool = False) -> None:
         """Start where a checkpoint was saved: in every group that starts with it, before the loop.
@@ -218,28 +282,16 @@ class LiveLoader:
         IndexPlanError
             If it is something else than what `state_dict` returned, or of another plan.
         """
-        if not isinstance(state, dict) or not {"cursor"} <= set(state) <= FIELDS:
-            raise invalid("a live run's state", "a dict with a cursor", state, LOAD)
-        other_plan = flag("other_plan", other_plan)
-        saved, step = state.get("plan", self._fingerprint), state.get("step")
-        if saved != self._fingerprint and not other_plan:
-            cure = "make the same plan, or pass other_plan=True to change it from here on"
-            raise invalid("a live run's state", f"of the plan {self._fingerprint}", saved, cure)
-        if step is not None:
-            step = integer("a live run's step", step, 0, 2**63, LOAD)
-        cursor = Cursor.from_dict(state["cursor"])
-        self._standing = Standing(self._plan, cursor, max_world=self._max_world)
+        step = self._stand_at(state, other_plan=flag("other_plan", other_plan))
         why = "of the state that was loaded, or 0 in a run that counts anew"
         self._expected = None if step is None else Expected((step, 0), why, SAVED)
         self._open = False  # a batch that was read before belongs to no step of this run
-        self._drop()
 
-    def _loader(self, world: World) -> PlanLoader:
-        plan = self._plan.replace(world_size=None).resume(self.cursor)
-        size, rank = world
-        return PlanLoader(
-            self._dataset, plan, rank=rank, world_size=size, compare=False, **self._options
-        )
+    def _made(self, world: World) -> PlanLoader:
+        """Return a loader that reads from the cursor on."""
+        ranks: dict[str, Any] = {**world._asdict(), "compare": False}
+        rest = self._plan.resume(self._cursor)
+        return PlanLoader(self._dataset, rest, **ranks, **self._options)
 
     def _quorum_started(self, *arguments: Any, **options: Any) -> None:
         """Start a quorum, unless the loader has: what the manager's `start_quorum` is now."""
@@ -253,14 +305,16 @@ class LiveLoader:
             self._open = False
             if not committed:
                 self._drop()  # the same samples come next, and not those that workers fetch
-            elif self._world is not None:
-                self._standing.commit()
+            else:
+                at, rest = self._cursor, self._plan.resume(self._cursor)
+                after = rest.cursor(at.epoch, at.sub_epoch, step=at.step + 1)
+                self._cursor = _past_empty(self._plan, after)
                 self._hear()
         return committed
 
     def _drop(self) -> None:
         """Throw away what workers have fetched ahead."""
-        self._batches = self._for = None
+        self._reads = None
 
     def __iter__(self) -> Iterator[Any]:
         """Yield a batch for each step, whether it will count or not, until the last epoch is read.
@@ -284,13 +338,15 @@ class LiveLoader:
                 world = self._world = self._settled()
                 if self._manager.is_participating():
                     self._check_heard()
-                self._standing.deal(*world)
+                kind = "a number of ranks, at most max_world,"
+                integer("world_size", world.world_size, 1, self._max_world + 1, LARGER, kind)
+                reads = self._reads
+                if reads is None or reads.world != world:
+                    loader = self._made(world)
+                    reads = self._reads = Reads(world, loader, endless(loader))
                 self._open = True
-                step_size, of_this_rank = self._standing.step_size, self._standing.num_valid(*world)
-                if self._batches is None or self._for != world:
-                    self._batches, self._for = endless(self._loader(world)), world
-                batch = next(self._batches)
-                self._received = Received(world.world_size, step_size, of_this_rank)
+                batch = next(reads.batches)
+                self._received = reads.loader.run.received("a batch", HEAR)
                 yield batch
                 if self._open:
                     raise IndexPlanError(
@@ -334,7 +390,8 @@ class LiveLoader:
     @property
     def world_size(self) -> int:
         """How many ranks read the step of the batch that was received last."""
-        return self._last("world_size").world_size
+        received = self._last("world_size")
+        return received.plan.world_size or 1
 
     @property
     def step_size(self) -> int:
@@ -349,12 +406,14 @@ class LiveLoader:
         IndexPlanError
             Before the loop has received a batch.
         """
-        return self._last("step_size").step_size
+        received = self._last("step_size")
+        return received.plan.step_size(*received.where, step=received.step)
 
     @property
     def num_valid(self) -> int:
         """How many units of the batch received last are not padding, which comes last in it."""
-        return self._last("num_valid").num_valid
+        plan, rank, where, step = self._last("num_valid")
+        return plan.units(*where, step=step, rank=rank).num_valid
 
     def _last(self, name: str) -> Received:
         if self._received is None:
@@ -367,12 +426,12 @@ class LiveLoader:
     @property
     def epoch(self) -> int:
         """The epoch of the step that comes next."""
-        return self._standing.epoch
+        return self._cursor.epoch
 
     @property
     def cursor(self) -> Cursor:
         """Where the run stands, for a checkpoint; continue with `plan.resume(cursor)`."""
-        return self._standing.cursor
+        return self._cursor
 
 
 def _device() -> torch.device:

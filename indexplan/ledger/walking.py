@@ -172,12 +172,12 @@ def place_after(layout: Layout, start: Resume, num_steps: int) -> Resume:
     return part.place
 
 
-def next_part(layout: Layout, place: Resume, most: int = MOST_PARTS) -> Part | None:
+def next_part(layout: Layout, place: Resume) -> Part | None:
     """Return the steps that come next, up to the end of their sub-epoch.
 
-    None if there are none in the next `most` sub-epochs, or before the last epoch ends.
+    None if there are none in the next `MOST_PARTS` sub-epochs, or before the last epoch ends.
     """
-    some = islice(_parts(layout, place, most + 1), most)  # past which it would raise
+    some = islice(_parts(layout, place, MOST_PARTS + 1), MOST_PARTS)  # past which it would raise
     return next((part for part in some if part.num), None)
 
 

@@ -28,7 +28,7 @@ from indexplan.plan.balance import Balance
 from indexplan.plan.batch import Batch, draw_units, units_of
 from indexplan.plan.cursor import Cursor, cursor_of
 from indexplan.plan.draw import draw, take, take_in_threads
-from indexplan.plan.epochs import check_every_epoch_reads
+from indexplan.plan.epochs import check_every_epoch_reads, different_epochs
 from indexplan.plan.layout import Layout
 from indexplan.plan.totals import step_total
 from indexplan.seeds import check_epoch
@@ -682,17 +682,28 @@ def plan_from_dict(data: Mapping[str, Any], columns: Columns) -> Plan:
     return _changed(cast("spec.Fields", given), of_run=True)
 
 
-def plan_of_run(plan: Plan, **changes: Unpack[spec.Changes]) -> Plan:
+def plan_of_run(plan: Plan) -> Plan:
     """Return a plan, not resumed, of which a run reads some steps, and other plans the rest.
 
     So it may have epochs without a step.
     """
-    return _changed({**spec.given_of(plan), "_resumed": None, **changes}, of_run=True)
+    return _changed({**spec.given_of(plan), "_resumed": None}, of_run=True)
 
 
 def layout_of(plan: Plan) -> Layout:
     """Return the numbers behind a plan: for reports, pictures and files, which ask of positions."""
     return plan._layout  # noqa: SLF001 (for the other rooms, as no user needs it)
+
+
+def smallest_step(plan: Plan) -> int:
+    """Return how many units the smallest step of a plan has, from its start on; 0 without steps.
+
+    Padding counts. Where epochs differ in units, and the order does not name those at which they
+    change, it is that of the first four.
+    """
+    one = plan.replace(world_size=1).resume(plan.start)
+    accounts = map(one.account, different_epochs(layout_of(one)))
+    return min((each.min_batch_size or 0 for each in accounts if each.num_steps), default=0)
 
 
 def columns_of(plan: Plan) -> dict[str, Column]:

@@ -7,7 +7,6 @@ import pickle
 import pytest
 
 import indexplan as ip
-from indexplan.live import Standing
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from indexplan_torch.megatron import PlanIterator
 
@@ -49,17 +48,12 @@ def test_a_repr_never_raises() -> None:
 
 
 def test_others() -> None:
-    """So do what reads for Megatron, and a live run's standing."""
+    """So does what reads for Megatron."""
     iterator = PlanIterator(
         range(10), ip.Sequential(10), micro_batch_size=2, consumed_samples=4, rank=0, world_size=2
     )
     said = "Plan(Sequential(num_samples=10), world_size=2, batch_size=2, remainder='carry')"
     assert f"<PlanIterator of {said}: rank 0 of 2, 4 samples consumed>" == repr(iterator)
-    standing = Standing(ip.Plan(ip.Sequential(12), global_batch_size=6))
-    standing.deal(2, 0)
-    standing.commit()
-    said = "Plan(Sequential(num_samples=12), global_batch_size=6)"
-    assert f"<Standing of {said}: at epoch 0, step 1, position 6>" == repr(standing)
 
 
 def test_str_of_a_plan() -> None:

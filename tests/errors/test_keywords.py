@@ -21,7 +21,6 @@ OTHERS |= {"Shards", "register", "worker_seed"}
 CALLS: dict[str, Any] = {
     **{name: getattr(ip, name) for name in ip.__all__ if callable(getattr(ip, name))},
     **{f"plot.{name}": getattr(ip.plot, name) for name in ip.plot.__all__},
-    "Standing": ip.live.Standing,
     **{
         name: getattr(indexplan_torch, name)
         for name in ("PlanLoader", "PlanBatchSampler", "PlanSampler")

@@ -15,7 +15,6 @@ from indexplan_torch.endless import PlanIterator
 ORDER = ip.Shuffle(24)
 PLAN = ip.Plan(ORDER, world_size=2, batch_size=2, sub_epochs=2)
 OPEN = ip.Plan(ORDER, batch_size=2)
-LIVE = ip.Plan(ORDER, global_batch_size=4)
 LENGTHS = [3, 5, 2, 8] * 6
 AT: dict[str, Any] = {"epoch": 0, "sub_epoch": 1}
 PLACE = {"epoch": 0, "sub_epoch": 0, "step": 0, "position": 0, "sub_epochs": 1}
@@ -88,8 +87,6 @@ RIGHT: dict[str, tuple[Any, dict[str, Any]]] = {
     "draws": (ip.draws, {"plan": OPEN.replace(order=ip.ClassBalanced([0, 1] * 12)), "epoch": 0}),
     "explain": (ip.explain, {"plan": PLAN, "index": 3}),
     "stream": (ip.stream, {"plan": PLAN, "rank": 0}),
-    "Standing": (ip.live.Standing, {"plan": LIVE, "max_world": 2}),
-    "deal": (ip.live.Standing(LIVE).deal, {"world_size": 2, "rank": 0}),
     "PlanLoader": (
         PlanLoader,
         {"dataset": range(24), "plan": OPEN, "rank": 0, "world_size": 2, "again": 1},

@@ -93,12 +93,6 @@ def test_a_plan_is_made_if_every_epoch_has_a_step(drawn: dict[str, Any]) -> None
     parts = range(drawn["parts"])
     assert steps == [sum(len(plan.steps(e, p)) for p in parts) for e in range(LOOKED_AT)]
     assert min(plan.account(epoch).num_read for epoch in range(LOOKED_AT)) > 0
-    standing, read = ip.live.Standing(plan), set()
-    for _ in range(sum(steps[:3])):
-        read.add(standing.epoch)
-        standing.deal(1, 0)
-        standing.commit()
-    assert {0, 1, 2} == read
 
 
 @given(fields(), st.data())
@@ -122,7 +116,6 @@ def test_what_is_left_of_the_epoch_of_a_resume_may_have_no_step(
     if all(steps[first:]):
         plan = ip.Plan.from_dict(spec, order=order)
         assert plan == changed.resume(cursor)
-        assert ip.live.Standing(plan).deal(1, 0).size
         assert all(plan.account(each).num_steps for each in range(first, LOOKED_AT))
     else:
         with pytest.raises(ip.IndexPlanError, match="must have a full step"):
@@ -179,14 +172,3 @@ def test_an_order_of_ones_own_may_have_one_short_epoch() -> None:
         plan.resume(plan.cursor(3, step=0))
     with pytest.raises(ip.IndexPlanError, match=r"^epoch 1 must have a full step"):
         ip.Plan(Shrinking(9), **{**made, "global_batch_size": 6})
-
-
-@pytest.mark.parametrize("remainder", ["spread", "pad", "drop"])
-def test_a_live_run_of_many_sub_epochs_without_a_step(remainder: str) -> None:
-    """However many there are, none is looked at one by one: the run passes over them at once."""
-    plan = ip.Plan(ip.Shuffle(10), global_batch_size=1, sub_epochs=2**40, remainder=remainder)  # type: ignore[arg-type]
-    standing, read = ip.live.Standing(plan), []
-    for _ in range(20):
-        read += standing.deal(1, 0).tolist()
-        standing.commit()
-    assert [*plan.order.take(0, 0, 10), *plan.order.take(1, 0, 10)] == read

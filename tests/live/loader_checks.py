@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,6 +112,32 @@ def test_a_step_that_fails_is_read_again(num_workers: int) -> None:
     assert expected == [batch for i, batch in enumerate(got) if i not in fails]
 
 
+class Fetching(torch.utils.data.Dataset[int]):
+    """Of each sample, the worker that has fetched it."""
+
+    def __len__(self) -> int:
+        return 101
+
+    def __getitem__(self, index: int) -> int:
+        return os.getpid()
+
+
+def test_workers_stay_until_a_step_fails() -> None:
+    """What they have fetched ahead is read while the groups stay, and thrown away where not."""
+    with alone() as manager:
+        loader = LiveLoader(Fetching(), PLAN, manager, num_workers=1)
+        pids = []
+        for batch in loader:
+            pids.append(set(batch.tolist()))
+            if len(pids) == 6:
+                manager.report_error(RuntimeError("a peer was lost"))
+            assert (len(pids) != 6) == manager.should_commit()
+            if len(pids) == 10:  # the end of the epoch
+                break
+    assert [1, 1] == [len(set().union(*part)) for part in (pids[:6], pids[6:])]
+    assert pids[0] != pids[6]
+
+
 def noted(path: Path, state: dict[str, Any]) -> str:
     """Record what the run has read, where a checkpoint is saved, as docs/live.md says."""
     ledger = ip.Ledger(path)
@@ -168,8 +195,7 @@ def test_bins_and_groups_of_ranks(use_async_quorum: bool) -> None:
             want = alone_plan.units(0, step=step, rank=1)
             assert [each.tolist() for each in want.bins] == next(iter(loader))
             assert manager.should_commit()
-        where = f"<Standing of {plan}: at epoch 1, step 0, position 0>"
-        assert f"<LiveLoader, rank 1 of 2: {where}>" == repr(loader)
+        assert f"<LiveLoader of {plan}: rank 1 of 2, at epoch 1, step 0>" == repr(loader)
         assert 1 == loader.epoch
         assert 1 + len(alone_plan.steps(0)) == manager.current_step()
 
@@ -342,7 +368,7 @@ def test_what_would_go_wrong_is_refused() -> None:
     """A loop that never steps, and what cannot be right at the start."""
     with alone() as manager:
         loader = LiveLoader(DATASET, PLAN, manager)
-        assert repr(loader).startswith("<LiveLoader, ranks not known yet: <Standing of Plan(")
+        assert repr(loader).endswith(": ranks not known yet, at epoch 0, step 0>")
         batches = iter(loader)
         next(batches)
         with pytest.raises(ip.IndexPlanError, match=re.escape("by manager.should_commit(), or")):

@@ -1,16 +1,17 @@
 """Simulated quorums: groups of ranks that are killed, joined, healed and split, as torchft does.
 
-A group has a number of steps and the standing of each of its ranks. In a quorum those groups take
-part that are at the most steps, or all, where those behind are given their state first (sync). A
-group draws for the quorum before, is given its state as of the step's start, and commits that step
-with the others (async). A step may fail for all, or for some groups, which are given the state
-later. The groups may be split: two quorums run the same step, neither knows of the other, and one
-of them is lost.
+A group has a number of steps, and each of its ranks a `LiveLoader`, with a manager that answers as
+torchft's would in the quorum that was drawn. In a quorum those groups take part that are at the
+most steps, or all, where those behind are given their state first (sync). Else such a group reads
+what the first one reads, is given its state as of the step's start when the step is over, and
+commits that step with the others (async). A step may fail for all, or for some groups, which are
+given the state later. The groups may be split: two quorums run the same step, neither knows of the
+other, and one of them is lost.
 
 The laws, by their numbers: L1 whole epochs of the lineage that survives read each sample once. L2 a
 step is one set of samples for any number of ranks. L3 equal states after equal steps. L4 a step
 that does not count leaves no trace. L5 while nothing changes, each rank reads what a PlanLoader
-does.
+does. L6 each rank reads what the plan deals it as resumed at a cursor, for the ranks of the step.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
+from indexplan_torch.live import LiveLoader
+from tests.live import recipe
 from tests.live.steps import Read, steps
 
 MOST_GROUPS = 4
@@ -37,21 +40,119 @@ class Lineage(NamedTuple):
     samples: list[int]
 
 
-@dataclass
-class Group:
-    """The processes of one group: how many steps it has committed, and where each stands."""
+class Told(NamedTuple):
+    """What a rank is told of a quorum: how many groups take part, and which of them its own is.
 
-    step: int
-    standings: list[ip.live.Standing]
+    None is a group without a share. One that is behind is given another's state and its step.
+    """
+
+    groups: int
+    group: int | None
+    sync: bool
+    healed: tuple[str, int] | None = None
+
+
+class Manager:
+    """A rank's manager: it says what the simulation has drawn, in torchft's words."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step + 1  # torchft's first one reads nothing
+        self.told = Told(1, 0, sync=True)
+        self.counts = True
+
+    def register_state_dict_fn(self, _: str, load: Any, state: Any) -> None:
+        """Keep how to load a state, and how to make one."""
+        self.load, self.state = load, state
+
+    def start_quorum(self) -> None:
+        """Do nothing: the simulation has started it."""
+
+    def wait_quorum(self) -> None:
+        """Learn of the step at once, where the group is behind, but async not yet of the state."""
+        if self.told.healed is not None:
+            self.step = self.told.healed[1]
+            if self.told.sync:
+                self._heal()
+
+    def _heal(self) -> None:
+        if self.told.healed is not None:
+            self.load(self.told.healed[0])
+            self.told = self.told._replace(healed=None)
+
+    def is_participating(self) -> bool:
+        """Return whether the group has a share in the step."""
+        return self.told.group is not None
+
+    def participating_rank(self) -> int | None:
+        """Return its number among those that do."""
+        return self.told.group
+
+    def num_participants(self) -> int:
+        """Return how many groups there are that do."""
+        return self.told.groups
+
+    def current_step(self) -> int:
+        """Return the number of the step that is run next."""
+        return self.step
+
+    def should_commit(self) -> bool:
+        """Return whether the step counts."""
+        self._heal()
+        self.step += self.counts
+        return self.counts
+
+
+class Rank:
+    """A process: its manager, its loader, and the loop over it."""
+
+    def __init__(self, plan: ip.Plan, step: int, **options: Any) -> None:
+        self.manager = Manager(step)
+        self.loader = LiveLoader(
+            range(plan.order.num_samples), plan, self.manager, as_array=True, **options
+        )
+        self.loop = iter(self.loader)
+
+    def read(self, told: Told, *, again: bool) -> list[int]:
+        """Return what the rank reads in a quorum, in its loop, or in another one."""
+        self.manager.told = told
+        if again:
+            self.loop = iter(self.loader)
+        batch: list[int] = next(self.loop).tolist()
+        return batch
+
+    def decide(self, counts: bool) -> None:
+        """Hear whether the step counts."""
+        self.manager.counts = counts
+        assert counts is self.manager.should_commit()
+
+
+@dataclass(eq=False)
+class Group:
+    """The processes of one group, and what it knows to have been read."""
+
+    ranks: list[Rank]
     read: Lineage | None = None
-    known: tuple[int, int] | None = None  # the last world that it has heard of, and its place there
+
+    @property
+    def step(self) -> int:
+        """How many steps it has committed."""
+        return self.ranks[0].manager.step - 1
+
+    @property
+    def cursor(self) -> ip.Cursor:
+        """Where it stands."""
+        return self.ranks[0].loader.cursor
+
+    @property
+    def states(self) -> list[str]:
+        """The state that each of its ranks sends to others."""
+        return [rank.manager.state() for rank in self.ranks]
 
 
 class Saved(NamedTuple):
     """A checkpoint."""
 
-    cursor: str
-    step: int
+    state: dict[str, Any]
     read: Lineage | None
 
 
@@ -83,10 +184,13 @@ class Quorums:
         self._steps: Iterator[list[Read]] = steps(self.plan)
         self._fixed: Fixed | None = None
         self.groups = [self._fresh() for _ in range(self.random.randint(1, MOST_GROUPS))]
-        self.saved = Saved(self.groups[0].standings[0].cursor.to_json(), 0, None)
+        self.saved = Saved(self.groups[0].ranks[0].loader.state_dict(), None)
 
-    def _fresh(self) -> Group:
-        return Group(0, [ip.live.Standing(self.plan) for _ in range(self.inner)])
+    def _fresh(self, plan: ip.Plan | None = None, step: int = 0) -> Group:
+        ranks: list[dict[str, int]] = [
+            {"inner_rank": rank, "inner_size": self.inner} for rank in range(self.inner)
+        ]
+        return Group([Rank(plan or self.plan, step, **each) for each in ranks])
 
     def _read(self, step: int) -> list[int]:
         """Return what a step reads, by lists; those that nobody can ask for again are dropped."""
@@ -129,14 +233,25 @@ class Quorums:
         elif drawn < 0.08:
             self.random.shuffle(self.groups)
             self.counts["swaps"] += 1
-        elif drawn < 0.082:  # the whole run stops, and goes on from its checkpoint
-            cursor = ip.Cursor.from_json(self.saved.cursor)
-            resumed = [ip.live.Standing(self.plan, cursor) for _ in range(self.inner)]
-            self.groups = [Group(self.saved.step, resumed, self.saved.read)]
+        elif drawn < 0.082:  # the whole run stops, and continues from its checkpoint
+            self.groups = [self._restarted()]
             self.counts["restarts"] += 1
         elif drawn < 0.1:
             best = self.best
-            self.saved = Saved(best.standings[0].cursor.to_json(), best.step, best.read)
+            self.saved = Saved(best.ranks[0].loader.state_dict(), best.read)
+
+    def _restarted(self) -> Group:
+        """Return a group of the checkpoint: by its state, or by its cursor alone."""
+        state, step = self.saved.state, self.saved.state["step"] - 1
+        if self.random.random() < 0.5:
+            cursor = ip.Cursor.from_dict(state["cursor"])
+            group = self._fresh(self.plan.resume(cursor), step)
+        else:
+            group = self._fresh(step=step)
+            for rank in group.ranks:
+                rank.loader.load_state_dict(state)
+        group.read = self.saved.read
+        return group
 
     def split(self) -> None:
         """Run two quorums that know nothing of each other, and lose what one has committed."""
@@ -160,73 +275,63 @@ class Quorums:
         behind = [group for group in groups if group.step < most]
         ahead = [group for group in groups if group.step == most]
         source = self.random.choice(ahead)
-        states = [standing.to_json() for standing in source.standings]
+        states, cursor = source.states, source.cursor
         if most % 4 == 0:
             for group in ahead:
-                assert _same(states, group), "L3: other states"
-        if self.sync:
-            self._heal(behind, source, states)
+                assert states == group.states, "L3: other states"
         taking = groups if self.sync else ahead
         self.counts["spare"] += len(taking[SPARED:]) if self.spares else 0
         taking = taking[:SPARED] if self.spares else taking
         world = len(taking) * self.inner
-        got = [
-            part for place, group in enumerate(taking) for part in self._draw(group, world, place)
-        ]
-        for group in groups:  # those without a share run the same code
-            if not any(group is each for each in taking):
-                self._draw(group, world, 0)
+        got, spare = list[list[int]](), []
+        for group in groups:
+            place = next((i for i, each in enumerate(taking) if each is group), None)
+            read = self._draw(group, Told(len(taking), place, self.sync), states, most)
+            if place is not None:
+                got += read
+            elif group not in behind or self.sync:
+                spare.append(read)
+        assert all(read == got[: self.inner] for read in spare), "a spare reads what the first does"
         samples = sum(got, [])
         assert samples == self._read(most), "L2: other samples than lists say"
-        self._check_fixed(source, world, got)
+        self._check_fixed(cursor, most, world, got)
+        assert got == recipe.dealt(self.plan, cursor, world).ranks, "L6: others than a plan's"
         failed = self.random.random()
-        if failed < 0.1:
-            self.counts["failed"] += 1
-            for group in taking:
-                assert _same(states, group), "L4: a trace"
-            return
-        if not self.sync:
-            self._heal(behind, source, states)
         read = Lineage(source.read, samples)
         for group in groups:
-            if failed < 0.2 and group is not source and self.random.random() < 0.5:
-                self.counts["failed for some"] += 1
-                continue
-            for standing in group.standings:
-                standing.commit()
-            group.step, group.read = most + 1, read
-        self.counts["commits"] += 1
-        self.counts["of several ranks a group"] += self.inner > 1
+            some = 0.1 <= failed < 0.2 and group is not source and self.random.random() < 0.5
+            counts = failed >= 0.1 and not some
+            for rank in group.ranks:
+                rank.decide(counts)
+            if group in behind:
+                self.counts["heals"] += 1
+                group.read = source.read
+            self.counts["failed for some"] += some
+            if counts:
+                group.read = read
+            else:
+                assert states == group.states, "L4: a trace"
+        self.counts["failed" if failed < 0.1 else "commits"] += 1
+        self.counts["of several ranks a group"] += self.inner > 1 and failed >= 0.1
+        if failed >= 0.1:
+            after = recipe.after(self.plan, cursor)
+            assert after == source.cursor, "L6: stands elsewhere than the plan says"
 
-    def _draw(self, group: Group, world: int, place: int) -> list[list[int]]:
-        """Return what each rank of a group reads; one that guesses draws again where it is wrong.
-
-        With the sync quorum it knows before it draws.
-        """
-        guess = (world, place) if self.sync or group.known is None else group.known
+    def _draw(self, group: Group, told: Told, states: list[str], most: int) -> list[list[int]]:
+        """Return what each rank of a group reads, in its loop or in another one."""
         got = []
-        for number, standing in enumerate(group.standings):
-            drawn = standing.deal(guess[0], guess[1] * self.inner + number)
-            if guess != (world, place):
-                drawn = standing.deal(world, place * self.inner + number)
-                self.counts["drawn again"] += 1
-            assert len(drawn), "an empty batch"
-            got.append(drawn.tolist())
-        group.known = world, place
+        behind, again = group.step < most, self.random.random() < 0.1
+        for rank, state in zip(group.ranks, states, strict=True):
+            healed = (state, most + 1) if behind else None
+            got.append(rank.read(told._replace(healed=healed), again=again))
+            assert got[-1], "an empty batch"
         return got
 
-    def _heal(self, behind: list[Group], source: Group, states: list[str]) -> None:
-        for group in behind:
-            for standing, text in zip(group.standings, states, strict=True):
-                standing.load_json(text)
-            group.step, group.read = source.step, source.read
-            self.counts["heals"] += 1
-
-    def _check_fixed(self, source: Group, world: int, got: list[list[int]]) -> None:
+    def _check_fixed(self, cursor: ip.Cursor, step: int, world: int, got: list[list[int]]) -> None:
         """Compare what ranks read with loaders of a fixed world, as long as it stays (L5)."""
-        fixed, step = self._fixed, source.step
+        fixed = self._fixed
         if fixed is None and self.random.random() < 0.01:
-            fixed = Fixed(world, step, self._loaders(source.standings[0].cursor, world))
+            fixed = Fixed(world, step, self._loaders(cursor, world))
         if fixed is None or fixed.world != world or fixed.step not in (step, step + 1):
             self._fixed = None
             return
@@ -270,8 +375,3 @@ def endless(loader: PlanLoader) -> Iterator[list[int]]:
     while True:
         for batch in loader:
             yield batch.tolist()
-
-
-def _same(states: list[str], group: Group) -> bool:
-    """Return whether a group has these states."""
-    return states == [each.to_json() for each in group.standings]

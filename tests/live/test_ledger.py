@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.plan.plan import smallest_step
+from tests.live import recipe
 
 Step = list[list[int]]  # what each rank read
 
@@ -28,32 +30,27 @@ class Group:
 
     def __init__(self, plan: ip.Plan, saved: Saved | None = None) -> None:
         self.read: list[Step] = [] if saved is None else list(saved.read)
-        cursor = plan.start if saved is None else ip.Cursor.from_json(saved.cursor)
-        self.standing = ip.live.Standing(plan, cursor)
-        self.one = plan.replace(world_size=1).resume(cursor)
+        self.cursor = plan.start if saved is None else ip.Cursor.from_json(saved.cursor)
+        self.plan, self.one = plan, plan.replace(world_size=1).resume(self.cursor)
 
     def heal(self, other: Group) -> None:
         """Take the state of another group."""
-        self.standing.load_json(other.standing.to_json())
+        self.cursor = other.cursor
         self.read = list(other.read)
 
     def save(self, path: Path) -> Saved:
         """Write the ledger as if one rank had read all, and return a checkpoint."""
         ledger = ip.Ledger(path)
         ledger.rewind(min(len(self.read), ledger.step))
-        ledger.record(self.one, self.standing.cursor)
-        return Saved(self.standing.cursor.to_json(), ledger.hash, list(self.read))
+        ledger.record(self.one, self.cursor)
+        return Saved(self.cursor.to_json(), ledger.hash, list(self.read))
 
 
 def step(groups: list[Group], ranks: int, commits: bool) -> None:
     """Run a step of some groups, with some ranks each, that counts or fails."""
-    world = len(groups) * ranks
-    read = [groups[0].standing.deal(world, rank).tolist() for rank in range(world)]
-    for number, group in enumerate(groups):
-        group.standing.deal(world, number * ranks)
-        if commits:
-            group.standing.commit()
-            group.read.append(read)
+    for group in groups if commits else []:
+        group.read.append(recipe.dealt(group.plan, group.cursor, len(groups) * ranks).ranks)
+        group.cursor = recipe.after(group.plan, group.cursor)
 
 
 def live(plan: ip.Plan, path: Path, random: Random, num_turns: int) -> None:
@@ -65,7 +62,7 @@ def live(plan: ip.Plan, path: Path, random: Random, num_turns: int) -> None:
     groups = [Group(plan)]
     checkpoints: list[Saved] = []
     for _ in range(num_turns):
-        most = groups[0].standing.max_world // ranks  # fewer where a run starts again in an epoch
+        most = smallest_step(groups[0].one) // ranks  # fewer where a run starts again in an epoch
         groups, drawn = groups[:most], random.random()
         if drawn < 0.1 and len(groups) < min(3, most):
             groups.append(Group(plan))
@@ -122,9 +119,7 @@ def test_the_lines_are_what_the_saved_run_has_read(
     order = ip.Shuffle(max(n, 12 * sub_epochs), seed=seed)
     plan = ip.Plan(order, global_batch_size=size, sub_epochs=sub_epochs)
     plan = plan.replace(remainder=remainder)
-    try:
-        ip.live.Standing(plan, max_world=6)
-    except ip.IndexPlanError:
+    if smallest_step(plan) < 6:
         plan = ip.Plan(ip.Shuffle(48, seed=seed), global_batch_size=6, sub_epochs=sub_epochs)
     with TemporaryDirectory() as folder:
         live(plan, Path(folder) / "run.ledger", Random(seed), 25)  # noqa: S311 (only for a run)

@@ -107,26 +107,6 @@ _IN_COMPOSER = "takes Composer's environment: tests/trainers/composer_resume_che
 # file, function and beginning of what makes an error that is not provoked here, and why
 NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     **{
-        ("adapters/indexplan_torch/live.py", *where): "takes torchft: tests/live/loader_checks.py"
-        for where in [
-            ("LiveLoader._last", "raise IndexPlanError(name, rule, got, 'read it in the loop, "),
-            ("LiveLoader._check_heard", "raise invalid(what, rule, step, expected.cure)"),
-            (
-                "LiveLoader.load_state_dict",
-                "raise invalid(\"a live run's state\", 'a dict with a cursor', ",
-            ),
-            (
-                "LiveLoader.load_state_dict",
-                "raise invalid(\"a live run's state\", f'of the plan {self._fin",
-            ),
-            (
-                "_check_options",
-                "raise invalid(name, rule, options[name], cure)",
-            ),
-            ("LiveLoader.__iter__", "raise IndexPlanError('a batch of a LiveLoader', 'must be fol"),
-        ]
-    },
-    **{
         ("adapters/indexplan_torch/meshes.py", *where): (
             "takes several ranks: tests/trainers/test_meshes.py"
         )

@@ -1,65 +1,73 @@
-"""Errors of runs whose world changes."""
+"""Errors of runs whose world changes, with a manager that is told of each quorum."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import indexplan as ip
-from tests.errors.catalogue.made import CURSOR, OPEN, PLAN, Case, without_steps
+from indexplan_torch.live import LiveLoader
+from tests.errors.catalogue.made import OPEN, PLAN, Case
+from tests.live.quorums import Rank, Told
 from tests.support.bins import Shrinking
 
 LIVE = ip.Plan(ip.Sequential(10), global_batch_size=4)
+LATER = ip.Plan(Shrinking(20), global_batch_size=100)
+ALONE = Told(1, 0, sync=True)
 
 
-def standing(**changes: object) -> ip.live.Standing:
-    """Load a state that was edited."""
-    made = ip.live.Standing(LIVE)
-    made.load_json(json.dumps({**json.loads(made.to_json()), **changes}))
-    return made
+def made(plan: Any, **options: Any) -> LiveLoader:
+    """Make a loader that is refused before it asks its manager."""
+    return LiveLoader(range(10), plan, None, **options)
 
 
-def commit_all() -> None:
-    """Commit steps until epochs get so short that none has one."""
-    made = ip.live.Standing(ip.Plan(Shrinking(9), global_batch_size=4, remainder="drop"))
-    while True:
-        made.deal(1, 0)
-        made.commit()
+def stepped(rank: Rank, ranks: int = 1, steps: int = 1) -> Rank:
+    """Read some steps as the first of so many ranks."""
+    for _ in range(steps):
+        rank.read(Told(ranks, 0, sync=True), again=False)
+        rank.decide(counts=True)
+    return rank
 
 
-def deal_later() -> None:
-    """Deal the fewer units of a later epoch to as many ranks as before."""
-    made = ip.live.Standing(ip.Plan(Shrinking(20), global_batch_size=100))
-    while True:
-        made.deal(made.max_world, 0)
-        made.commit()
+def unheard() -> None:
+    """Read on where torchft has counted a step that the loader did not hear of."""
+    rank = stepped(Rank(LIVE, 0))
+    rank.manager.step += 1
+    stepped(rank)
+
+
+def without_a_step() -> None:
+    """Ask for a batch, and for the next one."""
+    loop = Rank(LIVE, 0).loop
+    next(loop), next(loop)
+
+
+def state(**changes: object) -> dict[str, Any]:
+    """Return a state that was edited."""
+    return {**Rank(LIVE, 0).loader.state_dict(), **changes}
 
 
 CASES: list[Case] = [
-    ("a live plan that is none", lambda: ip.live.Standing(3)),  # type: ignore[arg-type]
-    ("a live plan with the batch size of a rank", lambda: ip.live.Standing(OPEN)),
+    ("a live plan that is none", lambda: made(3)),
+    ("a live plan with the batch size of a rank", lambda: made(OPEN)),
+    ("a live plan with a world size", lambda: made(PLAN.replace(global_batch_size=4))),
+    ("a live loader with a ledger", lambda: made(LIVE, ledger="run.ledger")),
+    ("more ranks than a live plan's steps have units", lambda: made(LIVE, max_world=9)),
+    ("a step for more ranks than there may be", lambda: stepped(Rank(LIVE, 0), 9)),
     (
-        "a live plan with a world size",
-        lambda: ip.live.Standing(PLAN.replace(global_batch_size=4)),
+        "a step of a later epoch that is too small",
+        lambda: stepped(Rank(LATER, 0, keep_bins=False), 8, steps=5),
+    ),
+    ("a live loader asked before its first batch", lambda: Rank(LIVE, 0).loader.step_size),
+    ("a batch of a live loader without a step", without_a_step),
+    ("a step that a live loader did not hear of", unheard),
+    ("a live run's state that is none", lambda: Rank(LIVE, 0).loader.load_state_dict({})),
+    (
+        "a live run's state of another plan",
+        lambda: Rank(LIVE, 0).loader.load_state_dict(state(plan="0" * 64)),
     ),
     (
-        "a live plan without steps",
-        lambda: ip.live.Standing(without_steps(ip.Sequential(3), epoch=2**32 - 1)),
+        "a live run's state of another version",
+        lambda: Rank(LIVE, 0).manager.load(json.dumps({"version": 2})),
     ),
-    ("a live plan whose epochs get too short", commit_all),
-    ("a live plan from another cursor", lambda: ip.live.Standing(LIVE, CURSOR)),
-    ("more ranks than a live plan's steps have units", lambda: ip.live.Standing(LIVE, max_world=9)),
-    ("a step for more ranks than there may be", lambda: ip.live.Standing(LIVE).deal(9, 0)),
-    ("a step for a rank that is not there", lambda: ip.live.Standing(LIVE).deal(2, 2)),
-    ("a step of a later epoch that is too small", deal_later),
-    ("a step committed that nobody was dealt", lambda: ip.live.Standing(LIVE).commit()),
-    (
-        "the padding of a rank that is not there",
-        lambda: ip.live.Standing(LIVE).num_valid(world_size=2, rank=2),
-    ),
-    ("a standing of another version", lambda: standing(version=1)),
-    ("a standing of another plan", lambda: standing(plan="0" * 64)),
-    ("a standing whose place is no four numbers", lambda: standing(place=[0, 1])),
-    ("a standing past the end of its epoch", lambda: standing(place=[0, 0, 3, 11])),
-    ("a standing with another field", lambda: standing(step=1)),
-    ("a standing that is no object", lambda: ip.live.Standing(LIVE).load_json("[]")),
 ]

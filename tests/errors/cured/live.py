@@ -5,77 +5,54 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import indexplan as ip
-from tests.errors.catalogue.live import LIVE
-from tests.errors.catalogue.made import CURSOR, OPEN, PLAN, without_steps
-from tests.support.bins import Shrinking
-
-SHRINKING = ip.Plan(Shrinking(9), global_batch_size=4, remainder="drop")
-LATER = ip.Plan(Shrinking(20), global_batch_size=100)
-WITHOUT_STEPS = without_steps(ip.Sequential(3), epoch=2**32 - 1)
-
-
-def stepped(made: ip.live.Standing, ranks: int = 1, steps: int = 1) -> ip.live.Standing:
-    """Deal and commit some steps."""
-    for _ in range(steps):
-        for rank in range(ranks):
-            made.deal(ranks, rank)
-        made.commit()
-    return made
+from tests.errors.catalogue.live import LATER, LIVE, state, stepped
+from tests.errors.catalogue.made import OPEN, PLAN
+from tests.live.quorums import Rank
 
 
 def loaded() -> None:
-    """Load what to_json returned, after a step."""
-    made = stepped(ip.live.Standing(LIVE), 2)
-    ip.live.Standing(LIVE).load_json(made.to_json())
+    """Load what state_dict returned, after a step."""
+    rank = Rank(LIVE, 0)
+    rank.loader.load_state_dict(stepped(Rank(LIVE, 0)).loader.state_dict())
+
+
+def in_the_loop() -> None:
+    """Ask inside the loop, and after next(iter(loader))."""
+    rank = Rank(LIVE, 0)
+    for _ in rank.loop:
+        assert rank.loader.step_size == 4
+        rank.decide(counts=True)
+        break
+    next(iter(rank.loader))
+    assert rank.loader.step_size == 3
 
 
 CURED: dict[str, Callable[[], Any]] = {
-    "a live plan that is none": lambda: ip.live.Standing(LIVE),
+    "a live plan that is none": lambda: stepped(Rank(LIVE, 0)),
     "a live plan with the batch size of a rank": lambda: stepped(
-        ip.live.Standing(OPEN.replace(global_batch_size=4))
+        Rank(OPEN.replace(global_batch_size=4), 0)
     ),
     "a live plan with a world size": lambda: stepped(
-        ip.live.Standing(PLAN.replace(global_batch_size=4).replace(world_size=None))
-    ),
-    "a live plan without steps": lambda: [
-        stepped(ip.live.Standing(WITHOUT_STEPS.replace(global_batch_size=2))),
-        stepped(ip.live.Standing(WITHOUT_STEPS.replace(remainder="spread"))),
-    ],
-    "a live plan whose epochs get too short": lambda: [
-        stepped(ip.live.Standing(SHRINKING.replace(global_batch_size=1)), steps=20),
-        stepped(ip.live.Standing(SHRINKING.replace(remainder="spread")), steps=20),
-    ],
-    "a live plan from another cursor": lambda: stepped(
-        ip.live.Standing(LIVE.replace(sub_epochs=2), CURSOR)
+        Rank(PLAN.replace(global_batch_size=4).replace(world_size=None), 0)
     ),
     "more ranks than a live plan's steps have units": lambda: [
-        ip.live.Standing(LIVE.replace(global_batch_size=10), max_world=9),
-        ip.live.Standing(LIVE, max_world=3),
+        Rank(LIVE.replace(global_batch_size=10), 0, max_world=9),
+        Rank(LIVE, 0, max_world=3),
     ],
     "a step for more ranks than there may be": lambda: [
-        stepped(ip.live.Standing(LIVE.replace(global_batch_size=10)), 9),
-        stepped(ip.live.Standing(LIVE), 3),
+        stepped(Rank(LIVE.replace(global_batch_size=10), 0), 9),
+        stepped(Rank(LIVE, 0), 3),
     ],
-    "a step for a rank that is not there": lambda: ip.live.Standing(LIVE).deal(3, 2),
     "a step of a later epoch that is too small": lambda: [
-        stepped(ip.live.Standing(LATER.replace(remainder="pad")), 10, steps=9),
-        stepped(ip.live.Standing(LATER), 1, steps=9),
+        stepped(Rank(LATER.replace(remainder="pad"), 0, keep_bins=False), 10, steps=9),
+        stepped(Rank(LATER, 0, keep_bins=False), 1, steps=9),
     ],
-    "a step committed that nobody was dealt": lambda: stepped(ip.live.Standing(LIVE)),
-    "the padding of a rank that is not there": lambda: ip.live.Standing(LIVE).num_valid(
-        world_size=3, rank=2
-    ),
-    "a standing of another plan": loaded,
-    "a standing past the end of its epoch": lambda: stepped(
-        ip.live.Standing(LIVE, LIVE.cursor(0, step=2))
-    ),
-    **dict.fromkeys(
-        [
-            "a standing whose place is no four numbers",
-            "a standing with another field",
-            "a standing that is no object",
-        ],
-        loaded,
-    ),
+    "a live loader asked before its first batch": in_the_loop,
+    "a batch of a live loader without a step": lambda: stepped(Rank(LIVE, 0), steps=2),
+    "a step that a live loader did not hear of": lambda: stepped(Rank(LIVE, 0), steps=5),
+    "a live run's state that is none": loaded,
+    "a live run's state of another plan": lambda: [
+        loaded(),
+        Rank(LIVE, 0).loader.load_state_dict(state(plan="0" * 64), other_plan=True),
+    ],
 }
