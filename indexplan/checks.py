@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from indexplan.answers import Answer
-from indexplan.errors import counted
 
 SHOWN = 8  # problems of a check that are printed
 
@@ -75,30 +74,3 @@ class Report(Answer):
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.checks))
-
-
-@dataclass(frozen=True)
-class OrderReport(Report):
-    """What `check_order` found, and what a batch takes.
-
-    Attributes
-    ----------
-    batch_units : int
-        Units in a batch: 256, or as many as an epoch has.
-    batch_seconds : float
-        Seconds to compute it, once others of its epoch have been computed: the median of up to 9.
-
-    Examples
-    --------
-    >>> import indexplan as ip
-    >>> report = ip.testing.check_order(ip.Shuffle(100), fresh_process=False)
-    >>> report.batch_units, report.batch_seconds > 0
-    (100, True)
-    """
-
-    batch_units: int = 0
-    batch_seconds: float = 0.0
-
-    def __str__(self) -> str:
-        said = f"a batch of {counted(self.batch_units, 'unit')} takes {self.batch_seconds:.2g} s"
-        return f"{super().__str__()}\n{said}"

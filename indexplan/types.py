@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from indexplan.checks import Check, OrderReport, Report
+    from indexplan.checks import Check, Report
     from indexplan.files.read import Stored
     from indexplan.files.saving import Saved
     from indexplan.ledger.account import LedgerAccount
@@ -45,7 +45,6 @@ __all__ = [
     "Draws",
     "LedgerAccount",
     "Location",
-    "OrderReport",
     "Part",
     "Read",
     "Reading",
@@ -68,7 +67,6 @@ _AT_FIRST_USE = {
     "Draws": "indexplan.reports.shares_drawn",
     "LedgerAccount": "indexplan.ledger.account",
     "Location": "indexplan.partition.locate",
-    "OrderReport": "indexplan.checks",
     "Part": "indexplan.orders.split",
     "Read": "indexplan.ledger.finding",
     "Reading": "indexplan.reports.explanation",

@@ -24,7 +24,7 @@ WRITTEN = """
 """
 OF_OWN_ORDERS = ("Traits", "Units", "expand")
 RETURNED = """
-    Account At Batch Bench Check Difference Draws LedgerAccount Location OrderReport Part
+    Account At Batch Bench Check Difference Draws LedgerAccount Location Part
     Read Reading Reads Remainder Report Saved Stored Stream
     Traffic
 """

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import median
-from time import perf_counter
 
-from indexplan.checks import Check, OrderReport
+from indexplan.checks import Check, Report
 from indexplan.errors import IndexPlanError, invalid, shown
 from indexplan.orders.base import Order
 from indexplan.seeds import check_epochs
@@ -14,14 +12,12 @@ from indexplan.testing import copies, reading_laws
 from indexplan.testing.looking import Law, Look, Row
 
 FAR = 2**31  # from this epoch on an order may refuse, as no run gets there
-BATCH, BATCHES = 256, 9  # units of a batch, and batches, that are timed
-LONGEST = 3.0  # seconds after which no further batch is timed
 EPOCHS = (0, 1, 2, 2**31, 2**32 - 1)
 
 
 def check_order(
     order: Order, *, epochs: Iterable[int] = EPOCHS, fresh_process: bool = True
-) -> OrderReport:
+) -> Report:
     """Check that an order of your own keeps every law that plans and plan directories rely on.
 
     Call it in the tests of an `Order` class that you have written. It raises at the first law that
@@ -41,9 +37,8 @@ def check_order(
 
     Returns
     -------
-    OrderReport
-        The laws, and how many positions, samples or answers were looked at for each. Its
-        `batch_seconds` is what a batch takes at the order's size.
+    Report
+        The laws, and how many positions, samples or answers were looked at for each.
 
     Raises
     ------
@@ -77,22 +72,7 @@ def check_order(
             checks.append(_outcome(law, look))
     for epoch, said in refused.items():
         checks.append(Check(f"read epoch {epoch}", 0, skipped=f"the order refuses: {said}"))
-    return OrderReport(tuple(checks), *_timed(order, left[0].epoch))
-
-
-def _timed(order: Order, epoch: int) -> tuple[int, float]:
-    """Return the units of a batch, and the median of the seconds that batches of an epoch take."""
-    num_units = order.num_units(epoch)
-    size = min(BATCH, num_units)
-    taken = list[float]()
-    for number in range(-1, BATCHES):  # the first one may set up the epoch
-        start = (num_units - size) * (number + 1) // BATCHES
-        begun = perf_counter()
-        order.take(epoch, start, start + size)
-        taken.append(perf_counter() - begun)
-        if sum(taken) > LONGEST and number > 0:
-            break
-    return size, median(taken[1:])
+    return Report(tuple(checks))
 
 
 def _outcome(law: Law, look: Look) -> Check:
