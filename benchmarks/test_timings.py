@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from benchmarks.conftest import Effort, named
 from benchmarks.contenders.planners import Job, Rival, Sized, present
 from benchmarks.measure.columns import Rounded, growth
 from benchmarks.render.tables import power
-from indexplan.plan.draw import fill_in_threads
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 
 WORLD, BATCH, RANK = 64, 256, 7
@@ -120,56 +119,6 @@ def test_inverse(
         indices=count,
     )
     np.testing.assert_array_equal(positions, np.arange(count))
-
-
-@pytest.mark.parametrize("num_threads", [1, 2])
-@pytest.mark.parametrize("factor", [1, 2, 8])
-def test_threads(factor: int, num_threads: int, timed: Callable[..., Any], effort: Effort) -> None:
-    """Time a rank's share drawn by several threads; large enough for each to have many pieces."""
-    plan = ip.Plan(ip.Shuffle(10**9), world_size=WORLD, batch_size=BATCH)
-    stop = factor * effort.num_indices // BATCH
-    share = plan.indices(0, rank=RANK, stop_step=stop)
-    indices = timed(
-        lambda: plan.indices(0, rank=RANK, stop_step=stop, num_threads=num_threads),
-        "threads",
-        rounds=effort.rounds,
-        case=f"{threads(num_threads)}, a new array of {8 * factor} MiB",
-        indices=len(share),
-    )
-    np.testing.assert_array_equal(share, indices)
-
-
-@pytest.mark.parametrize("num_threads", [1, 2])
-def test_threads_into_memory_that_is_there(
-    num_threads: int, timed: Callable[..., Any], effort: Effort
-) -> None:
-    """Time the same without the pages that the system has to zero first.
-
-    The two take turns besides, for a ratio that is not of two moments of a shared machine.
-    """
-    order, count = ip.Shuffle(10**9), 8 * effort.num_indices
-    where = [(0, np.array([10**8]), np.array([10**8 + count]))]
-    out = np.zeros(count, np.int64)
-    turns: dict[int, list[float]] = {1: [], 2: []}
-    for _ in range(effort.rounds):
-        for num, seconds in turns.items():
-            start = perf_counter()
-            fill_in_threads(order, where, num, out)
-            seconds.append(perf_counter() - start)
-    timed(
-        lambda: fill_in_threads(order, where, num_threads, out),
-        "threads",
-        rounds=effort.rounds,
-        case=f"{threads(num_threads)}, 64 MiB that are there",
-        indices=count,
-        ratio=statistics.median(one / two for one, two in zip(*turns.values(), strict=True)),
-    )
-    np.testing.assert_array_equal(order.take(0, 10**8, 10**8 + count), out)
-
-
-def threads(num: int) -> str:
-    """Write 1 thread, or 2 threads."""
-    return f"{num} thread{'s' * (num > 1)}"
 
 
 def check_permutation(order: Any, n: int) -> None:

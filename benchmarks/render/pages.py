@@ -249,7 +249,6 @@ TIMINGS = Page(
     (
         Table("stretch", PER_INDEX, ORDER),
         Table("share", PER_INDEX, ORDER),
-        Table("threads", CALLS, QUESTION),
         Table("inverse", PER_INDEX, ORDER),
         Table(
             "whole permutation",
@@ -338,26 +337,6 @@ TIMINGS = Page(
             "the whole permutation, against torch.randperm at 1e8",
             ">= 10 times faster",
             against("ns", "whole permutation", LARGEST, "torch.randperm", "indexplan.Shuffle"),
-        ),
-        Figure(
-            "two threads against one, into memory that is there, taking turns",
-            ">= 1.8 times faster",
-            lambda rows: kept.one(rows, "threads", case="2 threads, 64 MiB that are there")[
-                "ratio"
-            ],
-            "The second core of a virtual machine is not always fully there.",
-        ),
-        Figure(
-            "two threads against one, as a new array of 64 MiB",
-            ">= 1.8 times faster",
-            _between(
-                "threads",
-                "median_seconds",
-                "1 thread, a new array of 64 MiB",
-                "2 threads, a new array of 64 MiB",
-            ),
-            "The system zeroes new pages at the speed of the memory, which one thread uses up: "
-            "here two threads fill 64 MiB no faster than one.",
         ),
         Figure(
             "BlockShuffle, a stretch, by Shuffle's, worst of four shapes",

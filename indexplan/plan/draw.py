@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
 from indexplan.orders.base import Order, spans_of
-from indexplan.orders.units import Units, cut_runs, joined
+from indexplan.orders.units import Units, joined
 from indexplan.partition.ranks import Runs, shares
 from indexplan.partition.steps import Int64, Steps
 from indexplan.plan.layout import Layout
@@ -19,7 +16,6 @@ from indexplan.plan.layout import Layout
 # the first batch, then twice as many each time, up to some 40 microseconds of work. For bins,
 # each call costs more, so it goes up to 1 MiB.
 FIRST_DRAW, DRAW_AHEAD, DRAW_BINS_AHEAD = 2**9, 2**14, 2**17
-PER_THREAD = 2**17  # units that a thread takes at a time: some 200 microseconds of work
 
 
 def take(order: Order, where: Runs) -> Int64:
@@ -27,60 +23,6 @@ def take(order: Order, where: Runs) -> Int64:
     # runs of a partition need no check, which would take as long as a small batch itself
     arrays = [order.ip_take(*run) for run in where]
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
-
-
-def take_in_threads(order: Order, where: Runs, num_threads: int) -> Int64:
-    """Return what `take` does, computed by several threads.
-
-    Orders of bins use only this thread, because nobody knows beforehand where their units start.
-    """
-    if order.deals_bins:
-        return take(order, where)
-    out = np.empty(sum(int((stops - starts).sum()) for _, starts, stops in where), np.int64)
-    fill_in_threads(order, where, num_threads, out)
-    return out
-
-
-def fill_in_threads(order: Order, where: Runs, num_threads: int, out: Int64) -> None:
-    """Write the indices of some runs in several threads, as kernels run without the GIL."""
-    tasks: list[tuple[Any, ...]] = []
-    total = 0
-    for epoch, starts, stops in where:
-        ends = np.cumsum(stops - starts)
-        count = int(ends[-1]) if len(ends) else 0
-        for done in range(0, count, PER_THREAD):
-            until = min(count, done + PER_THREAD)
-            tasks.append((epoch, starts, stops, ends, done, until, total))
-        total += count
-    waiting, lock = iter(tasks), threading.Lock()
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            while not errors:
-                with lock:
-                    task = next(waiting, None)
-                if task is None:
-                    return
-                epoch, starts, stops, ends, done, until, begin = task
-                part = cut_runs(starts, stops, ends, done, until)
-                order.fill(epoch, *part, out[begin + done : begin + until])
-        except BaseException as error:
-            errors.append(error)
-
-    # This thread works too, and the others end by themselves. If it only waited for a pool of two,
-    # 2**21 indices would take 2.9 ms instead of 2.1; one thread takes 3.5.
-    others: list[threading.Thread] = []
-    with suppress(RuntimeError):  # no more threads can be started: fewer do the same work
-        for _ in range(num_threads - 1):
-            other = threading.Thread(target=work)
-            other.start()
-            others.append(other)
-    work()
-    for other in others:
-        other.join()
-    if errors:
-        raise errors[0]
 
 
 def deal_offsets(order: Order, where: Runs) -> Int64:

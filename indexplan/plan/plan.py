@@ -27,7 +27,7 @@ from indexplan.plan import spec
 from indexplan.plan.balance import Balance
 from indexplan.plan.batch import Batch, draw_units, units_of
 from indexplan.plan.cursor import Cursor, cursor_of
-from indexplan.plan.draw import draw, take, take_in_threads
+from indexplan.plan.draw import draw, take
 from indexplan.plan.epochs import check_every_epoch_reads, different_epochs
 from indexplan.plan.layout import Layout
 from indexplan.plan.totals import step_total
@@ -192,7 +192,6 @@ class Plan:
         rank: int,
         start_step: int | None = None,
         stop_step: int | None = None,
-        num_threads: int = 1,
     ) -> Int64:
         """Return all indices that a rank reads in several steps, by default in all unfinished ones.
 
@@ -200,8 +199,6 @@ class Plan:
         ----------
         start_step, stop_step : int, optional
             The steps [start_step, stop_step) of the sub-epoch.
-        num_threads : int, default 1
-            Threads to compute with, for millions of indices; the result is the same.
 
         Returns
         -------
@@ -217,10 +214,8 @@ class Plan:
         """
         layout = self._layout
         rank, steps = layout.rank(rank), layout.steps(epoch, sub_epoch)
-        where = layout.runs(steps, rank, *layout.stretch(steps, start_step, stop_step))
-        if integer("num_threads", num_threads, 1, 2**16, "pass the number of cores") == 1:
-            return take(self.order, where)
-        return take_in_threads(self.order, where, num_threads)
+        stretch = layout.stretch(steps, start_step, stop_step)
+        return take(self.order, layout.runs(steps, rank, *stretch))
 
     def batch_sizes(
         self,

@@ -137,7 +137,7 @@ def bench(plan: Plan) -> Bench:
     part = whole or f"{counted(stop - steps.start, 'step')} of one rank"
     steps_of = {"start_step": steps.start, "stop_step": stop}
     num, shuffle = plan.order.num_samples, plan.order.algorithm != "sequential-v1"
-    share = partial(plan.indices, **where, rank=0, num_threads=1, **steps_of)
+    share = partial(plan.indices, **where, rank=0, **steps_of)
     permuted = np.random.default_rng(0).permutation
     rows = (
         _median("first_batch", "the first batch of an epoch", _first_batches(plan)),

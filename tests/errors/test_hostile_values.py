@@ -152,7 +152,7 @@ def calls() -> Iterator[Call]:
             yield name, getattr(plan, name), {**WHERE, "step": 0}
         yield "batches", lambda plan=plan, **w: list(plan.batches(**w)), STEPS
         yield "batch_sizes", plan.batch_sizes, STEPS
-        yield "indices", plan.indices, {**STEPS, "num_threads": 2}
+        yield "indices", plan.indices, STEPS
         yield "locate", plan.locate, {"index": [1, 2], "epoch": 0}
     yield "resume", PLAN.resume, {"cursor": CURSOR}
     for kind, right in ((ip.Plan, PLAN), (ip.Cursor, CURSOR)):

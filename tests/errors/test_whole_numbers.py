@@ -71,7 +71,7 @@ RIGHT: dict[str, tuple[Any, dict[str, Any]]] = {
     "units": (PLAN.units, {**AT, "step": 0, "rank": 0}),
     "indices": (
         PLAN.indices,
-        {**AT, "rank": 0, "start_step": 0, "stop_step": 1, "num_threads": 1},
+        {**AT, "rank": 0, "start_step": 0, "stop_step": 1},
     ),
     "batches": (PLAN.batches, {**AT, "rank": 0, "start_step": 0, "stop_step": 1}),
     "batch_sizes": (PLAN.batch_sizes, {**AT, "rank": 0, "start_step": 0, "stop_step": 1}),

@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import indexplan as ip
@@ -24,14 +23,12 @@ def said(call: Any) -> str:
     return str(refused.value)
 
 
-def without_threads(folder: str) -> tuple[bool, str, str]:
+def without_threads(folder: str) -> tuple[str, str]:
     """Ask for threads where there are none to be had."""
     ip.save(PLAN, f"{folder}/there.plan")
     become_nobody()
     resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-    one, many = (PLAN.indices(0, rank=0, num_threads=number) for number in (1, 4))
     return (
-        np.array_equal(one, many),
         said(lambda: ip.save(PLAN, f"{folder}/new.plan")),
         said(lambda: ip.verify(ip.load(f"{folder}/there.plan"))),
     )
@@ -57,7 +54,7 @@ def test_no_thread_to_be_had() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:  # unlike pytest's, one that others may enter
         Path(folder).chmod(0o777)
-        assert (True, message, message) == in_child(without_threads, folder)
+        assert (message, message) == in_child(without_threads, folder)
 
 
 def test_too_many_open_files(tmp_path: Path) -> None:

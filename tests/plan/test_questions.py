@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
-from indexplan.plan import draw as dealing
 from tests.support.micro import micro_batches
 from tests.support.strategies import EPOCHS, epochs_of, plans, steps_of, sub_epochs_of
 
@@ -49,43 +48,6 @@ def test_many_batches_are_drawn_as_one(batch_size: int) -> None:
     assert plan.batch_sizes(0, rank=0, start_step=1).tolist() == [len(batch) for batch in batches]
     indices = plan.indices(0, rank=0, start_step=1)
     np.testing.assert_array_equal(indices, np.concatenate(batches))
-
-
-@given(plans(), st.integers(1, 9), st.data())
-def test_threads_change_nothing(plan: ip.Plan, each: int, data: st.DataObject) -> None:
-    """A share is the same from several threads, wherever it is cut into pieces for them."""
-    rank = data.draw(st.integers(0, plan.world_size - 1), label="rank")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dealing, "PER_THREAD", each)
-        for pair in sub_epochs_of(plan):
-            indices = plan.indices(*pair, rank=rank, num_threads=3)
-            np.testing.assert_array_equal(plan.indices(*pair, rank=rank), indices)
-            assert np.int64 == indices.dtype
-
-
-@pytest.mark.parametrize("order", [ip.Shuffle(2**20 + 7), ip.BlockShuffle(2**20 + 7, 1000, 3)])
-def test_threads_share_a_large_request(order: ip.Order) -> None:
-    """The same for a request that is large enough for several pieces as they are."""
-    plan = ip.Plan(order, world_size=1, batch_size=1000)
-    indices = plan.indices(0, rank=0, num_threads=2)
-    np.testing.assert_array_equal(order.take(0, 0, order.num_samples), indices)
-
-
-def test_threads_hand_on_errors() -> None:
-    """What goes wrong in a thread is raised; and their number has to be one."""
-
-    class Broken(ip.Sequential):
-        def fill(self, *_: object) -> None:
-            raise MemoryError
-
-    plan = ip.Plan(Broken(10), world_size=1, batch_size=2)
-    with pytest.raises(MemoryError):
-        plan.indices(0, rank=0, num_threads=2)
-    with pytest.raises(ip.IndexPlanError) as refused:
-        plan.indices(0, rank=0, num_threads=0)
-    assert "num_threads must be an integer from 1 to 65535; got 0; pass the number of cores" == str(
-        refused.value
-    )
 
 
 @given(plans(), st.data())
@@ -264,7 +226,6 @@ def test_a_batch_that_no_memory_holds_is_refused(
         lambda: micro_batches(plan.units(0, step=0, rank=0)),
         lambda: plan.units(0, step=0, rank=0).offsets,
         lambda: plan.indices(0, rank=0),
-        lambda: plan.indices(0, rank=0, num_threads=2),
         lambda: next(plan.batches(0, rank=0)),
         lambda: next(plan.batches(0, rank=0, units=True)),
     ]

@@ -39,21 +39,16 @@ def leaves(nested: Any) -> list[Any]:
     return [leaf for part in nested for leaf in leaves(part)]
 
 
-def by_indices(plan: ip.Plan, part: Part, **options: Any) -> Read:
+def by_indices(plan: ip.Plan, part: Part) -> Read:
     """Read each rank's share of the part; the last step apart, only where epochs can mix."""
     where = {"epoch": part.epoch, "sub_epoch": part.sub_epoch}
     ranks = range(plan.world_size or 0)
     stop = part.stop - 1 if plan.remainder == "carry" and part.stop > part.start else part.stop
     steps = {"start_step": part.start, "stop_step": stop}
-    before = flat(plan.indices(**where, rank=rank, **steps, **options) for rank in ranks)
+    before = flat(plan.indices(**where, rank=rank, **steps) for rank in ranks)
     if stop == part.stop:
         return Read(before, NOTHING)
     return Read(before, flat(plan.batch(**where, step=stop, rank=rank) for rank in ranks))
-
-
-def in_threads(plan: ip.Plan, part: Part) -> Read:
-    """Read each rank's share by two threads."""
-    return by_indices(plan, part, num_threads=2)
 
 
 def by_batches(plan: ip.Plan, part: Part) -> Read:
@@ -101,5 +96,4 @@ WAYS = {
     "batches": by_batches,
     "batch": by_batch,
     "micro_batches": by_micro_batches,
-    "indices by 2 threads": in_threads,
 }

@@ -75,7 +75,6 @@ CASES: list[Case] = [
     ),
     ("a cursor of a place too far to count to", lambda: CHANGING.cursor_at(2**80)),
     ("a cursor of a place that is perhaps dropped", lambda: EMPTY.cursor_at(3)),
-    ("no threads", lambda: WHOLE.indices(0, rank=0, num_threads=0)),
     ("a step past the run", lambda: CARRY.batch(LAST, step=CARRY.steps(LAST).stop - 1, rank=0)),
     ("a sample too many", lambda: WHOLE.locate(10, 0)),
     ("rows of different lengths", lambda: WHOLE.order.take(0, [[1], [2, 3]])),

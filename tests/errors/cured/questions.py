@@ -106,7 +106,6 @@ CURED: dict[str, Callable[[], Any]] = {
         *(EMPTY.replace(remainder=other).cursor_at(3) for other in ("carry", "spread")),
         EMPTY.cursor(0, step=1),
     ],
-    "no threads": lambda: WHOLE.indices(0, rank=0, num_threads=2),
     "a step past the run": lambda: [
         CARRY.replace(remainder=other).batch(LAST, step=3, rank=0) for other in ("pad", "spread")
     ],
