@@ -11,8 +11,6 @@ from typing import Any
 
 from indexplan.errors import printable
 
-LONGEST = 300  # characters of a field in a notebook
-
 
 class Answer(abc.ABC):
     """The base of results that print for people and turn into JSON for programs.
@@ -77,28 +75,6 @@ def html_of_text(text: str) -> str:
     import html  # which only a notebook needs
 
     return f"<pre>{html.escape(printable_lines(text))}</pre>"
-
-
-def html_of_fields(value: Any) -> str:
-    """Return a dataclass or named tuple for notebooks: the fields in its `repr`, one per line."""
-    names = [field.name for field in fields(value) if field.repr] if is_dataclass(value) else []
-    names = list(getattr(value, "_fields", names))
-    if not names:
-        return html_of_text(repr(value))
-    room = max(len(name.strip("_")) for name in names)
-    lines = [f"{name.strip('_'):{room}}  {_on_one_line(getattr(value, name))}" for name in names]
-    return html_of_text("\n".join([type(value).__name__, *(f"  {line}" for line in lines)]))
-
-
-def repr_of_fields(value: Any) -> str:
-    """Return the `repr` of a dataclass, with its private fields named without an underscore."""
-    shown = [f"{field.name.lstrip('_')}={getattr(value, field.name)!r}" for field in fields(value)]
-    return f"{type(value).__name__}({', '.join(shown)})"
-
-
-def _on_one_line(value: Any) -> str:
-    text = " ".join(repr(value).split())  # arrays have line ends
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def table(rows: Sequence[Sequence[str]], least: Sequence[int] = ()) -> list[str]:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from indexplan.answers import html_of_fields
 from indexplan.ledger.history import History, Segment, Stretch
 from indexplan.partition.ranks import share
 from indexplan.partition.steps import Steps
@@ -33,9 +32,6 @@ class Read(NamedTuple):
     rank: int
     epoch: int
     void: bool = False
-
-    def _repr_html_(self) -> str:
-        return html_of_fields(self)
 
 
 def reads_in(history: History, found: list[Stretch], sample: int) -> Iterator[Read]:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexplan import kernels
-from indexplan.answers import html_of_fields
 from indexplan.canonical import check_fields
 from indexplan.errors import Cure, IndexPlanError, invalid
 from indexplan.once import once
@@ -182,9 +181,6 @@ class Order(HasFields, HasGroups, abc.ABC):
         None if it does not differ.
         """
         return ()
-
-    def _repr_html_(self) -> str:
-        return html_of_fields(self)
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         """Write the samples at runs of positions to `out`: the hook for single samples.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from indexplan.answers import html_of_fields
 from indexplan.partition.extent import Extent
 from indexplan.partition.steps import Int64, Partition, Steps, steps_in
 from indexplan.parts import part_of
@@ -40,9 +39,6 @@ class Location(NamedTuple, Generic[T]):
     step: T
     rank: T
     slot: T
-
-    def _repr_html_(self) -> str:
-        return html_of_fields(self)
 
 
 def find(partition: Partition, epoch: int, positions: Int64) -> Location[Int64]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexplan.answers import html_of_fields, repr_of_fields
 from indexplan.canonical import canonical_json, parse_json_object
 from indexplan.errors import integer, invalid
 from indexplan.keywords import named
@@ -113,9 +112,6 @@ class Plan:
         return spec.layout_of(spec.given_of(self))
 
     def __repr__(self) -> str:
-        return repr_of_fields(self)
-
-    def __str__(self) -> str:
         """Return the arguments that are not the defaults, and where the plan was resumed."""
         _, *others = fields(self)
         given = {each.name: getattr(self, each.name) for each in others if each.name[0] != "_"}
@@ -125,9 +121,6 @@ class Plan:
         if (at := self._resumed) is None:
             return text
         return f"{text} resumed at epoch {at.epoch}, sub-epoch {at.sub_epoch}, step {at.step}"
-
-    def _repr_html_(self) -> str:
-        return html_of_fields(self)
 
     def steps(self, epoch: int, sub_epoch: int | None = None) -> range:
         """Return the unfinished steps of a sub-epoch, the same on all ranks.

@@ -56,9 +56,9 @@ def test_others() -> None:
     assert f"<PlanIterator of {said}: rank 0 of 2, 4 samples consumed>" == repr(iterator)
 
 
-def test_str_of_a_plan() -> None:
-    """It names what is not the default; the repr names every field."""
-    assert SAID == str(PLAN)
+def test_repr_of_a_plan() -> None:
+    """It names what is not the default, and print shows the same."""
+    assert SAID == str(PLAN) == repr(PLAN)
     resumed = PLAN.replace(world_size=2).resume(PLAN.replace(world_size=2).cursor(0, 1, step=3))
     assert str(resumed).endswith("world_size=2, batch_size=4, sub_epochs=2) resumed at epoch 0, "
                                  "sub-epoch 1, step 3")  # fmt: skip

@@ -45,7 +45,7 @@ def test_notebook(path: Path) -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_what_a_cell_shows(path: Path) -> None:
-    """A plan is a table of its fields, and a picture is there once."""
+    """A plan is a line, and a picture is there once."""
     for cell, outputs in zip(
         (each for each in nbformat.read(path, as_version=4).cells if each.cell_type == "code"),
         shown(nbformat.read(path, as_version=4)),
@@ -56,4 +56,4 @@ def test_what_a_cell_shows(path: Path) -> None:
         assert last.startswith("ip.plot.") == (len(pictures) == 1)
         assert len(pictures) <= 1
         if last in ("plan", "rest"):
-            assert [True] == [each.startswith("<pre>Plan\n") for each in outputs]
+            assert [True] == [each.startswith("Plan(") for each in outputs]

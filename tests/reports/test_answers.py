@@ -16,7 +16,6 @@ import pytest
 import indexplan as ip
 from indexplan.answers import Answer, Shown, printable_lines
 from indexplan.cli import main
-from indexplan.errors import printable
 from indexplan.reports.benchmark import Row
 from indexplan.reports.show import show_plan
 
@@ -129,33 +128,6 @@ class Outline(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        PLAN,
-        PLAN.resume(PLAN.cursor(0, step=1)),
-        ip.Plan(MIXED, world_size=2, batch_size=[ip.Phase(0, 2, {HOSTILE: HOSTILE})]),
-        MIXED,
-        ip.BlockShuffle(100, 10, 2),
-        PLAN.locate(3, 0),
-        PLAN.locate([3, 4], 0),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_values_in_notebooks(value: Any) -> None:
-    """A plan, an order and a location show what their repr holds, a line for each field."""
-    html = value._repr_html_()
-    found = Outline(html)
-    assert ["pre", "/pre"] == found.tags  # no colours and no styles, so those of the page
-    name, *lines = found.text.split("\n")
-    assert type(value).__name__ == name
-    everything = printable(" ".join(repr(value).split()))
-    for line in lines:
-        field, shown = line.strip().split(maxsplit=1)
-        assert f"{field}={shown.removesuffix('...')}" in everything
-    assert len(getattr(value, "_fields", None) or dataclasses.fields(value)) == len(lines)
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
