@@ -32,11 +32,6 @@ class Policy:
     crosses: bool = False
 
     @property
-    def shrinks(self) -> bool:
-        """Whether the last steps have fewer units instead."""
-        return not (self.leaves or self.repeats or self.crosses)
-
-    @property
     def exact(self) -> bool:
         """Whether a run reads every place once."""
         return not (self.leaves or self.repeats)

@@ -19,7 +19,6 @@ from indexplan.partition.steps import Int64
 
 ALGORITHM = "balance-v1"  # to get other batches from the same fields takes another version
 FIELDS = ("algorithm", "lengths", "linear", "quadratic")
-KEPT = "_kept"
 SUM_STOP = 2**63  # the costs of a step are below this
 
 
@@ -113,21 +112,6 @@ class Balance:
             raise invalid("a balance's lengths", "a column's identity", data["lengths"], cure)
         lengths = find_column("a balance's lengths", data["lengths"], columns)
         return cls(lengths, linear=data["linear"], quadratic=data["quadratic"])
-
-    def kept_for(self, asked: tuple[Any, ...]) -> list[Dealt] | None:
-        """Return the steps that were kept, if they are the ones asked for."""
-        kept: tuple[tuple[Any, ...], list[Dealt]] | None = vars(self).get(KEPT)
-        if kept is None or any(a is not b and a != b for a, b in zip(kept[0], asked, strict=True)):
-            return None
-        return kept[1]
-
-    def keep(self, asked: tuple[Any, ...], answer: list[Dealt]) -> None:
-        """Keep these balanced steps in place of the ones kept before."""
-        vars(self)[KEPT] = asked, answer
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: the fields."""
-        return {name: getattr(self, name) for name in FIELDS[1:]}
 
 
 class Dealt(NamedTuple):

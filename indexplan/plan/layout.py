@@ -7,7 +7,7 @@ user; those that take `steps` trust their numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from indexplan.errors import Cure, IndexPlanError, counted, integer, invalid
+from indexplan.once import latest
 from indexplan.orders.arguments import as_int64
 from indexplan.orders.base import Order
 from indexplan.partition import ranks
@@ -46,6 +47,10 @@ class Layout:
     def __post_init__(self) -> None:
         self._check_phases()
         self._check_balance()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: the fields, without balanced steps."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def _check_phases(self) -> None:
         """Raise `IndexPlanError` unless the phases rise, and the order's epochs allow them."""
@@ -263,24 +268,21 @@ class Layout:
             low, until = steps.interval(start)[0], start + 1
             while until < stop and steps.interval(until)[1] - low <= AT_ONCE:
                 until += 1
-            yield from self._dealt_at_once(steps, start, until)
+            yield from self._dealt_at_once((steps, start, until))
             start = until
 
-    def _dealt_at_once(self, steps: Steps, start: int, stop: int) -> list[Dealt]:
+    @latest(1)
+    def _dealt_at_once(self, asked: tuple[Steps, int, int]) -> list[Dealt]:
         """Return a few balanced steps.
 
-        Balance keeps the latest ones: the samplers of all ranks ask for the same steps in turn, and
-        so do callers that need a batch, its offsets and where its samples are.
+        The latest ones are kept: the samplers of all ranks ask for the same steps in turn, and so
+        do callers that need a batch, its offsets and where its samples are.
         """
-        assert self.balance is not None  # noqa: S101 (callers have checked)
-        asked = self, steps, start, stop
-        if (kept := self.balance.kept_for(asked)) is not None:
-            return kept
+        steps, start, stop = asked
         answer = []
         for step, costs in enumerate(self.costs(steps, start, stop), start):
             cells = self.cells(steps, step)
             answer.append(Dealt(cells, balanced(costs, cells)))
-        self.balance.keep(asked, answer)
         return answer
 
     def costs(self, steps: Steps, start: int, stop: int) -> list[Int64]:

@@ -177,7 +177,7 @@ def test_sizes_of_steps_and_ranks_stay_within_one(plan: ip.Plan) -> None:
         if fixed or plan.remainder in ("spread", "carry"):
             assert range_of(total.tolist()) <= 1
         stream += total
-        if plan.remainder == "carry" or (fixed and not REMAINDERS[plan.remainder].shrinks):
+        if plan.remainder == "carry" or (fixed and plan.remainder != "spread"):
             assert range_of(stream.tolist()) <= 1
 
 
@@ -195,7 +195,7 @@ def test_only_the_last_steps_of_a_sub_epoch_are_not_full(plan: ip.Plan) -> None:
         steps = plan.steps(*pair)
         phases = [plan.phase(*pair, step=step) for step in steps]
         full = [phase.num_units * ranks for phase in phases]
-        if not REMAINDERS[plan.remainder].shrinks:
+        if plan.remainder != "spread":
             assert full == list(sizes)
             continue
         last = [i for i, phase in enumerate(phases) if phase == phases[-1]]
