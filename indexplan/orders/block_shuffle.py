@@ -16,7 +16,7 @@ from indexplan.seeds import BLOCKS, WINDOWS
 WINDOW = "pass how many blocks are mixed together"
 
 
-@register(one_to_one=True)
+@register
 @dataclass(frozen=True, eq=False)
 class BlockShuffle(Order):
     """Every epoch reads all samples once, shuffled by blocks and then within windows of blocks.
@@ -55,6 +55,7 @@ class BlockShuffle(Order):
     seed: int = field(default=0, metadata=SEED)
 
     algorithm = "block-shuffle-v1"
+    ip_is_permutation = True
 
     def _keys(self, epoch: int, num_rounds: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         blocks = self._key_words(BLOCKS, epoch, 2 * num_rounds)

@@ -13,7 +13,7 @@ from indexplan.orders.registry import register
 from indexplan.seeds import LOCAL
 
 
-@register(one_to_one=True)
+@register
 @dataclass(frozen=True, eq=False)
 class LocalShuffle(Order):
     """Every epoch reads the dataset from start to end, shuffled only within windows of neighbours.
@@ -54,6 +54,7 @@ class LocalShuffle(Order):
     seed: int = field(default=0, metadata=SEED)
 
     algorithm = "local-shuffle-v1"
+    ip_is_permutation = True
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         key = self._key_words(LOCAL, epoch, 2)

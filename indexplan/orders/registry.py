@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from indexplan.errors import invalid
 from indexplan.keywords import named
@@ -24,20 +24,11 @@ WRITTEN = "write specs with to_json"
 OURS = "indexplan.orders."  # where the orders of this library are
 
 _REGISTRY: dict[str, type[Order]] = {}
-_ONE_TO_ONE: set[type[Order]] = set()  # not what is derived from these, which may fill otherwise
 
 OrderType = TypeVar("OrderType", bound=Order)
 
 
-@overload
-def register(order: type[OrderType], *, one_to_one: bool = False) -> type[OrderType]: ...
-
-
-@overload
-def register(*, one_to_one: bool) -> Callable[[type[OrderType]], type[OrderType]]: ...
-
-
-def register(order: Any = None, *, one_to_one: Any = False) -> Any:
+def register(order: type[OrderType]) -> type[OrderType]:
     """Register your own order, so that plans in JSON and files can hold it; also a decorator.
 
     A class with the same module and name replaces the one that was registered before, for example
@@ -48,15 +39,11 @@ def register(order: Any = None, *, one_to_one: Any = False) -> Any:
     ----------
     order : type
         The class.
-    one_to_one : bool, default False
-        Whether it is proven that, for any fields, each epoch reads every sample once, such as for a
-        permutation by construction. If so, `verify` takes the right bytes of a plan directory as
-        proof that no sample is missing. Otherwise it counts the samples, with one bit for each.
 
     Raises
     ------
     IndexPlanError
-        If another class has registered the same `algorithm`, or one_to_one is not a boolean.
+        If another class has registered the same `algorithm`.
 
     Examples
     --------
@@ -76,11 +63,6 @@ def register(order: Any = None, *, one_to_one: Any = False) -> Any:
     >>> Backwards(10).take(0, 0, 3)
     array([9, 8, 7])
     """
-    if not isinstance(one_to_one, bool):
-        cure = "leave it out, and verify counts the samples"
-        raise invalid("one_to_one", "a boolean", one_to_one, cure)
-    if order is None:
-        return functools.partial(register, one_to_one=one_to_one)
     if not order.__module__.startswith(OURS):
         _import_ours()  # to know their names
     known = _REGISTRY.setdefault(order.algorithm, order)
@@ -89,14 +71,16 @@ def register(order: Any = None, *, one_to_one: Any = False) -> Any:
     elif known is not order:
         rule = "a name that no other class has registered"
         raise invalid("algorithm", rule, order.algorithm, "give it another name")
-    if one_to_one:
-        _ONE_TO_ONE.add(order)
     return named(order) if "__init__" in vars(order) else order
 
 
 def is_one_to_one(order: Order) -> bool:
-    """Return whether an order's kind was registered as one-to-one."""
-    return type(order) in _ONE_TO_ONE
+    """Return whether an order's class is proven to read every sample once in each epoch.
+
+    Then `verify` takes right bytes as the proof. What is derived from such a class may fill
+    otherwise, so it counts only where a class says it itself.
+    """
+    return "ip_is_permutation" in vars(type(order))
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from indexplan.orders.registry import register
 from indexplan.orders.units import expand
 
 
-@register(one_to_one=True)
+@register
 @dataclass(frozen=True, eq=False)
 class Sequential(Order):
     """Every epoch reads samples 0, 1, 2, ... in turn.
@@ -38,6 +38,7 @@ class Sequential(Order):
     num_samples: int = field(metadata=NUM_SAMPLES)
 
     algorithm = "sequential-v1"
+    ip_is_permutation = True
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         out[:] = expand(starts, stops)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,14 +35,6 @@ class BySample(NamedTuple):
 
     firsts: Int64
     deltas: Int64
-
-
-class Sized(Protocol):
-    """An object with the sizes of shards, such as `Shards`."""
-
-    @property
-    def sizes(self) -> Column:
-        """Samples in each shard."""
 
 
 @register

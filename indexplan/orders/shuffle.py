@@ -17,7 +17,7 @@ from indexplan.seeds import SHUFFLE
 UInt32 = NDArray[np.uint32]
 
 
-@register(one_to_one=True)
+@register
 @dataclass(frozen=True, eq=False)
 class Shuffle(Order):
     """Every epoch reads all samples once, in a new random order that the seed determines.
@@ -59,6 +59,7 @@ class Shuffle(Order):
     seed: int = field(default=0, metadata=SEED)
 
     algorithm = "shuffle-v1"
+    ip_is_permutation = True
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         self._shuffled(SHUFFLE, epoch, self.num_samples, starts, stops, out)

@@ -71,18 +71,19 @@ class Skewed(Known):
     traits = Traits(reads="any")
 
 
-@ip.register(one_to_one=True)
+@ip.register
 @dataclass(frozen=True, eq=False)
 class Claimed(Listed):
-    """The same, registered as one-to-one, which is a claim."""
+    """The same, said to be a permutation, which is a claim."""
 
     algorithm = "test-claimed-v1"
+    ip_is_permutation = True
 
 
 @ip.register
 @dataclass(frozen=True, eq=False)
 class Derived(Claimed):
-    """The same, derived from what was registered as one-to-one."""
+    """The same, derived from what was said to be one."""
 
     algorithm = "test-derived-v1"
 
@@ -203,7 +204,7 @@ def test_registered_orders_are_counted(tmp_path: Path) -> None:
 
 
 def test_one_to_one_is_said_of_a_class_alone(tmp_path: Path) -> None:
-    """Right bytes are the proof where `register` was told so; not for a class derived from it."""
+    """Right bytes are the proof of a class that says so; not for a class derived from it."""
     twice = (0, 1, 1)
     plan = ip.Plan(Claimed(3, twice), world_size=1, batch_size=1)
     assert checks(plan, tmp_path / "a")[COUNTED] == ip.types.Check(COUNTED, 3)

@@ -39,7 +39,6 @@ CASES: list[Case] = [
     ("an empty block", lambda: ip.BlockShuffle(10, 0)),
     ("a window of no blocks", lambda: ip.BlockShuffle(10, 2, window=0)),
     ("two orders of one name", lambda: ip.register(Impostor)),
-    ("a proof that is none", lambda: ip.register(Impostor, one_to_one="yes")),
     ("no order", lambda: plan(order=10)),
     ("an array for an order", lambda: plan(order=np.zeros((3, 2), np.int8))),
     ("a long list for an order", lambda: plan(order=list(range(1000)))),

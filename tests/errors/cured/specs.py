@@ -48,7 +48,6 @@ CURED: dict[str, Callable[[], Any]] = {
     "an empty block": lambda: ip.BlockShuffle(10, 5),
     "a window of no blocks": lambda: ip.BlockShuffle(10, 2, window=3),
     "two orders of one name": lambda: ip.register(Renamed),
-    "a proof that is none": lambda: ip.register(Renamed),
     **dict.fromkeys(
         ("no order", "an array for an order", "a long list for an order", "a class for an order"),
         lambda: plan(order=ip.Shuffle(len(DATASET))),
