@@ -29,7 +29,7 @@ class Contender:
     cure: str = field(default="pip install -e . --group bench", kw_only=True)
     """What installs it."""
     note: str = field(default="", kw_only=True)
-    """How it is used, for the page."""
+    """How it is used, for the page, if its function does not say it."""
 
     def load(self) -> Any:
         """Import its code; ImportError if what it needs is missing."""
@@ -38,6 +38,11 @@ class Contender:
         if callable(function):
             return function()
         return importlib.import_module(f"{home.__name__}.{self.module}")
+
+    def how(self) -> str:
+        """Return how it is used: what its function says of itself."""
+        home = importlib.import_module(type(self).__module__)
+        return self.note or " ".join(str(getattr(home, self.module).__doc__).split())
 
     def version(self) -> str:
         """Return the version of its package."""

@@ -80,7 +80,7 @@ def joined(bins: list[Any], seed: int | None = None) -> tuple[Int64, Int64]:
 
 
 def ours() -> Any:
-    """Our orders of bins."""
+    """`Packed`, `LengthGrouped` and `TokenBudget`, the latter with 64 buckets each."""
     import indexplan as ip
 
     def order_of(case: Case, lengths: Int64, num_buckets: int = 64) -> ip.Order:
@@ -103,7 +103,7 @@ def ours() -> Any:
 
 
 def shuffled() -> Any:
-    """A shuffle of ours that does not look at lengths, cut into batches."""
+    """`Shuffle`, cut into batches: what there is without looking at lengths."""
     import indexplan as ip
 
     class Binner:
@@ -118,7 +118,7 @@ def shuffled() -> Any:
 
 
 def balanced() -> Any:
-    """Our balance of a plan's steps."""
+    """`Balance` in a plan, asked for the batch of one rank."""
     import indexplan as ip
 
     class Binner:
@@ -137,7 +137,7 @@ def balanced() -> Any:
 
 
 def document_windows() -> Any:
-    """Our windows of documents."""
+    """`DocumentWindows`, asked for one window at a time."""
     import indexplan as ip
 
     class Binner:
@@ -155,9 +155,9 @@ def document_windows() -> Any:
 
 
 def multipack() -> Any:
-    """axolotl's MultipackBatchSampler.
-
-    Its package would import all of axolotl; the module needs torch, accelerate and transformers.
+    """`MultipackBatchSampler` with its defaults on a shuffle of each epoch; making it includes
+    its `len()`, which packs four times over, as every trainer asks for it. Imported without the
+    rest of axolotl.
     """
     name_packages("axolotl", "axolotl.utils", "axolotl.utils.samplers")
     from axolotl.utils.samplers.multipack import MultipackBatchSampler
@@ -187,7 +187,9 @@ def multipack() -> Any:
 
 
 def trl_bfd() -> Any:
-    """TRL's best fit decreasing, without the `map` around it that writes to a cache."""
+    """What `pack_dataset` does to each 1,000 rows, as it comes: the packing, which moves the
+    tokens themselves. Bins are shuffled in each epoch.
+    """
     import pyarrow as pa
 
     name_packages("trl")
@@ -214,9 +216,10 @@ def trl_bfd() -> Any:
 
 
 def olmo_packer() -> Any:
-    """OLMo-core's InstancePacker.
+    """Its `InstancePacker`, on what it is given from a file.
 
-    Of what its module imports, the reading of files needs the clients of several clouds: left out.
+    Bins are shuffled in each epoch. Imported without its `io`, which needs the clients of
+    several clouds.
     """
     name_packages("olmo_core", "olmo_core.data")
     leave_out("olmo_core.io", "olmo_core.utils", "olmo_core.config")
@@ -237,7 +240,9 @@ def olmo_packer() -> Any:
 
 
 def grain_packing() -> Any:
-    """Grain's packing by first fit."""
+    """`FirstFitPackIterDataset` with 64 bins open, over a shuffle of each epoch; it copies the
+    tokens.
+    """
     import grain
     from grain.experimental import FirstFitPackIterDataset
 
@@ -268,7 +273,7 @@ def grain_packing() -> Any:
 
 
 def length_grouped() -> Any:
-    """LengthGroupedSampler of transformers."""
+    """A sort inside random mega-batches of 50 batches."""
     import torch
     from transformers.trainer_pt_utils import LengthGroupedSampler
 
@@ -288,7 +293,10 @@ def length_grouped() -> Any:
 
 
 def by_size() -> Any:
-    """fairseq's batch_by_size, by its own Cython."""
+    """Its own Cython on samples sorted by length, with `required_batch_size_multiple=8`.
+
+    Bins are shuffled in each epoch.
+    """
     name_packages("fairseq", "fairseq.data")
     from fairseq.data.data_utils_fast import batch_by_size_vec
 
@@ -305,7 +313,9 @@ def by_size() -> Any:
 
 
 def dynamic_buckets() -> Any:
-    """Lhotse's DynamicBucketingSampler."""
+    """64 buckets, shuffled, over cuts that say how long they are and nothing else; all its
+    other options as they come.
+    """
     from lhotse import MonoCut
     from lhotse.dataset.sampling import DynamicBucketingSampler
 
@@ -329,9 +339,9 @@ def dynamic_buckets() -> Any:
 
 
 def karmarkar_karp() -> Any:
-    """VERL's balance of a step.
+    """`get_seqlen_balanced_partitions` with `equal_size=True`.
 
-    Of what its module imports, its protocol needs tensordict: left out here.
+    Imported without its protocol, which needs tensordict.
     """
     name_packages("verl", "verl.utils")
     leave_out("verl.protocol", "verl.utils.tensordict_utils", "verl.utils.device")
@@ -351,7 +361,9 @@ def karmarkar_karp() -> Any:
 
 
 def megatron_index() -> Any:
-    """Megatron-LM's indices of GPTDataset: its own C++ cuts windows, NumPy shuffles, as there."""
+    """Its own C++, `build_sample_idx`, from its wheel; documents and windows are shuffled by
+    NumPy, as in its GPTDataset.
+    """
     name_packages("megatron", "megatron.core", "megatron.core.datasets")
     from megatron.core.datasets.helpers_cpp import build_sample_idx_int32
 
@@ -385,14 +397,7 @@ def megatron_index() -> Any:
 
 
 BINNERS = (
-    Entry(
-        "indexplan",
-        "ours",
-        "indexplan",
-        ("packing", "batches", "budget"),
-        note="`Packed`, `LengthGrouped` and `TokenBudget`, the latter with 64 buckets each.",
-        ours=True,
-    ),
+    Entry("indexplan", "ours", "indexplan", ("packing", "batches", "budget"), ours=True),
     Entry(
         "indexplan, 32 buckets",
         "ours",
@@ -402,38 +407,14 @@ BINNERS = (
         options={"num_buckets": 32},
         ours=True,
     ),
-    Entry(
-        "indexplan, shuffled",
-        "shuffled",
-        "indexplan",
-        ("batches",),
-        note="`Shuffle`, cut into batches: what there is without looking at lengths.",
-        ours=True,
-    ),
-    Entry(
-        "indexplan, balance",
-        "balanced",
-        "indexplan",
-        ("balance",),
-        note="`Balance` in a plan, asked for the batch of one rank.",
-        ours=True,
-    ),
-    Entry(
-        "indexplan, windows",
-        "document_windows",
-        "indexplan",
-        ("windows",),
-        note="`DocumentWindows`, asked for one window at a time.",
-        ours=True,
-    ),
+    Entry("indexplan, shuffled", "shuffled", "indexplan", ("batches",), ours=True),
+    Entry("indexplan, balance", "balanced", "indexplan", ("balance",), ours=True),
+    Entry("indexplan, windows", "document_windows", "indexplan", ("windows",), ours=True),
     Entry(
         "axolotl multipack",
         "multipack",
         "axolotl",
         ("packing",),
-        note="`MultipackBatchSampler` with its defaults on a shuffle of each epoch; making it "
-        "includes its `len()`, which packs four times over, as every trainer asks for it. "
-        "Imported without the rest of axolotl.",
         cure="pip install --no-deps axolotl==0.19.0",
     ),
     Entry(
@@ -441,8 +422,6 @@ BINNERS = (
         "trl_bfd",
         "trl",
         ("packing",),
-        note="What `pack_dataset` does to each 1,000 rows, as it comes: the packing, which moves "
-        "the tokens themselves. Bins are shuffled in each epoch.",
         options={"rows": 1000},
         most=10**5,
         cure="pip install --no-deps trl==1.16.0 datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19",
@@ -461,8 +440,6 @@ BINNERS = (
         "olmo_packer",
         "ai2-olmo-core",
         ("packing",),
-        note="Its `InstancePacker`, on what it is given from a file. Bins are shuffled in each "
-        "epoch. Imported without its `io`, which needs the clients of several clouds.",
         most=10**5,
         cure="pip install --no-deps ai2-olmo-core==3.0.0",
     ),
@@ -471,8 +448,6 @@ BINNERS = (
         "grain_packing",
         "grain",
         ("packing",),
-        note="`FirstFitPackIterDataset` with 64 bins open, over a shuffle of each epoch; it "
-        "copies the tokens.",
         options={"num_packing_bins": 64},
         most=10**5,
     ),
@@ -481,7 +456,6 @@ BINNERS = (
         "length_grouped",
         "transformers",
         ("batches",),
-        note="A sort inside random mega-batches of 50 batches.",
         beside="indexplan, 32 buckets",
         cure="pip install -e . --group test",
     ),
@@ -490,8 +464,6 @@ BINNERS = (
         "by_size",
         "fairseq",
         ("budget",),
-        note=f"Its own Cython on samples sorted by length, with `required_batch_size_multiple="
-        f"{MULTIPLE}`. Bins are shuffled in each epoch.",
         cure="pip install --no-deps fairseq==0.12.2",
     ),
     Entry(
@@ -499,8 +471,6 @@ BINNERS = (
         "dynamic_buckets",
         "lhotse",
         ("budget",),
-        note="64 buckets, shuffled, over cuts that say how long they are and nothing else; all its "
-        "other options as they come.",
         most=10**5,
         cure="pip install --no-deps lhotse==1.33.0 soundfile==0.14.0 intervaltree==3.2.1 "
         "sortedcontainers==2.4.0 tabulate==0.10.0 lilcom==1.8.2 cytoolz==1.2.0 toolz==1.2.0",
@@ -510,8 +480,6 @@ BINNERS = (
         "karmarkar_karp",
         "verl",
         ("balance",),
-        note="`get_seqlen_balanced_partitions` with `equal_size=True`. Imported without its "
-        "protocol, which needs tensordict.",
         beside="indexplan, balance",
         cure="pip install --no-deps verl==0.9.1",
     ),
@@ -520,8 +488,6 @@ BINNERS = (
         "megatron_index",
         "megatron-core",
         ("windows",),
-        note="Its own C++, `build_sample_idx`, from its wheel; documents and windows are shuffled "
-        "by NumPy, as in its GPTDataset.",
         beside="indexplan, windows",
         cure="pip install --no-deps megatron-core==0.16.1",
     ),

@@ -102,7 +102,9 @@ def given(case: Case) -> dict[str, Any]:
 
 
 def ours() -> Any:
-    """Our orders, each in a plan."""
+    """`plan.indices` and `plan.batch` of a plan of `Weighted`, `ClassBalanced`, `ClassBatches`,
+    `Mixture` of `Shuffle`s, or `Repeat(Epochs(Shuffle))`.
+    """
     import indexplan as ip
 
     def order_of(case: Case, given: dict[str, Any]) -> ip.Order:
@@ -150,14 +152,17 @@ def ours() -> Any:
 
 
 def ours_in_order() -> Any:
-    """Our mixture of sources that are read in their own order."""
+    """The same of `Sequential` sources: what rivals do that say a source and a number in it."""
     from functools import partial
 
     return partial(ours(), in_order=True)
 
 
 def weighted_random_sampler() -> Any:
-    """torch's WeightedRandomSampler, also for equal classes."""
+    """With replacement, and a generator seeded for the epoch; in a BatchSampler.
+
+    For equal classes its weights are 1 / the size of the class. A resume skips batches.
+    """
     import torch
     from torch.utils.data import BatchSampler, WeightedRandomSampler
 
@@ -182,7 +187,10 @@ def weighted_random_sampler() -> Any:
 
 
 def repeat_factor_style() -> Any:
-    """In the manner of detectron2's repeat factor sampling; its steps and calls, not its code."""
+    """Written here in the manner of detectron2's RepeatFactorTrainingSampler, which does not
+    install: factors from lists of categories, rounded at random for each epoch, a list of all
+    reads, shuffled by torch. A resume skips batches.
+    """
     import torch
     from torch.utils.data import BatchSampler
 
@@ -232,14 +240,21 @@ def sampled(make: Any) -> Any:
 
 
 def m_per_class() -> Any:
-    """pytorch-metric-learning's MPerClassSampler."""
+    """With `batch_size=128` and its own 100,000 reads an epoch.
+
+    It takes no seed, but the generator of all of NumPy, so a run cannot go on where another one
+    stopped.
+    """
     from pytorch_metric_learning.samplers import MPerClassSampler
 
     return sampled(lambda case, given: MPerClassSampler(given["labels"], PER_CLASS, case.batch))
 
 
 def repeat_aug() -> Any:
-    """timm's RepeatAugSampler, without the parts of timm that need torchvision."""
+    """3 repeats; in a BatchSampler.
+
+    A resume skips batches. Imported without the rest of timm, which needs torchvision.
+    """
     name_packages("timm", "timm.data")
     from timm.data.distributed_sampler import RepeatAugSampler
 
@@ -252,9 +267,8 @@ def repeat_aug() -> Any:
 
 
 def megatron_blending() -> Any:
-    """Megatron-LM's blending of datasets, by its own C++.
-
-    Its other modules import transformer_engine or torch's newest parts; the compiled one none.
+    """Its own C++, `build_blending_indices`, from its wheel: a source and a number in it for
+    every read of a run, which its datasets then look up in shuffles of their own.
     """
     name_packages("megatron", "megatron.core", "megatron.core.datasets")
     from megatron.core.datasets.helpers_cpp import build_blending_indices
@@ -282,7 +296,7 @@ def megatron_blending() -> Any:
 
 
 def grain_mix() -> Any:
-    """Grain's mix: which source, and which number in it, for each index."""
+    """The arithmetic of `MapDataset.mix` alone: a source and a number in it, index by index."""
     from grain import MapDataset
 
     class Dealer:
@@ -307,7 +321,7 @@ def grain_mix() -> Any:
 
 
 def interleave() -> Any:
-    """Hugging Face's interleave_datasets."""
+    """In memory, with a seed; what is read is its table of indices, not the rows."""
     from datasets import Dataset, interleave_datasets
 
     class Dealer:
@@ -337,48 +351,20 @@ def interleave() -> Any:
 
 
 DEALERS = (
-    Entry(
-        "indexplan",
-        "ours",
-        "indexplan",
-        tuple(NEEDS),
-        note="`plan.indices` and `plan.batch` of a plan of `Weighted`, `ClassBalanced`, "
-        "`ClassBatches`, `Mixture` of `Shuffle`s, or `Repeat(Epochs(Shuffle))`.",
-        ours=True,
-    ),
-    Entry(
-        "indexplan, sources in order",
-        "ours_in_order",
-        "indexplan",
-        ("mixture",),
-        note="The same of `Sequential` sources: what rivals do that say a source and a number in "
-        "it.",
-        ours=True,
-    ),
+    Entry("indexplan", "ours", "indexplan", tuple(NEEDS), ours=True),
+    Entry("indexplan, sources in order", "ours_in_order", "indexplan", ("mixture",), ours=True),
     Entry(
         "torch WeightedRandomSampler",
         "weighted_random_sampler",
         "torch",
         ("weights", "equal classes"),
-        note="With replacement, and a generator seeded for the epoch; in a BatchSampler. For equal "
-        "classes its weights are 1 / the size of the class. A resume skips batches.",
     ),
-    Entry(
-        "detectron2-style repeat factors",
-        "repeat_factor_style",
-        "torch",
-        ("repeat factors",),
-        note="Written here in the manner of detectron2's RepeatFactorTrainingSampler, which does "
-        "not install: factors from lists of categories, rounded at random for each epoch, a list "
-        "of all reads, shuffled by torch. A resume skips batches.",
-    ),
+    Entry("detectron2-style repeat factors", "repeat_factor_style", "torch", ("repeat factors",)),
     Entry(
         "pytorch-metric-learning MPerClassSampler",
         "m_per_class",
         "pytorch-metric-learning",
         ("class batches",),
-        note="With `batch_size=128` and its own 100,000 reads an epoch. It takes no seed, but the "
-        "generator of all of NumPy, so a run cannot go on where another one stopped.",
         seeks=False,
         cure="pip install --no-deps pytorch-metric-learning==2.9.0",
     ),
@@ -387,25 +373,14 @@ DEALERS = (
         "megatron_blending",
         "megatron-core",
         ("mixture",),
-        note="Its own C++, `build_blending_indices`, from its wheel: a source and a number in it "
-        "for every read of a run, which its datasets then look up in shuffles of their own.",
         cure="pip install --no-deps megatron-core==0.16.1",
     ),
-    Entry(
-        "Grain mix",
-        "grain_mix",
-        "grain",
-        ("mixture",),
-        note="The arithmetic of `MapDataset.mix` alone: a source and a number in it, index by "
-        "index.",
-        limit=10**6,
-    ),
+    Entry("Grain mix", "grain_mix", "grain", ("mixture",), limit=10**6),
     Entry(
         "datasets interleave_datasets",
         "interleave",
         "datasets",
         ("first exhausted", "all exhausted"),
-        note="In memory, with a seed; what is read is its table of indices, not the rows.",
         cure="pip install --no-deps datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19",
     ),
     Entry(
@@ -413,8 +388,6 @@ DEALERS = (
         "repeat_aug",
         "timm",
         ("repeats",),
-        note=f"{COPIES} repeats; in a BatchSampler. A resume skips batches. Imported without the "
-        "rest of timm, which needs torchvision.",
         cure="pip install --no-deps timm==1.0.31",
     ),
 )

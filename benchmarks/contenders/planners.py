@@ -112,7 +112,7 @@ def ours() -> Any:
 
 
 def ours_saved() -> Any:
-    """indexplan, reading an epoch's order from the plan directory that it saved."""
+    """`indexplan.save`, then `indexplan.load`: chunks mapped into memory."""
     import indexplan as ip
 
     computing = ours()
@@ -178,7 +178,7 @@ def torch_sampler(kind: Any) -> Any:
 
 
 def distributed_sampler() -> Any:
-    """torch's DistributedSampler, over torch.randperm."""
+    """In a BatchSampler. A resume skips batches, as Accelerate's skip_first_batches does."""
     import torch
     from torch.utils.data.distributed import DistributedSampler
 
@@ -193,7 +193,7 @@ def distributed_sampler() -> Any:
 
 
 def stateful_sampler() -> Any:
-    """torchdata's StatefulDistributedSampler, which counts what it yielded."""
+    """In a BatchSampler; resumes through its `state_dict`. Its order is torch.randperm."""
     from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
     class Stateful(torch_sampler(StatefulDistributedSampler)):  # type: ignore[misc]
@@ -209,9 +209,8 @@ def stateful_sampler() -> Any:
 
 
 def efficientvit_style() -> Any:
-    """In the manner of EfficientViT: each sub-epoch is a slice of the whole permutation.
-
-    Not EfficientViT's code: what its SAM sampler does over DistributedSampler, with lengths right.
+    """Written here in the manner of EfficientViT's SAM sampler: DistributedSampler's whole
+    permutation in each sub-epoch, then a slice of it.
     """
     from torch.utils.data import BatchSampler
     from torch.utils.data.distributed import DistributedSampler
@@ -241,7 +240,9 @@ def efficientvit_style() -> Any:
 
 
 def grain_sampler() -> Any:
-    """Grain's IndexSampler, read as its DataLoader reads it: one record's metadata at a time."""
+    """Shuffles inside each rank's contiguous shard, by index_shuffle; makes a random generator
+    for each record.
+    """
     from grain.samplers import IndexSampler
     from grain.sharding import ShardOptions
 
@@ -263,7 +264,7 @@ def grain_sampler() -> Any:
 
 
 def grain_shuffle() -> Any:
-    """Grain's keyed shuffle, called for each index, as its datasets call it."""
+    """`grain.experimental.index_shuffle` on `range(rank, n, world_size)`, 4 rounds."""
     from functools import partial
 
     from grain.experimental import index_shuffle as module
@@ -291,9 +292,8 @@ def grain_shuffle() -> Any:
 
 
 def megatron_style() -> Any:
-    """In the manner of Megatron-LM: one process shuffles and saves, all map the file.
-
-    Not Megatron's code: the same calls, for the same dtype, cut as its pretraining sampler cuts.
+    """Written here in the manner of Megatron-LM: RandomState shuffle of uint32, np.save,
+    np.load mapped; contiguous batches of ranks, a last step that is not full is dropped.
     """
 
     class Cached(Planner):
@@ -334,7 +334,7 @@ def megatron_style() -> Any:
 
 
 def numpy_slice() -> Any:
-    """What one writes by hand: NumPy's permutation of everything, and a slice of it."""
+    """`default_rng(seed).permutation(n)[rank::world_size]`, cut into batches."""
 
     class Sliced(Planner):
         def order(self, n: int, seed: int) -> Any:
@@ -365,7 +365,11 @@ def streaming_code() -> tuple[Any, Any]:
 
 
 def streaming() -> Any:
-    """MosaicML Streaming's planning: its partition and shuffle functions, on nothing but sizes."""
+    """`get_partitions` and `get_shuffle` with their defaults, on nothing but sizes: shards of
+    4,096, nodes of 8 ranks. One process per node does it while the others wait, so its memory
+    is per node. Installed without its dependencies, which allow no NumPy past 2.2 and bring the
+    clients of every cloud; what is called needs NumPy alone.
+    """
     get_partitions, get_shuffle = streaming_code()
     shard, per_node = 4096, 8
 
@@ -433,7 +437,6 @@ RIVALS = (
         dashes="--",
         ours=True,
         bytes_per_index=4,
-        note="`indexplan.save`, then `indexplan.load`: chunks mapped into memory.",
     ),
     Rival(
         "torch DistributedSampler",
@@ -441,7 +444,6 @@ RIVALS = (
         "torch",
         "#D55E00",
         order_name="torch.randperm",
-        note="In a BatchSampler. A resume skips batches, as Accelerate's skip_first_batches does.",
     ),
     Rival(
         "torchdata StatefulDistributedSampler",
@@ -449,7 +451,6 @@ RIVALS = (
         "torchdata",
         "#E69F00",
         dashes="--",
-        note="In a BatchSampler; resumes through its `state_dict`. Its order is torch.randperm.",
     ),
     Rival(
         "NumPy permutation + slice",
@@ -457,7 +458,6 @@ RIVALS = (
         "numpy",
         "#0072B2",
         order_name="numpy Generator.permutation",
-        note="`default_rng(seed).permutation(n)[rank::world_size]`, cut into batches.",
     ),
     Rival(
         "Grain index_shuffle",
@@ -467,18 +467,8 @@ RIVALS = (
         by_index=True,
         order_name="grain index_shuffle",
         largest_order=10**5,
-        note="`grain.experimental.index_shuffle` on `range(rank, n, world_size)`, 4 rounds.",
     ),
-    Rival(
-        "Grain IndexSampler",
-        "grain_sampler",
-        "grain",
-        "#009E73",
-        dashes=":",
-        by_index=True,
-        note="Shuffles inside each rank's contiguous shard, by index_shuffle; makes a random "
-        "generator for each record.",
-    ),
+    Rival("Grain IndexSampler", "grain_sampler", "grain", "#009E73", dashes=":", by_index=True),
     Rival(
         "MosaicML Streaming planning",
         "streaming",
@@ -487,29 +477,9 @@ RIVALS = (
         order_name="Streaming py1e",
         largest_order=10**6,
         cure="pip install --no-deps mosaicml-streaming==0.13.0",
-        note="`get_partitions` and `get_shuffle` with their defaults, on nothing but sizes: shards "
-        "of 4,096, nodes of 8 ranks. One process per node does it while the others wait, so its "
-        "memory is per node. Installed without its dependencies, which allow no NumPy past 2.2 "
-        "and bring the clients of every cloud; what is called needs NumPy alone.",
     ),
-    Rival(
-        "Megatron-style cached .npy",
-        "megatron_style",
-        "numpy",
-        "#56B4E9",
-        bytes_per_index=4,
-        note="Written here in the manner of Megatron-LM: RandomState shuffle of uint32, np.save, "
-        "np.load mapped; contiguous batches of ranks, a last step that is not full is dropped.",
-    ),
-    Rival(
-        "EfficientViT-style sub-epochs",
-        "efficientvit_style",
-        "torch",
-        "#D55E00",
-        dashes="--",
-        note="Written here in the manner of EfficientViT's SAM sampler: DistributedSampler's whole "
-        "permutation in each sub-epoch, then a slice of it.",
-    ),
+    Rival("Megatron-style cached .npy", "megatron_style", "numpy", "#56B4E9", bytes_per_index=4),
+    Rival("EfficientViT-style sub-epochs", "efficientvit_style", "torch", "#D55E00", dashes="--"),
 )
 
 NAMES = {rival.name: rival for rival in RIVALS}

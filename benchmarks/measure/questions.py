@@ -1,7 +1,7 @@
 """What the rivals are asked, one line each, and which part of it is timed.
 
 A question has two parts: `begin(rival, job)` sets up, and returns the function that is timed;
-`check(output, job)` asserts, after timing, that the output is plausible. (test_rivals.py tests on
+`check(output, job)` asserts, after timing, that the output is plausible. (tests/benchmarks test on
 small sizes that resumes and shares are right in every index.)
 """
 

@@ -286,7 +286,7 @@ def who(page: Page, rows: list[Row]) -> str:
         (
             row["who"],
             row["version"] or f"**missing**: {row['missing']}",
-            page.compared[row["who"]].note,
+            page.compared[row["who"]].how(),
         )
         for row in kept.of(rows, "who")
     ]

@@ -31,8 +31,7 @@ from indexplan.orders.strata import (
 
 # Percentages of all tokens, from the shortest samples, to set aside for filling the room that the
 # others leave. Each is tried. Among those with at most one bin in ENOUGH more than the best, the
-# one wins whose bins differ least in their number of samples. benchmarks/measure compares them on
-# real lengths.
+# one wins whose bins differ least in their number of samples. They were compared on real lengths.
 TAILS = (0, 1, 2, 5, 10, 20, 40, 100)
 ENOUGH = 1000
 

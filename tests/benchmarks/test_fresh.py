@@ -14,7 +14,7 @@ from benchmarks.measure.fresh import JobError, run_fresh
 
 def told(*arguments: Any) -> dict[str, Any]:
     """Tell what a job finds, and print besides, as loaders do."""
-    print("no JSON")
+    sys.stdout.write("no JSON\n")
     found = ("torch" in sys.modules, os.environ.get("OMP_NUM_THREADS"), __file__)
     return {"arguments": arguments, "found": found, "process": os.getpid()}
 
