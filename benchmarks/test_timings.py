@@ -1,14 +1,17 @@
-"""Costs of calls: of orders, of plans, of torch samplers and loaders, and of columns."""
+"""Costs of calls: of orders, of plans, of torch samplers and loaders, and C's and JAX's."""
 
 from __future__ import annotations
 
-import hashlib
-import statistics
+import ctypes
+import shutil
+import subprocess
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -19,115 +22,330 @@ from torch.utils.data import DataLoader
 import indexplan as ip
 from benchmarks.conftest import Effort, named
 from benchmarks.contenders.planners import Job, Rival, Sized, present
-from benchmarks.measure.columns import Rounded, growth
 from benchmarks.render.tables import power
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 
 WORLD, BATCH, RANK = 64, 256, 7
-WHOLE = (10**3, 10**4, 10**5, 10**6, 10**7, 10**8)
-
-ORDERS = [
-    pytest.param(order, id=label, marks=[pytest.mark.nightly] * ("1e12" in label))
-    for label, order in {
-        "Shuffle, n = 1e6": ip.Shuffle(10**6),
-        "Shuffle, n = 1e9": ip.Shuffle(10**9),
-        "Shuffle, n = 1e12": ip.Shuffle(10**12),
-        "Sequential, n = 1e9": ip.Sequential(10**9),
-        **{
-            f"BlockShuffle, n = 1e9, block {size}, window {window}": ip.BlockShuffle(
-                10**9, block_size=size, window=window
-            )
-            for size in (1024, 65536)
-            for window in (4, 16)
-        },
-    }.items()
-]
+same = np.testing.assert_array_equal
 
 
-def label_of(request: pytest.FixtureRequest) -> str:
-    """Return the name of the parameters, which is the row's name in the report."""
-    return str(request.node.callspec.id)
+@dataclass
+class Work:
+    """What is timed, of how many indices, and what its output has to be."""
+
+    job: Callable[[], Any]
+    indices: int
+    check: Callable[[Any], None]
+    calls: int = 1
+    ratio: float | None = None
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_stretch(
-    order: ip.Order, timed: Callable[..., Any], effort: Effort, request: pytest.FixtureRequest
-) -> None:
-    """Time a contiguous interval from the middle of an epoch."""
-    count = min(effort.num_indices, order.num_samples)
-    start = (order.num_samples - count) // 2
-    indices = timed(
-        lambda: order.take(0, start, start + count),
-        "stretch",
-        rounds=effort.rounds,
-        case=label_of(request),
-        indices=count,
+@dataclass(frozen=True)
+class Call:
+    """A row of the page: its table, its name, and what makes the work."""
+
+    table: str
+    case: str
+    make: Callable[[Effort], Work]
+    nightly: bool = False
+
+
+def stretch(order: ip.Order, effort: Effort) -> Work:
+    """Draw a contiguous interval from the middle of an epoch."""
+    num = min(effort.num_indices, order.num_samples)
+    start = (order.num_samples - num) // 2
+    places = np.arange(start, start + num)
+    return Work(
+        lambda: order.take(0, start, start + num),
+        num,
+        lambda out: same(order.locate(0, out), places),
     )
-    np.testing.assert_array_equal(order.locate(0, indices), np.arange(start, start + count))
 
 
-@pytest.mark.parametrize("n", [10**9, pytest.param(10**12, marks=pytest.mark.nightly)])
-def test_stretch_into_memory_that_is_there(
-    n: int, timed: Callable[..., Any], effort: Effort
-) -> None:
-    """Time the same without the pages that the system has to zero first, as builds fill them."""
-    order, count = ip.Shuffle(n), effort.num_indices
-    runs = np.array([n // 2]), np.array([n // 2 + count])
-    out = np.zeros(count, np.int64)
-    timed(
-        lambda: order.fill(0, *runs, out),
-        "stretch",
-        rounds=effort.rounds,
-        case=f"Shuffle, n = 1e{len(str(n)) - 1}, into memory that is there",
-        indices=count,
-    )
-    np.testing.assert_array_equal(order.take(0, n // 2, n // 2 + count), out)
+def into_memory(n: int, effort: Effort) -> Work:
+    """Draw a stretch without the pages that the system has to zero first, as builds do."""
+    order, num = ip.Shuffle(n), effort.num_indices
+    runs, out = (np.array([n // 2]), np.array([n // 2 + num])), np.zeros(num, np.int64)
+    drawn = order.take(0, n // 2, n // 2 + num)
+    return Work(lambda: order.fill(0, *runs, out), num, lambda _: same(drawn, out))
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_share(
-    order: ip.Order, timed: Callable[..., Any], effort: Effort, request: pytest.FixtureRequest
-) -> None:
-    """Time one rank's share of 64, of as many steps as make the same number of indices."""
+def share(order: ip.Order, effort: Effort) -> Work:
+    """Draw one rank's share of 64, of as many steps as make the same number of indices."""
     plan = ip.Plan(order, world_size=WORLD, batch_size=BATCH)
     stop = min(plan.steps(0).stop, effort.num_indices // BATCH)
     sizes = plan.batch_sizes(0, rank=RANK, stop_step=stop)
-    indices = timed(
-        lambda: plan.indices(0, rank=RANK, stop_step=stop),
-        "share",
-        rounds=effort.rounds,
-        case=label_of(request),
-        indices=int(sizes.sum()),
+
+    def check(indices: Any) -> None:
+        where = plan.locate(indices, epoch=0)
+        same(where.rank, RANK)
+        same(where.step, np.repeat(np.arange(stop), sizes))
+
+    return Work(lambda: plan.indices(0, rank=RANK, stop_step=stop), int(sizes.sum()), check)
+
+
+def inverse(order: ip.Order, effort: Effort) -> Work:
+    """Find the positions of indices that lie next to each other in the epoch."""
+    num = min(effort.num_indices, order.num_samples)
+    indices = order.take(0, 0, num)
+    return Work(lambda: order.locate(0, indices), num, lambda out: same(out, np.arange(num)))
+
+
+def check_batch(plan: ip.Plan, epoch: int, step: int, batch: Any) -> None:
+    """Assert that a batch is the plan's slice, and that the inverse finds it there."""
+    same(plan.indices(epoch, rank=0, start_step=step, stop_step=step + 1), batch)
+    where = plan.locate(batch, epoch)
+    same(where.step, step)
+    same(where.slot, np.arange(len(batch)))
+
+
+def batch(n: int, world: int, where: str, remainder: str, effort: Effort) -> Work:
+    """Draw one batch, asked for again and again."""
+    plan = ip.Plan(ip.Shuffle(n), world_size=world, batch_size=BATCH, remainder=remainder)
+    last = plan.steps(0).stop - 1
+    step = {"first": 0, "middle": last // 2, "last": last}[where]
+    size = int(plan.batch_sizes(0, rank=0, start_step=step, stop_step=step + 1)[0])
+    job = partial(plan.batch, 0, step=step, rank=0)
+    return Work(job, size, partial(check_batch, plan, 0, step), effort.calls)
+
+
+def batch_of_new_epochs(effort: Effort) -> Work:
+    """Draw batches of another epoch each: no cached keys, no cached layout."""
+    plan, epochs = ip.Plan(ip.Shuffle(10**9), world_size=64, batch_size=BATCH), count()
+    return Work(
+        lambda: plan.batch(next(epochs), step=5, rank=0),
+        BATCH,
+        lambda drawn: check_batch(plan, next(epochs) - 1, 5, drawn),
+        effort.calls,
     )
-    where = plan.locate(indices, epoch=0)
-    np.testing.assert_array_equal(where.rank, RANK)
-    np.testing.assert_array_equal(where.step, np.repeat(np.arange(stop), sizes))
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_inverse(
-    order: ip.Order, timed: Callable[..., Any], effort: Effort, request: pytest.FixtureRequest
-) -> None:
-    """Time the positions of indices that lie next to each other in the epoch."""
-    count = min(effort.num_indices, order.num_samples)
-    indices = order.take(0, 0, count)
-    positions = timed(
-        lambda: order.locate(0, indices),
-        "inverse",
+def stream(n: int, effort: Effort) -> Work:
+    """Iterate over a rank's batches, and keep them."""
+    plan = ip.Plan(ip.Shuffle(n), world_size=64, batch_size=BATCH)
+    stop = min(plan.steps(0).stop, effort.num_indices // BATCH)
+    drawn = plan.indices(0, rank=0, stop_step=stop)
+    sizes = plan.batch_sizes(0, rank=0, stop_step=stop)
+
+    def check(batches: list[Any]) -> None:
+        same(np.concatenate(batches), drawn)
+        same([len(each) for each in batches], sizes)
+
+    return Work(lambda: list(plan.batches(0, rank=0, stop_step=stop)), len(drawn), check)
+
+
+def located(num: int, effort: Effort) -> Work:
+    """Ask which step and rank read some samples, wherever they are."""
+    plan = ip.Plan(ip.Shuffle(10**12), world_size=64, batch_size=BATCH)
+    samples = np.random.default_rng(1).integers(10**12, size=num)
+
+    def check(where: Any) -> None:
+        for i in range(0, num, max(1, num // 10)):
+            place = {"step": int(where.step[i]), "rank": int(where.rank[i])}
+            assert plan.batch(int(where.epoch[i]), **place)[where.slot[i]] == samples[i]
+
+    calls = max(1, effort.calls * 64 // (64 + num))
+    return Work(lambda: plan.locate(samples, epoch=0), num, check, calls)
+
+
+SOURCE = """
+#include <indexplan/shuffle_v1.h>
+void indices(uint64_t n, uint64_t seed, uint32_t epoch, size_t num, uint64_t *out) {
+  const shuffle_v1 s = shuffle_v1_make(n, seed, 0, epoch);
+  shuffle_v1_fill(&s, 0, num, out);
+}
+"""
+
+
+def in_c(n: int, optimise: str, effort: Effort) -> Work:
+    """Draw a stretch by the C header, compiled by gcc for this processor."""
+    num, wide = effort.num_indices, ctypes.c_uint64
+    folder = Path(__file__).parents[1] / "build" / "measured"
+    folder.mkdir(parents=True, exist_ok=True)
+    source, library = folder / "indices.c", folder / f"indices{optimise}.so"
+    source.write_text(SOURCE)
+    flags = [optimise, "-march=native", "-shared", "-fPIC"]
+    flags.append(f"-I{Path(ip.__file__).parent / 'include'}")
+    subprocess.run(["gcc", *flags, str(source), "-o", str(library)], check=True)  # noqa: S607
+    function, out = ctypes.CDLL(str(library)).indices, np.zeros(num, np.int64)
+    asked = wide(n), wide(5), ctypes.c_uint32(9), ctypes.c_size_t(num), wide(out.ctypes.data)
+    drawn = ip.Shuffle(n, seed=5).take(9, 0, num)
+    return Work(lambda: function(*asked), num, lambda _: same(drawn, out))
+
+
+def in_jax(n: int, effort: Effort) -> Work:
+    """Draw a stretch by JAX, in one process: XLA_FLAGS say how many threads."""
+    import jax
+
+    from indexplan_jax import shuffle
+
+    positions, ours = jax.numpy.arange(effort.num_indices), jax.jit(partial(shuffle, n, 5))
+    drawn = ip.Shuffle(n, seed=5).take(9, 0, len(positions))
+    job = lambda: ours(9, positions).block_until_ready()  # noqa: E731
+    return Work(job, len(positions), partial(same, drawn))
+
+
+def jax_permutation(effort: Effort) -> Work:
+    """Draw JAX's own permutation."""
+    import jax
+
+    num, key = effort.num_indices, jax.random.key(0)
+    permutation = jax.jit(lambda key: jax.random.permutation(key, num))
+    job = lambda: permutation(key).block_until_ready()  # noqa: E731
+    return Work(job, num, lambda out: same(np.sort(out), np.arange(num)))
+
+
+def excluded(num: int) -> ip.Plan:
+    """Leave samples out at places of one epoch, from checkpoint to checkpoint."""
+    samples = np.random.default_rng(0).permutation(100_000)[: 100 * num]
+    plan = ip.Plan(ip.Shuffle(100_000, seed=1), world_size=2, batch_size=2)
+    for step, part in enumerate(np.array_split(samples, num), start=1):
+        cursor = plan.cursor(0, step=step)
+        plan = plan.replace(order=ip.Without(plan.order, part, since=cursor)).resume(cursor)
+        plan.batch(0, step=step, rank=1)
+    return plan
+
+
+def phases(num: int, *, joined: bool = False) -> ip.Plan:
+    """Change the weights of a mixture in each epoch, or let a source join it."""
+    weights: dict[str, int] = {"a": 1, "b": 1}
+    order = ip.Mixture({"a": ip.Shuffle(7000, seed=1), "b": ip.Shuffle(3000, seed=2)}, weights)
+    plan = ip.Plan(order, world_size=2, batch_size=5)
+    for epoch in range(num):
+        cursor, name = plan.cursor(epoch, step=3), f"new {epoch}" if joined else "a"
+        weights[name] = epoch + 2
+        new = {name: ip.Shuffle(500, seed=epoch + 9)} if joined else {}
+        order = order.with_phase(cursor, weights, sources=new or None)
+        plan = plan.replace(order=order).resume(cursor)
+        plan.batch(epoch, step=4, rank=1)
+    return plan
+
+
+def updated(num: int) -> ip.Plan:
+    """Change the weights of samples in each epoch."""
+    weights = np.random.default_rng(0).random((num + 1, 2000))
+    plan = ip.Plan(ip.Weighted(weights[0], seed=1), world_size=2, batch_size=5)
+    for epoch in range(1, num + 1):
+        cursor = plan.cursor(epoch, step=0)
+        order = plan.order.updated(epoch, weights[epoch])
+        plan = plan.replace(order=order).resume(cursor)
+        plan.batch(epoch, step=1, rank=0)
+    return plan
+
+
+def chain(change: Callable[[int], ip.Plan], num: int, effort: Effort) -> Work:
+    """Change a run again and again, one change after another."""
+    num = min(num, 2) if effort.quick else num
+
+    def check(plan: ip.Plan) -> None:
+        assert ip.verify(plan, epochs=range(1)).ok
+
+    return Work(partial(change, num), num, check)
+
+
+ORDERS: dict[str, ip.Order] = {
+    **{f"Shuffle, n = 1e{digits}": ip.Shuffle(10**digits) for digits in (6, 9, 12)},
+    "Sequential, n = 1e9": ip.Sequential(10**9),
+    **{
+        f"BlockShuffle, n = 1e9, block {size}, window {window}": ip.BlockShuffle(
+            10**9, block_size=size, window=window
+        )
+        for size in (1024, 65536)
+        for window in (4, 16)
+    },
+}
+# One thing at a time differs from n = 1e9, 64 ranks, the middle step. A rank reads 256 each time;
+# of a million samples, 64 ranks read 252 or 253 in a step, since "spread" evens the steps out.
+BATCHES = {
+    "n = 1e9, world 64, middle step": (10**9, 64, "middle", "spread"),
+    "n = 1e6": (10**6, 64, "middle", "spread"),
+    "n = 1e12": (10**12, 64, "middle", "spread"),
+    "n = 1e15": (10**15, 64, "middle", "spread"),
+    "world 1": (10**9, 1, "middle", "spread"),
+    "world 100,000": (10**9, 100_000, "middle", "spread"),
+    "step 0": (10**9, 64, "first", "spread"),
+    "last step": (10**9, 64, "last", "spread"),
+    'remainder "drop"': (10**9, 64, "middle", "drop"),
+    'remainder "pad"': (10**9, 64, "middle", "pad"),
+    'remainder "carry"': (10**9, 64, "middle", "carry"),
+}
+CHANGES = {
+    "places that leave samples out": excluded,
+    "phases of a mixture": phases,
+    "sources that join a mixture": partial(phases, joined=True),
+    "updates of weights": updated,
+}
+CALLS = [
+    *(
+        Call(make.__name__, case, partial(make, order), nightly="1e12" in case)
+        for make in (stretch, share, inverse)
+        for case, order in ORDERS.items()
+    ),
+    *(
+        Call(
+            "stretch",
+            f"Shuffle, n = {power(n)}, into memory that is there",
+            partial(into_memory, n),
+            nightly=n > 10**9,
+        )
+        for n in (10**9, 10**12)
+    ),
+    *(Call("batch", case, partial(batch, *fields)) for case, fields in BATCHES.items()),
+    Call("batch", "first batch of an epoch, another epoch each call", batch_of_new_epochs),
+    *(
+        Call("stream", f"n = {power(n)}, world 64", partial(stream, n))
+        for n in (10**6, 10**9, 10**12)
+    ),
+    *(
+        Call("locate", f"{num:,} of 1e12, world 64", partial(located, num))
+        for num in (1, 256, 2**16)
+    ),
+    *(
+        Call("elsewhere", f"C, gcc {optimise}, n = {power(n)}", partial(in_c, n, optimise))
+        for optimise in ("-O2", "-O3")
+        for n in (10**6, 10**9)
+        if shutil.which("gcc")
+    ),
+    *(
+        Call("elsewhere", f"JAX, n = {n:,}", partial(in_jax, n))
+        for n in (10**6, 2**31 - 1)
+        if find_spec("jax")
+    ),
+    *(
+        Call("elsewhere", "jax.random.permutation, n = 1e6", jax_permutation)
+        for _ in range(bool(find_spec("jax")))
+    ),
+    *(
+        Call("changes", f"{num} {name}", partial(chain, change, num), nightly=True)
+        for name, change in CHANGES.items()
+        for num in (50, 200)
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(
+            call, id=f"{call.table}, {call.case}", marks=[pytest.mark.nightly] * call.nightly
+        )
+        for call in CALLS
+    ],
+)
+def test_call(call: Call, timed: Callable[..., Any], effort: Effort) -> None:
+    """Time a call, and check what it returned."""
+    work = call.make(effort)
+    facts = {} if work.ratio is None else {"ratio": work.ratio}
+    output = timed(
+        work.job,
+        call.table,
         rounds=effort.rounds,
-        case=label_of(request),
-        indices=count,
+        calls=work.calls,
+        case=call.case,
+        indices=work.indices,
+        **facts,
     )
-    np.testing.assert_array_equal(positions, np.arange(count))
-
-
-def check_permutation(order: Any, n: int) -> None:
-    """Assert that `order` is int64 and holds every integer below n once."""
-    assert (order.dtype, order.shape) == (np.int64, (n,))
-    assert (order.min(), order.max()) == (0, n - 1)
-    seen = np.zeros(n, np.bool_)
-    seen[order] = True
-    assert seen.all()
+    work.check(output)
 
 
 # All of them return n int64 in an array of their own, which is what a sampler keeps for an epoch.
@@ -141,7 +359,7 @@ def check_permutation(order: Any, n: int) -> None:
             id=f"{rival.order_name}, n = {power(size)}",
             marks=[pytest.mark.nightly] * (size == 10**7),
         )
-        for size in WHOLE
+        for size in (10**3, 10**4, 10**5, 10**6, 10**7, 10**8)
         for rival in present()
         if rival.order_name and size <= rival.largest_order
     ],
@@ -166,128 +384,8 @@ def test_whole(rival: Rival, size: int, timed: Callable[..., Any], effort: Effor
         version=rival.version(),
         indices=n,
     )
-    check_permutation(output, n)
-
-
-FIRST = 0
-MIDDLE = "middle"
-
-# One thing at a time differs from n = 1e9, 64 ranks, the middle step. A rank reads 256 each time;
-# of a million samples, 64 ranks read 252 or 253 in a step, since "spread" evens the steps out.
-BATCHES = {
-    "n = 1e9, world 64, middle step": (10**9, 64, MIDDLE, "spread"),
-    "n = 1e6": (10**6, 64, MIDDLE, "spread"),
-    "n = 1e12": (10**12, 64, MIDDLE, "spread"),
-    "n = 1e15": (10**15, 64, MIDDLE, "spread"),
-    "world 1": (10**9, 1, MIDDLE, "spread"),
-    "world 100,000": (10**9, 100_000, MIDDLE, "spread"),
-    "step 0": (10**9, 64, "first", "spread"),
-    "last step": (10**9, 64, "last", "spread"),
-    'remainder "drop"': (10**9, 64, MIDDLE, "drop"),
-    'remainder "pad"': (10**9, 64, MIDDLE, "pad"),
-    'remainder "carry"': (10**9, 64, MIDDLE, "carry"),
-}
-
-
-def step_of(plan: ip.Plan, where: str) -> int:
-    """Return the number of the first, middle or last step."""
-    last = plan.steps(0).stop - 1
-    return {"first": 0, MIDDLE: last // 2, "last": last}[where]
-
-
-@pytest.mark.parametrize("row", BATCHES)
-def test_batch(row: str, timed: Callable[..., Any], effort: Effort) -> None:
-    """Time one batch, asked for again and again."""
-    n, world_size, where, remainder = BATCHES[row]
-    plan = ip.Plan(ip.Shuffle(n), world_size=world_size, batch_size=BATCH, remainder=remainder)
-    step = step_of(plan, where)
-    batch = timed(
-        lambda: plan.batch(0, step=step, rank=FIRST),
-        "batch",
-        rounds=effort.rounds,
-        calls=effort.calls,
-        case=row,
-        indices=int(plan.batch_sizes(0, rank=FIRST, start_step=step, stop_step=step + 1)[0]),
-    )
-    check_batch(plan, batch, 0, step)
-
-
-def test_batch_of_new_epochs(timed: Callable[..., Any], effort: Effort) -> None:
-    """Time batches that each are the first of their epoch: no cached keys, no cached layout."""
-    plan = ip.Plan(ip.Shuffle(10**9), world_size=64, batch_size=BATCH)
-    epochs = count()
-    batch = timed(
-        lambda: plan.batch(next(epochs), step=5, rank=FIRST),
-        "batch",
-        rounds=effort.rounds,
-        calls=effort.calls,
-        case="first batch of an epoch, another epoch each call",
-        indices=BATCH,
-    )
-    check_batch(plan, batch, next(epochs) - 1, 5)
-
-
-def check_batch(plan: ip.Plan, batch: Any, epoch: int, step: int) -> None:
-    """Assert that a batch is the plan's slice, and that the inverse finds it there."""
-    share = plan.indices(epoch, rank=FIRST, start_step=step, stop_step=step + 1)
-    np.testing.assert_array_equal(batch, share)
-    where = plan.locate(batch, epoch)
-    np.testing.assert_array_equal(where.step, step)
-    np.testing.assert_array_equal(where.slot, np.arange(len(batch)))
-
-
-@pytest.mark.parametrize("row", ["n = 1e6", "n = 1e9", "n = 1e12"])
-def test_stream(row: str, timed: Callable[..., Any], effort: Effort) -> None:
-    """Time the iteration over a rank's batches."""
-    plan = ip.Plan(ip.Shuffle(int(float(row[4:]))), world_size=64, batch_size=BATCH)
-    stop = min(plan.steps(0).stop, effort.num_indices // BATCH)
-    share = plan.indices(0, rank=FIRST, stop_step=stop)
-    batches = timed(
-        lambda: list(plan.batches(0, rank=FIRST, stop_step=stop)),
-        "stream",
-        rounds=effort.rounds,
-        case=f"{row}, world 64",
-        indices=len(share),
-        batches=stop,
-    )
-    np.testing.assert_array_equal(np.concatenate(batches), share)
-    np.testing.assert_array_equal(
-        [len(batch) for batch in batches], plan.batch_sizes(0, rank=FIRST, stop_step=stop)
-    )
-
-
-@pytest.mark.parametrize("num", [1, 256, 2**16])
-def test_locate(num: int, timed: Callable[..., Any], effort: Effort) -> None:
-    """Time the question which step and rank read some samples, wherever they are."""
-    plan = ip.Plan(ip.Shuffle(10**12), world_size=64, batch_size=BATCH)
-    samples = np.random.default_rng(1).integers(10**12, size=num)
-    where = timed(
-        lambda: plan.locate(samples, epoch=0),
-        "locate",
-        rounds=effort.rounds,
-        calls=max(1, effort.calls * 64 // (64 + num)),
-        case=f"{num:,} of 1e12, world 64",
-        indices=num,
-    )
-    for i in range(0, num, max(1, num // 10)):
-        batch = plan.batch(int(where.epoch[i]), step=int(where.step[i]), rank=int(where.rank[i]))
-        assert batch[where.slot[i]] == samples[i]
-
-
-@pytest.mark.nightly
-def test_verify(timed: Callable[..., Any], effort: Effort) -> None:
-    """Time the proof that a plan of 1e12 samples keeps the laws."""
-    plan = ip.Plan(ip.Shuffle(10**12), world_size=64, batch_size=BATCH, sub_epochs=40)
-    rounds, epochs = (3, 3) if effort.num_indices >= 2**20 else (1, 1)
-    report = timed(
-        lambda: ip.verify(plan, epochs=range(epochs)),
-        "verify",
-        rounds=rounds,
-        warmup=0,
-        case=f"{epochs} epochs of 1e12, 40 sub-epochs",
-        indices=epochs * 10**12,
-    )
-    assert report.ok
+    assert (output.dtype, output.shape) == (np.int64, (n,))
+    same(np.bincount(output, minlength=n), 1)
 
 
 class Trivial(Sized):
@@ -297,7 +395,9 @@ class Trivial(Sized):
         return index
 
 
-RIVALS = [rival for rival in present() if hasattr(rival.load(), "loader")]
+def plan_of(n: int) -> ip.Plan:
+    """Return a plan of one rank; "drop", so that all samplers deal the same sizes."""
+    return ip.Plan(ip.Shuffle(n), world_size=1, batch_size=BATCH, remainder="drop")
 
 
 def job_of(n: int) -> Job:
@@ -305,17 +405,28 @@ def job_of(n: int) -> Job:
     return Job(n, world=1, rank=0, batch=BATCH)
 
 
+TORCH = {rival.name: rival.load() for rival in present() if hasattr(rival.load(), "loader")}
 SAMPLERS: dict[str, Callable[[int], Any]] = {
-    "indexplan PlanBatchSampler": lambda n: PlanBatchSampler(plan(n)),
+    "indexplan PlanBatchSampler": lambda n: PlanBatchSampler(plan_of(n)),
     **{
-        rival.name: lambda n, rival=rival: rival.load().batch_sampler(job_of(n)) for rival in RIVALS
+        name: lambda n, rival=rival: rival.batch_sampler(job_of(n)) for name, rival in TORCH.items()
     },
 }
-
-
-def plan(n: int, remainder: str = "drop") -> ip.Plan:
-    """Return a plan of one rank; "drop", so that all samplers deal the same sizes."""
-    return ip.Plan(ip.Shuffle(n), world_size=1, batch_size=BATCH, remainder=remainder)
+LOADERS: dict[str, Callable[[Any, int], Any]] = {
+    "indexplan PlanLoader": lambda data, workers: PlanLoader(
+        data, plan_of(len(data)), num_workers=workers
+    ),
+    "indexplan PlanBatchSampler": lambda data, workers: DataLoader(
+        data, batch_sampler=PlanBatchSampler(plan_of(len(data))), num_workers=workers
+    ),
+    "indexplan PlanSampler": lambda data, workers: DataLoader(
+        data, BATCH, sampler=PlanSampler(plan_of(len(data))), num_workers=workers
+    ),
+    **{
+        name: lambda data, workers, rival=rival: rival.loader(data, job_of(len(data)), workers)
+        for name, rival in TORCH.items()
+    },
+}
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -329,32 +440,13 @@ def test_sampler(name: str, benchmark: Any, effort: Effort, request: pytest.Fixt
         next(batches)
         return (islice(batches, num_batches),), {}
 
-    def stream(batches: Iterator[Any]) -> None:
-        deque(batches, maxlen=0)  # as in training, no batch is kept
-
-    benchmark.pedantic(stream, setup=begun, rounds=min(effort.rounds, 5))
+    # as in training, no batch is kept
+    benchmark.pedantic(partial(deque, maxlen=0), setup=begun, rounds=min(effort.rounds, 5))
     (batches,), _ = begun()
     drawn = list(batches)
-    assert [BATCH] * num_batches == [len(batch) for batch in drawn]
+    assert [BATCH] * num_batches == [len(each) for each in drawn]
     assert num_batches * BATCH == len(set().union(*drawn))
     assert all(type(index) is int for index in drawn[0])
-
-
-LOADERS: dict[str, Callable[[int, int], Any]] = {
-    "indexplan PlanLoader": lambda n, workers: PlanLoader(Trivial(n), plan(n), num_workers=workers),
-    "indexplan PlanBatchSampler": lambda n, workers: DataLoader(
-        Trivial(n), batch_sampler=PlanBatchSampler(plan(n)), num_workers=workers
-    ),
-    "indexplan PlanSampler": lambda n, workers: DataLoader(
-        Trivial(n), BATCH, sampler=PlanSampler(plan(n)), num_workers=workers
-    ),
-    **{
-        rival.name: lambda n, workers, rival=rival: rival.load().loader(
-            Trivial(n), job_of(n), workers
-        )
-        for rival in RIVALS
-    },
-}
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -362,104 +454,39 @@ LOADERS: dict[str, Callable[[int, int], Any]] = {
 def test_loader(name: str, workers: int, timed: Callable[..., Any], effort: Effort) -> None:
     """Time a whole pass over a DataLoader, everything included."""
     n = effort.num_indices // 4
-    loader = LOADERS[name](n, workers)
-    batches = timed(
-        lambda: list(loader),
-        "loader",
-        rounds=min(effort.rounds, 15),
-        case=f"{workers} workers",
-        who=name,
-        indices=n,
-    )
+    loader, facts = LOADERS[name](Trivial(n), workers), {"who": name, "indices": n}
+    case = f"{workers} workers"
+    batches = timed(lambda: list(loader), "loader", rounds=effort.rounds, case=case, **facts)
     assert list(range(n)) == torch.cat(batches).sort().values.tolist()
 
 
 @pytest.mark.parametrize("n", [10**8, 10**9, 10**12])
 def test_first_batch(n: int, timed: Callable[..., Any], effort: Effort) -> None:
     """Time a new loader's first batch, after a first small plan."""
-    next(iter(PlanLoader(Trivial(1000), plan(1000))))
-    batch = timed(
-        lambda: next(iter(PlanLoader(Trivial(n), plan(n)))),
+    next(iter(PlanLoader(Trivial(1000), plan_of(1000))))
+    drawn = timed(
+        lambda: next(iter(PlanLoader(Trivial(n), plan_of(n)))),
         "first",
         rounds=effort.rounds,
-        case=f"a new PlanLoader's first batch, n = 1e{len(str(n)) - 1}",
+        case=f"a new PlanLoader's first batch, n = {power(n)}",
         indices=BATCH,
     )
-    np.testing.assert_array_equal(plan(n).batch(0, step=0, rank=0), batch)
+    same(plan_of(n).batch(0, step=0, rank=0), drawn)
 
 
 @pytest.mark.parametrize("where", ["first", "middle", "last"])
 def test_resume(where: str, timed: Callable[..., Any], effort: Effort) -> None:
     """Time loading a state and drawing the first batch after it."""
-    whole = plan(10**12)
+    whole = plan_of(10**12)
     last = whole.steps(0).stop - 1
     step = {"first": 1, "middle": last // 2, "last": last}[where]
     state = {"version": 1, "cursor": whole.cursor(0, step=step).to_dict(), "pass": 0}
-    sampler = PlanBatchSampler(plan(10**12))
+    sampler = PlanBatchSampler(plan_of(10**12))
 
-    def resume() -> list[int]:
+    def resume() -> list[Any]:
         sampler.load_state_dict(state)
-        (batch,) = islice(sampler, 1)
-        return batch
+        return list(islice(sampler, 1))
 
-    batch = timed(
-        resume,
-        "first",
-        rounds=effort.rounds,
-        case=f"resume at the {where} step of 1e12 samples, and its batch",
-        indices=BATCH,
-    )
-    assert whole.batch(0, step=step, rank=0).tolist() == batch
-
-
-BLOCK = 2**22
-
-
-def plain(path: Path, dtype: str, length: int) -> str:
-    """Return the sha256 that a column has, by one call of hashlib over the mapped numbers."""
-    digest = hashlib.sha256(f"{dtype} {length}\n".encode())
-    digest.update(np.load(path, mmap_mode="r").data)
-    return digest.hexdigest()
-
-
-@pytest.mark.parametrize(
-    "dtype", ["<f8", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("<i8", "<u4"))]
-)
-def test_hash(dtype: str, timed: Callable[..., Any], effort: Effort, tmp_path: Path) -> None:
-    """Hash the numbers of a warm file, in turns with hashlib alone, by the time of the CPU."""
-    n = min(10**8, effort.largest)
-    path = tmp_path / "a.npy"
-    numbers = np.lib.format.open_memmap(path, "w+", dtype, (n,))
-    for start in range(0, n, BLOCK):
-        block = np.arange(start, min(n, start + BLOCK))
-        numbers[start : start + BLOCK] = -block if dtype == "<i8" else block
-    numbers.flush()
-    column = ip.Column(path)
-    if dtype == "<f8":
-        batch, grown = growth(Rounded(column, n))
-        assert list(range(n // 2, n // 2 + BATCH)) == batch
-    seconds: dict[str, list[float]] = {"ours": [], "plain": []}
-    for _ in range(min(effort.rounds, 5)):
-        for name, job in {
-            "plain": lambda: plain(path, dtype, n),
-            "ours": lambda: ip.Column(path).to_dict()["sha256"],
-        }.items():
-            begin = process_time()
-            digest = job()
-            seconds[name].append(process_time() - begin)
-            assert column.identity["sha256"] == digest
-    pairs = zip(seconds["plain"], seconds["ours"], strict=True)
-    bytes_of = n * int(dtype[-1])
-    identity = timed(
-        lambda: ip.Column(path).to_dict(),
-        "columns",
-        rounds=min(effort.rounds, 5),
-        case=f"{dtype}, n = 1e{len(str(n)) - 1}",
-        indices=n,
-        num_bytes=bytes_of,
-        bytes_per_cpu_second=bytes_of / statistics.median(seconds["ours"]),
-        plain_per_cpu_second=bytes_of / statistics.median(seconds["plain"]),
-        ratio=statistics.median(theirs / ours for theirs, ours in pairs),
-        **({"grown_bytes": grown} if dtype == "<f8" else {}),
-    )
-    assert {"dtype": dtype, "length": n, "sha256": digest} == identity
+    case = f"resume at the {where} step of 1e12 samples, and its batch"
+    (drawn,) = timed(resume, "first", rounds=effort.rounds, case=case, indices=BATCH)
+    assert whole.batch(0, step=step, rank=0).tolist() == drawn

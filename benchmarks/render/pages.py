@@ -273,24 +273,11 @@ TIMINGS = Page(
             (("plan", "{case}"),),
         ),
         Table("locate", CALLS, QUESTION),
-        Table(
-            "columns",
-            (
-                Column("bytes_per_cpu_second", "MB per CPU second", times(1e-6)),
-                Column("plain_per_cpu_second", "hashlib.sha256 of the same bytes", times(1e-6)),
-                Column("ratio", "ratio", "{:.2f}".format),
-                Column("grown_bytes", "worker, MB", times(1e-6), absent="-"),
-            ),
-            (("column", "{case}"),),
-        ),
+        Table("elsewhere", PER_INDEX[:2], ORDER),
+        Table("changes", CALLS[1:], QUESTION),
         Table("sampler", AGAINST, place="{indices:,} indices", **IN_LOADERS),
         Table("loader", AGAINST, place="{case}, {indices:,} indices", **IN_LOADERS),
         Table("first", CALLS, QUESTION),
-        Table(
-            "verify",
-            (CALLS[0], Column("seconds", "min, s"), Column("median_seconds", "median")),
-            QUESTION,
-        ),
         Table(
             "starts",
             (
@@ -300,14 +287,6 @@ TIMINGS = Page(
                 Column("processes", "processes"),
             ),
             (("in a fresh process", "{case}"),),
-        ),
-        Table(
-            "first calls",
-            (
-                Column("cold_seconds", "cold cache (compiles), ms", times(1e3)),
-                Column("warm_seconds", "warm cache, ms", times(1e3)),
-            ),
-            (("first call", "{case}"),),
         ),
         Table(
             "growth",
