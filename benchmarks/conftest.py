@@ -139,7 +139,7 @@ def effort(request: pytest.FixtureRequest) -> Effort:
 
 def named(benchmark: Any, request: pytest.FixtureRequest, table: str, facts: Record) -> None:
     """Say which row of which table of which page a benchmark is; a file of tests is a page."""
-    page = request.node.path.stem.removeprefix("test_")
+    page = getattr(request.module, "PAGE", request.node.path.stem.removeprefix("test_"))
     benchmark.group = table
     benchmark.name = benchmark.fullname = name_of(page, table, facts)
     benchmark.extra_info.update(page=page, **facts)

@@ -33,7 +33,7 @@ from benchmarks.render.tables import markdown
 
 Data = dict[str, Any]
 KEPT = ROOT / "build" / "measured"
-WHOLE = ("timings", "quality", "loading", "shards", "plan-files")
+WHOLE = ("quality", "loading", "shards", "plan-files")
 """Pages that test_pages.py measures, or a part of them."""
 ONCE = ("quality", "loading", "shards")
 """Pages that no instruction set changes."""
@@ -44,6 +44,7 @@ def tests_of(pages: list[str]) -> list[str]:
     if set(pages) == set(PAGES):
         return ["benchmarks"]
     files = [f"benchmarks/test_{page}.py" for page in pages]
+    files += ["benchmarks/test_startup.py"] * ("timings" in pages)
     whole = [f"benchmarks/test_pages.py::test_page[{page}]" for page in pages if page in WHOLE]
     return [*(file for file in files if (ROOT / file).exists()), *whole]
 
@@ -69,6 +70,8 @@ def rows_of(entry: Data) -> list[Row]:
         row |= {"seconds": stats["min"], "median_seconds": stats["median"]}
         row |= {"ns": stats["min"] / row["indices"] * 1e9, "rounds": stats["rounds"]}
         row |= {"median_ns": stats["median"] / row["indices"] * 1e9}
+    if "process_seconds" in row:
+        row |= {"seconds": stats["min"], "median_seconds": stats["median"]}
     if "batches" in row:
         row["indices_per_second"] = row["indices"] / stats["median"]
         row["batch_seconds"] = stats["median"] / row["batches"]

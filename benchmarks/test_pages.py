@@ -1,4 +1,4 @@
-"""Pages whose numbers belong together: start-up, quality, loading, shards and plan files.
+"""Pages whose numbers belong together: quality, loading, shards and plan files.
 
 Each is measured as a whole, as its parts take turns, and gives the rows of its page.
 """
@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from benchmarks.conftest import Effort
-from benchmarks.measure import cold, loading, plan_files, quality, shards
+from benchmarks.measure import loading, plan_files, quality, shards
 
 PAGES = {
-    "timings": cold,
     "quality": quality,
     "loading": loading,
     "shards": shards,

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from itertools import count, islice
@@ -37,7 +37,8 @@ class Work:
     indices: int
     check: Callable[[Any], None]
     calls: int = 1
-    ratio: float | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What the row has besides."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,8 @@ def stream(n: int, effort: Effort) -> Work:
         same(np.concatenate(batches), drawn)
         same([len(each) for each in batches], sizes)
 
-    return Work(lambda: list(plan.batches(0, rank=0, stop_step=stop)), len(drawn), check)
+    job = lambda: list(plan.batches(0, rank=0, stop_step=stop))  # noqa: E731
+    return Work(job, len(drawn), check, facts={"batches": stop})
 
 
 def located(num: int, effort: Effort) -> Work:
@@ -335,7 +337,6 @@ CALLS = [
 def test_call(call: Call, timed: Callable[..., Any], effort: Effort) -> None:
     """Time a call, and check what it returned."""
     work = call.make(effort)
-    facts = {} if work.ratio is None else {"ratio": work.ratio}
     output = timed(
         work.job,
         call.table,
@@ -343,7 +344,7 @@ def test_call(call: Call, timed: Callable[..., Any], effort: Effort) -> None:
         calls=work.calls,
         case=call.case,
         indices=work.indices,
-        **facts,
+        **work.facts,
     )
     work.check(output)
 
