@@ -26,9 +26,8 @@ def add(verbs: Any) -> None:
         ),
         more="Time a plan of your size on this machine, in a few seconds: the first batch of an "
         "epoch, one rank's share, and a resume. Next to it stand torch's DistributedSampler, if "
-        "torch is installed, and a permutation by NumPy, if they would fit in memory and take less "
-        "than 10 seconds. The batch size is 256 and the world size 1 unless you give others. Times "
-        "are medians, for rank 0.",
+        "torch is installed, and a permutation by NumPy, up to 1e7 samples. The batch size is 256 "
+        "and the world size 1 unless you give others. Times are medians, for rank 0.",
     )
     add_spec(bench)
     words = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice, repeat
 from time import perf_counter
 from typing import Any
 
@@ -21,9 +21,7 @@ from indexplan.version import __version__
 
 SHARE = 2**22  # indices of a rank's share that are drawn: 10 ms of work
 ROUNDS = 30  # how often each question is asked; the median is kept
-SMALL = 10**6  # samples from which the time of others for more is extrapolated
-LIMIT = 10.0  # seconds that they may be expected to take
-TORCH_BYTES, NUMPY_BYTES = 48, 8  # for each sample: torch makes a tensor and a list of ints
+MOST = 10**7  # samples for which others are timed, in 0.5 GB; torch makes a list of ints
 
 
 @dataclass(frozen=True)
@@ -97,8 +95,8 @@ def bench(plan: Plan) -> Bench:
     """Measure how long a plan's answers take on this machine, in a few seconds.
 
     Next to them stand the first batches of torch's DistributedSampler, if torch is installed, and
-    of a permutation by NumPy. They are measured if they fit in memory and are expected to take less
-    than 10 seconds; else their rows say what they would need.
+    of a permutation by NumPy. These take longer the more samples there are, so they are measured up
+    to 1e7 samples; of more, their rows say how long that took, and for how many.
 
     Parameters
     ----------
@@ -133,33 +131,30 @@ def bench(plan: Plan) -> Bench:
     stop = min(steps.stop, steps.start + max(1, SHARE // size))
     middle = (steps.start + steps.stop) // 2
     cursor = plan.cursor(**where, step=middle)
-    whole = "one rank's share" if stop == steps.stop else None
-    part = whole or f"{counted(stop - steps.start, 'step')} of one rank"
+    part = f"{counted(stop - steps.start, 'step')} of one rank"
     steps_of = {"start_step": steps.start, "stop_step": stop}
-    num, shuffle = plan.order.num_samples, plan.order.algorithm != "sequential-v1"
-    share = partial(plan.indices, **where, rank=0, **steps_of)
+    shuffle = plan.order.algorithm != "sequential-v1"
+    torch = partial(_torch, plan.world_size or 1, size, shuffle)
     permuted = np.random.default_rng(0).permutation
     rows = (
         _median("first_batch", "the first batch of an epoch", _first_batches(plan)),
-        _median("share", part, share, 5),
+        _median(
+            "share",
+            "one rank's share" if stop == steps.stop else part,
+            lambda: plan.indices(**where, rank=0, **steps_of),
+            5,
+        ),
         _median(
             "resume",
             "resume in the middle, and its batch",
             lambda: plan.resume(cursor).batch(**where, step=middle, rank=0),
         ),
-        _rival(
-            "torch",
-            "torch DistributedSampler, first batch",
-            partial(_torch, plan.world_size or 1, size, shuffle),
-            num,
-            TORCH_BYTES,
-        ),
+        _rival("torch", "torch DistributedSampler, first batch", torch, plan.order.num_samples),
         _rival(
             "numpy",
             "numpy.random permutation, first batch",
             lambda many: permuted(many)[:: plan.world_size][:size],
-            num,
-            NUMPY_BYTES,
+            plan.order.num_samples,
         ),
     )
     return Bench(plan, machine.num_cores(), rows)
@@ -169,14 +164,13 @@ def _first_batches(plan: Plan) -> Callable[[], Any]:
     """Return a function that draws a first batch, each time of a new plan and another epoch."""
     begin = plan.start
     epochs = range(begin.epoch + 1, begin.epoch + 2 + ROUNDS)
-    fresh = [(plan.replace(), epoch, 0, 0) for epoch in epochs if plan.steps(epoch, 0).stop]
+    fresh = ((plan.replace(), epoch, 0, 0) for epoch in epochs if plan.steps(epoch, 0).stop)
     # under "carry", a step may take many epochs, so that only the first of them has one
     step = plan.steps(begin.epoch, begin.sub_epoch).start
-    questions: Iterator[tuple[Plan, int, int, int]] = iter(fresh)
-    first = (plan, begin.epoch, begin.sub_epoch, step)
+    questions = chain([*fresh], repeat((plan, begin.epoch, begin.sub_epoch, step)))
 
     def ask() -> Any:
-        each, epoch, sub_epoch, step = next(questions, first)
+        each, epoch, sub_epoch, step = next(questions)
         return each.batch(epoch, sub_epoch, step=step, rank=0)
 
     return ask
@@ -189,23 +183,16 @@ def _torch(world_size: int, batch_size: int, shuffle: bool, num_samples: int) ->
     return list(islice(iter(sampler), batch_size))
 
 
-def _rival(key: str, name: str, first_batch: Callable[[int], Any], num: int, num_bytes: int) -> Row:
-    """Time a first batch of another library, unless it would take too long or too much memory."""
+def _rival(key: str, name: str, first_batch: Callable[[int], Any], num: int) -> Row:
+    """Time a first batch of another library, of at most so many samples as memory holds."""
     if key == "torch" and importlib.util.find_spec("torch") is None:
         return Row(key, name, None, note="torch is not installed")
-    free = machine.free_bytes()
-    if num * num_bytes > (10**9 if free is None else free):
-        return Row(key, name, None, note=f"not run: needs about {num * num_bytes / 1e9:,.1f} GB")
     first_batch(1000)  # imports what it needs
-    small = _median(key, name, lambda: first_batch(min(num, SMALL)), 3)
-    assert small.seconds is not None  # noqa: S101 (it was measured)
-    if num <= SMALL:
-        return small
-    estimate = small.seconds * num / SMALL
-    if estimate > LIMIT:
-        words = f"not run: about {_time(estimate)}, by extrapolation from 1e6 samples"
-        return Row(key, name, None, note=words)
-    return _median(key, name, lambda: first_batch(num), 1)
+    row = _median(key, name, lambda: first_batch(min(num, MOST)), 1)
+    if num <= MOST:
+        return row
+    note = f"not run, as it takes {_time(row.seconds or 0)} for {MOST:,} samples already"
+    return Row(key, name, None, note=note)
 
 
 def _median(key: str, name: str, ask: Callable[[], Any], rounds: int = ROUNDS) -> Row:
