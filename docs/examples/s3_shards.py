@@ -1,6 +1,6 @@
 """Train on shards in an object store: each node fetches its own, before the steps that need them.
 
-    indexplan shards "s3://bucket/*.parquet" --output shards.json
+    indexplan shards "s3://bucket/*.parquet" --json > shards.json
     python docs/examples/s3_shards.py "s3://bucket/*.parquet" --traffic 64
     torchrun --nproc-per-node 2 docs/examples/s3_shards.py "s3://bucket/*.parquet" --max-steps 9
     torchrun --nproc-per-node 3 docs/examples/s3_shards.py "s3://bucket/*.parquet"

@@ -104,7 +104,7 @@ def add_dataset(command: argparse.ArgumentParser, words: str, sizes: bool = Fals
     more = "; or a .npy file with the number of samples in each" if sizes else ""
     words = (
         "the same for a dataset in shards: a glob, folder, index or URL, as `indexplan shards` "
-        f"takes it, or the .json file that `indexplan shards --output` writes{more}"
+        f"takes it, or a .json file with what `indexplan shards --json` prints{more}"
     )
     command.add_argument("--shards", metavar="PATH", help=words)
 
@@ -152,24 +152,6 @@ def emit(options: Any, answer: Answer) -> None:
     print(text.encode(known, "backslashreplace").decode(known))  # noqa: T201 (the output)
 
 
-def checked_output(path: str | None) -> str | None:
-    """Return the .json file that --output names, before anything is computed for it."""
-    if path is not None and not path.endswith(".json"):
-        raise invalid("--output", "a file that ends in .json", path, "end it with .json")
-    return path
-
-
-def write_output(path: str | None, text: str) -> None:
-    """Write a text to the file that --output names, if it names one."""
-    if path is None:
-        return
-    try:
-        Path(path).write_text(text)
-    except OSError as error:
-        got, cure = f"{path} ({error.strerror})", cure_of(error, "choose another path")
-        raise invalid("--output", "a file that can be written", got, cure) from error
-
-
 def shards_at(path: str | None) -> ip.Shards | ip.Column | None:
     """Return what a path names: shards, or in a .npy file the samples in each and no more."""
     if path is None:
@@ -202,7 +184,7 @@ def scan_dataset(
     """Return the dataset that the command names, to compare it with the one of a plan."""
     data = data_named(options, built_for)
     if isinstance(data, ip.Column):
-        rule = "shards, or the .json file that `indexplan shards --output` writes"
+        rule = "shards, or a .json file with what `indexplan shards --json` prints"
         cure = "name the shards that the plan was built for"
         raise invalid("--shards", rule, f"{options.shards}, which holds sizes alone", cure)
     return data

@@ -11,9 +11,7 @@ from indexplan.cli.common import (
     add_numbers,
     add_verb,
     check_left_out,
-    checked_output,
     open_ledger,
-    write_output,
 )
 from indexplan.errors import IndexPlanError
 from indexplan.reports.show import show_batch
@@ -21,9 +19,9 @@ from indexplan.reports.show import show_batch
 QUESTIONS = {
     "account": "how much of each epoch was read, and what became of the rest",
     "draws": "how much of each class or source was read, and how many epochs that is",
-    "replay": "the samples of --step; with --output, a plan of one rank that reads it again",
+    "replay": "the samples of --step; with --json, also a plan of one rank that reads it again",
 }
-OPTIONS = {"epoch": "account", "step": "replay", "output": "replay", "most_epochs": "draws"}
+OPTIONS = {"epoch": "account", "step": "replay", "most_epochs": "draws"}
 
 
 def add(verbs: Any) -> None:
@@ -46,11 +44,6 @@ def add(verbs: Any) -> None:
     ledger.add_argument("question", choices=QUESTIONS, metavar="QUESTION", help=words)
     add_numbers(ledger, epoch="with account: this epoch only", step="with replay: which step")
     add_most_epochs(ledger, "with draws: ")
-    words = (
-        "with replay: write a plan of one rank that reads this step and what followed, to this "
-        ".json file; its columns stay in the folder `columns` next to the ledger"
-    )
-    ledger.add_argument("--output", metavar="FILE", help=words)
 
 
 def run(options: Any) -> Answer:
@@ -69,14 +62,13 @@ def run(options: Any) -> Answer:
 
 
 def _replay(options: Any) -> Shown:
-    """Return what all ranks read in a step, and write the plan that reads it again."""
-    step, output = options.step, checked_output(options.output)
+    """Return what all ranks read in a step, and the plan that reads it again."""
+    step = options.step
     if step is None:
         raise IndexPlanError("--step", "must be given with replay", "none", "add --step 0")
     ledger = open_ledger(options.ledger)
     found, plan = ledger.at(step), ledger.replay(step)
     where = {"epoch": found.epoch, "sub_epoch": found.sub_epoch, "step": found.step, "rank": 0}
     batch = show_batch(plan, where, None)
-    write_output(output, plan.to_json())
     data = {"step": step, **where, "plan": plan.to_dict(), "batch": batch.data}
-    return Shown({**data, "output": options.output}, f"{found}\n{batch.words}")
+    return Shown(data, f"{found}\n{batch.words}")

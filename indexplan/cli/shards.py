@@ -12,11 +12,9 @@ from indexplan.cli.common import (
     add_numbers,
     add_verb,
     check_left_out,
-    checked_output,
     open_plan,
     progress_bar,
     shards_at,
-    write_output,
 )
 from indexplan.errors import IndexPlanError, PlanFileError, integer
 from indexplan.files.format import FORMAT, PLAN
@@ -24,7 +22,7 @@ from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.by_file import FORMATS
 from indexplan.shards.by_index import INDEXES
 
-COUNTING = ("kind", "whole_files", "output")
+COUNTING = ("kind", "whole_files")
 OF_A_PLAN = ("columns", "ranks_per_node", "epochs", "world_size")
 
 
@@ -36,7 +34,7 @@ def add(verbs: Any) -> None:
         run,
         "count samples in shards, and the shards that nodes download",
         examples=(
-            "indexplan shards 'data/*.parquet' --output shards.json",
+            "indexplan shards 'data/*.parquet' --json > shards.json",
             "indexplan shards shards.json --plan run.plan --ranks-per-node 4",
         ),
         more="Count the samples in each shard of a dataset. Only footers and indexes are read, not "
@@ -46,16 +44,14 @@ def add(verbs: Any) -> None:
     known = [each.words for each in FORMATS.values()] + [each.words for each in INDEXES.values()]
     words = (
         f"a glob such as 's3://bucket/**/*.parquet', a folder, or an index: {', '.join(known)}; "
-        "with --plan, also the .json file that --output wrote, a .npy file with the number of "
-        "samples in each shard, or nothing, for the shards of the plan's ShardShuffle"
+        "with --plan, also a .json file with what --json printed, a .npy file with the number "
+        "of samples in each shard, or nothing, for the shards of the plan's ShardShuffle"
     )
     shards.add_argument("path", metavar="PATH", nargs="?", help=words)
     words = f"the format, if the files' names don't say it: {', '.join(FORMATS)}"
     shards.add_argument("--kind", metavar="KIND", help=words)
     words = "take each file as one shard, not each of its row groups or record batches"
     shards.add_argument("--whole-files", action="store_true", help=words)
-    words = "save the answer to a .json file, which --shards takes in place of the shards"
-    shards.add_argument("--output", metavar="FILE", help=words)
     words = "count the downloads of this plan: a plan directory or its URL, or a .json file"
     shards.add_argument("--plan", metavar="PLAN", help=words)
     add_columns(shards)
@@ -79,16 +75,13 @@ def run(options: Any) -> ip.Shards | ip.types.Traffic:
     if _is_plan_directory(options.path):  # whose arrays would else be taken for shards
         cure = f"count the shards that it reads with `indexplan shards --plan {options.path}`"
         raise PlanFileError(options.path, "must be shards", "a plan directory", cure)
-    output = checked_output(options.output)
     with progress_bar("reading shards", "file") as progress:
-        found = ip.shard_sizes(
+        return ip.shard_sizes(
             options.path,
             kind=options.kind,
             whole_files=options.whole_files,
             progress=progress,
         )
-    write_output(output, found.to_json())
-    return found
 
 
 def _is_plan_directory(path: str) -> bool:

@@ -273,7 +273,7 @@ def _draws(plan: Plan, epoch: int, where: dict[str, Any]) -> Shown:
     try:
         drawn = draws(plan, **given)
     except IndexPlanError as error:  # of samples that belong to several groups
-        if given.keys() > {"epoch"}:
+        if given.keys() - {"epoch"}:
             raise
         return Shown({"draws": {"error": str(error)}}, f"draws: {error}")
     return Shown({"draws": drawn}, str(drawn))

@@ -299,7 +299,7 @@ class Shards(Answer):
         Parameters
         ----------
         text : str or bytes
-            What `to_json` returned, or `indexplan shards --output` wrote.
+            What `to_json` returned, or `indexplan shards --json` printed.
         path : str, optional
             Where the shards are, for those who read them: their folder, or the glob that was passed
             to `shard_sizes`.

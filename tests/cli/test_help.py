@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -76,11 +78,13 @@ def photos() -> ip.Dataset:
 def works(command: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Run a command in the folder."""
     patch.chdir(folder)
-    words = shlex.split(command.partition(" > ")[0])
+    typed, _, file = command.partition(" > ")
+    words = shlex.split(typed)
     for variable in [word for word in words if re.match(r"[A-Z_]+=", word)]:
         words.remove(variable)
     assert "indexplan" == words[0]
-    assert 0 == main(words[1:]), command
+    with Path(file).open("w") if file else nullcontext(sys.stdout) as out, redirect_stdout(out):
+        assert 0 == main(words[1:]), command
 
 
 @pytest.mark.parametrize("verb", NAMES)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import indexplan as ip
 from tests.errors.catalogue import balance, commands, commands_about_files
 from tests.errors.catalogue.ledgers import ledger
 from tests.errors.catalogue.made import WHOLE, array, saved, spec_file, written
@@ -21,7 +22,6 @@ ORDER = "build a.plan --batch-size 2 --order"
 SPEC = "show plan.json"
 RUN = "ledger run.ledger"
 ACCOUNT = f"{RUN} account"
-REPLAYED = f"{RUN} replay --step 0 --output run.json"
 AS_WRITTEN = f"{ORDER} 'Epochs(Shuffle(1000000), 50000)'"
 
 
@@ -179,16 +179,12 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     # shards
     "show a.plan --shards sizes.npy": (
         lambda: (written("data/a.npy"), array("data/a.npy", [1, 2, 3])),
-        "shards data --output shards.json",
+        "shards data --json",
+        lambda: Path("shards.json").write_text(ip.shard_sizes("data").to_json()),
         "build b.plan --shards shards.json --batch-size 2",
         "show b.plan --shards data",
         "show b.plan --shards shards.json",
     ),
-    "shards data --output sizes.txt": (
-        lambda: array("a.npy", [1]),
-        "shards a.npy --output shards.json",
-    ),
-    "shards a.npy --output nowhere/sizes.json": ("shards a.npy --output sizes.json",),
     "shards a.plan": (
         lambda: array("sizes.npy", [600, 400]),
         "shards --plan a.plan sizes.npy",
@@ -313,8 +309,6 @@ CURED_COMMANDS: dict[str, tuple[Step, ...]] = {
     f"{RUN} replay": (f"{RUN} replay --step 0",),
     f"{RUN} replay --step x": ("ledger --help", f"{RUN} replay --step 1"),
     f"{RUN} replay --step 3": ("show run.ledger", f"{RUN} replay --step 2"),
-    f"{RUN} replay --step 0 --output plan.txt": (f"{RUN} replay --step 0 --output plan.json",),
-    f"{RUN} replay --step 0 --output no/plan.json": (f"{RUN} replay --step 0 --output plan.json",),
     "show run.ledger --epoch 0": ("show run.ledger",),
     "show run.ledger --step 0 --rank 2": ("show run.ledger --step 0 --rank 1",),
     "locate run.ledger --index 10": ("locate run.ledger --index 9",),

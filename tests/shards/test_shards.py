@@ -120,7 +120,9 @@ def test_command(
     monkeypatch.chdir(tmp_path)
     for name, rows in (("a", 300), ("b", 0), ("c", 120)):
         np.save(f"{name}.npy", np.zeros((rows, 2)))
-    assert 0 == main(["shards", "*.npy", "--output", "shards.json"])
+    assert 0 == main(["shards", "*.npy", "--json"])
+    Path("shards.json").write_text(capsys.readouterr().out)
+    assert 0 == main(["shards", "*.npy"])
     said = "3 shards (npy), 7,104 bytes: 420 samples, 0 to 300 in a shard, 140 on average\n"
     assert said == capsys.readouterr().out
     assert ip.shard_sizes("*.npy") == ip.shard_sizes("shards.json")

@@ -66,7 +66,8 @@ def test_s3_shards(tmp_path: Path) -> None:
         file = tmp_path / f"{name:02}.parquet"
         pq.write_table(pa.table({"x": np.arange(40.0) / 40}), file)
         store().put(str(file), f"bucket/{file.name}")
-    subprocess.run([*command, url, "--output", tmp_path / "shards.json"], check=True)
+    with (tmp_path / "shards.json").open("w") as file:
+        subprocess.run([*command, url, "--json"], check=True, stdout=file)
 
     lines = run(tmp_path, [sys.executable], "s3_shards.py", url, "--traffic", 16)
     assert "2 nodes of 8 ranks, 24 shards, 960 samples" == lines[0]

@@ -43,8 +43,6 @@ COMMANDS: list[Command] = [
     # orders
     ("orders BlokShuffle", nothing),
     # shards
-    ("shards data --output sizes.txt", nothing),
-    ("shards a.npy --output nowhere/sizes.json", lambda: np.save("a.npy", [1, 2])),
     ("build a.plan --batch-size 2 --order 'Epochs(3)'", nothing),
     ("build a.plan --batch-size 2 --order 'Epochs(Shuffle(3), 0)'", nothing),
     ("build a.plan --batch-size 2 --order 'Subset(Shuffle(3), Shuffle(3).fill, 3)'", nothing),

@@ -275,8 +275,6 @@ COMMANDS: list[Command] = [
     ("ledger run.ledger account --step 1", ledger),
     ("ledger run.ledger replay --step x", ledger),
     ("ledger run.ledger replay --step 3", ledger),
-    ("ledger run.ledger replay --step 0 --output plan.txt", ledger),
-    ("ledger run.ledger replay --step 0 --output no/plan.json", ledger),
     ("ledger nowhere account", ledger),
     ("show run.ledger --step 0 --rank 2", ledger),
     ("locate run.ledger --index 10", ledger),
