@@ -14,7 +14,6 @@ from indexplan.orders.columns import is_identity
 from indexplan.orders.fields import nested
 from indexplan.orders.mixture import Mixture
 from indexplan.partition.account import between
-from indexplan.partition.phases import Phase
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.plan.plan import Plan, layout_of
 from indexplan.reports.rank_work import work_of
@@ -27,7 +26,6 @@ from indexplan.stores.tables import LEAST
 SHOWN = 12  # epochs, or ranks, of many
 COUNTED = 2**22  # units of an epoch whose draws are counted, if they have to be drawn
 LISTED = 8  # sources or shares of an order, of many
-NAMED_FIRST = ("algorithm", "num_samples")
 FIRST = 3  # epochs of a plan that is not stored
 
 
@@ -73,7 +71,7 @@ def show_step(plan: Plan, epoch: int, sub_epoch: int | None, step: int) -> Shown
     words = (
         f"units over all ranks  {data['step_size']}\n"
         f"units of each rank    {' '.join(map(str, sizes)) or 'world_size is open'}{more}\n"
-        f"phase                 {_phase_in_words(phase)}"
+        f"phase                 {_in_words(phase.to_dict())}"
     )
     return Shown(data, words)
 
@@ -109,14 +107,17 @@ def show_plan(
 
 def _facts(plan: Plan, stored: Stored | None) -> Iterator[tuple[str, str]]:
     """Yield what the plan is and what is stored of it: the name of each fact, and its words."""
-    yield "order", _order_in_words(plan.order)
+    fields = plan.to_dict()
+    yield "order", _in_words(fields["order"])
     if isinstance(mixture := computed(plan.order), Mixture):
         yield from _facts_of_mixture(plan, mixture)
     yield "unit", _unit_in_words(plan.order)
-    yield "partition", _partition_in_words(plan)
-    yield "remainder", f"{plan.remainder}: {REMAINDERS[plan.remainder].words}"
-    if plan.balance is not None:
-        yield "balance", _in_words(plan.balance.to_dict())
+    fields["remainder"] = f"{plan.remainder}: {REMAINDERS[plan.remainder].words}"
+    yield from (
+        (name, _in_words(value))
+        for name, value in fields.items()
+        if name not in ("partition", "order") and value is not None
+    )
     yield "dataset", _dataset_in_words(None if stored is None else stored.build.dataset)
     yield "files", _files_in_words(stored)
     if stored is None and (words := _memory_in_words(plan.order)):
@@ -279,20 +280,13 @@ def _draws(plan: Plan, epoch: int, where: dict[str, Any]) -> Shown:
     return Shown({"draws": drawn}, str(drawn))
 
 
-def _order_in_words(order: Order) -> str:
-    fields = order.to_dict()
-    num = counted(order.num_samples, "sample")
-    rest = [f"{k} {_in_words(v)}" for k, v in fields.items() if k not in NAMED_FIRST]
-    return printable(f"{num}, {', '.join([str(fields['algorithm']), *rest])}")
-
-
 def _in_words(value: Any) -> str:
-    """Write a field of an order: a number, a column, an order inside, or a list of these."""
+    """Write a field of a plan: a number, a column, an order or a phase, or a list of these."""
     if is_identity(value):
         return f"{counted(value['length'], 'number')} of sha256 {value['sha256'][:12]}"
     if isinstance(value, Mapping):
         fields = [f"{k} {_in_words(v)}" for k, v in value.items() if k != "algorithm"]
-        return f"{value.get('algorithm', '')}({', '.join(fields)})"
+        return printable(f"{value.get('algorithm', '')}({', '.join(fields)})")
     if isinstance(value, list):
         more = [f"... {len(value) - LISTED} more"] * (len(value) > LISTED)
         return f"[{', '.join([*map(_in_words, value[:LISTED]), *more])}]"
@@ -305,30 +299,6 @@ def _unit_in_words(order: Order) -> str:
         return "one sample (this order makes no bins)"
     of = "samples, or parts of samples," if order.traits.cuts_samples else "samples"
     return f"a bin: {of} that are read together, by one rank in one step"
-
-
-def _partition_in_words(plan: Plan) -> str:
-    layout = layout_of(plan)
-    name = "over all ranks" if plan.batch_size is None else "per rank"
-    sizes = "  ".join(_phase_in_words(phase) for phase in layout.phases)
-    ranks = (
-        "an open number of ranks" if plan.world_size is None else counted(plan.world_size, "rank")
-    )
-    parts = f"{counted(plan.sub_epochs, 'sub-epoch')} an epoch"
-    units = "unit" if sizes == "1" else "units"
-    text = f"{ranks}, {sizes} {units} {name} and step, {parts}"
-    if (at := layout.partition.resume) is not None:
-        text += f", resumed at epoch {at.epoch}, sub-epoch {at.sub_epoch}, step {at.step}"
-    return text
-
-
-def _phase_in_words(phase: Phase) -> str:
-    """Write a phase as a plan reads it in text."""
-    size = "x".join(map(str, phase.size)) if isinstance(phase.size, tuple) else str(phase.size)
-    at = "/".join(map(str, phase.at)) if isinstance(phase.at, tuple) else str(phase.at)
-    parameters = ",".join(f"{name}={value}" for name, value in dict(phase.parameters).items())
-    words = size if at == "0" and not parameters else f"{at}:{size}" + f":{parameters}".rstrip(":")
-    return printable(words)
 
 
 def _names_of(indices: list[int], dataset: Dataset | Shards) -> list[str]:

@@ -108,9 +108,11 @@ def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     header = "epoch   steps      read dropped padded  batches   per rank"
     row = "          22     1,000       0      0 15 to 16 333 to 334"
     assert (
-        "order        1,000 samples, shuffle-v1, seed 0\n"
+        "order        shuffle-v1(num_samples 1000, seed 0)\n"
         "unit         one sample (this order makes no bins)\n"
-        "partition    3 ranks, 16 units per rank and step, 2 sub-epochs an epoch\n"
+        "world_size   3\n"
+        "batch_size   16\n"
+        "sub_epochs   2\n"
         "remainder    spread: every unit is read once; batches may be one smaller\n"
         "dataset      none remembered\n"
         "files        2 epochs, 8,256 bytes\n"
@@ -147,7 +149,8 @@ def test_show_step(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A step in words and as JSON, with the cursor to resume from."""
     where = ["show", path, "--epoch", "1", "--sub-epoch", "0", "--step", "4"]
     assert (
-        "units over all ranks  46\nunits of each rank    15 16 15\nphase                 16\n"
+        "units over all ranks  46\nunits of each rank    15 16 15\n"
+        "phase                 (at 0, size 16, parameters ())\n"
     ) == run(capsys, *where)
     data = json.loads(run(capsys, *where, "--json"))
     assert PLAN.cursor(1, 0, step=4) == ip.Cursor.from_dict(data["cursor"])

@@ -34,7 +34,7 @@ def test_show_a_resumed_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     path = tmp_path / "rest.json"
     path.write_text(PLAN.resume(PLAN.cursor(0, step=1)).to_json())
     said = run(capsys, "show", str(path))
-    assert "1 sub-epoch an epoch, resumed at epoch 0, sub-epoch 0, step 1\n" in said
+    assert "resumed      (epoch 0, sub_epoch 0, step 1, position 4)\n" in said
 
 
 def test_show_what_is_far_away_or_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
