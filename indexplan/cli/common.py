@@ -208,6 +208,17 @@ def open_ledger(path: str) -> ip.Ledger:
     raise PlanFileError(path, rule, got, "check the path")
 
 
+def ledger_named(options: Any, *of_plans: str) -> ip.Ledger | None:
+    """Return the ledger that the command names in a plan's place; None if that is a plan.
+
+    Raise `IndexPlanError` if it is given options that need a plan: `of_plans`, or those of all.
+    """
+    if not is_ledger(options.plan):
+        return None
+    check_left_out(options, (*of_plans, *OF_DATA, *OF_PLANS), "needs a plan", options.plan)
+    return open_ledger(options.plan)
+
+
 def open_either(path: str, columns: Sequence[str] = ()) -> tuple[ip.Plan, ip.types.Stored | None]:
     """Open a plan directory, or read a plan from a .json file, which isn't stored.
 

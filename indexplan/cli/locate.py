@@ -7,15 +7,11 @@ from typing import Any
 import indexplan as ip
 from indexplan.answers import Shown
 from indexplan.cli.common import (
-    OF_DATA,
-    OF_PLANS,
     add_numbers,
     add_plan,
     add_verb,
-    check_left_out,
-    is_ledger,
+    ledger_named,
     number,
-    open_ledger,
     open_plan,
 )
 
@@ -39,9 +35,8 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> Shown:
     """Locate the sample."""
-    if is_ledger(options.plan):
-        check_left_out(options, ("epoch", *OF_DATA, *OF_PLANS), "needs a plan", options.plan)
-        return _reads_of(open_ledger(options.plan), options.index)
+    if ledger := ledger_named(options, "epoch"):
+        return _reads_of(ledger, options.index)
     opened = open_plan(options)
     epoch = opened.first if options.epoch is None else options.epoch
     where = opened.plan.locate(options.index, epoch)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import indexplan as ip
 from indexplan.answers import Answer
 from indexplan.cli.common import (
-    OF_DATA,
-    OF_PLANS,
     add_most_epochs,
     add_numbers,
     add_plan,
     add_verb,
     check_left_out,
-    is_ledger,
-    open_ledger,
+    ledger_named,
     open_plan,
 )
 from indexplan.errors import IndexPlanError, integer
 from indexplan.ledger.ledger import NAME_A_RANK
 from indexplan.reports.show import show_batch, show_plan, show_step
+
+COUNTING = ("start", "stop", "most_epochs")
 
 
 def add(verbs: Any) -> None:
@@ -44,14 +44,10 @@ def add(verbs: Any) -> None:
     add_plan(show, dataset=words)
 
 
-def _show_ledger(options: Any) -> Answer:
+def _show_ledger(options: Any, ledger: ip.Ledger) -> Answer:
     """Show a run, or what a step of it, counted from the run's start, read."""
-    of_plans = ("epoch", "sub_epoch", "start", "stop", "most_epochs", *OF_DATA, *OF_PLANS)
-    check_left_out(options, of_plans, "needs a plan", options.plan)
     if options.step is None:
         check_left_out(options, ["rank"], "needs a plan, or --step", options.plan)
-    ledger = open_ledger(options.plan)
-    if options.step is None:
         return ledger
     found = ledger.at(options.step)
     if options.rank is None:
@@ -63,22 +59,21 @@ def _show_ledger(options: Any) -> Answer:
 
 def run(options: Any) -> Answer:
     """Show what the options name."""
-    if is_ledger(options.plan):
-        return _show_ledger(options)
+    if ledger := ledger_named(options, "epoch", "sub_epoch", *COUNTING):
+        return _show_ledger(options, ledger)
     plan, first, stored, dataset = open_plan(options)
     epoch, sub_epoch, step, rank = options.epoch, options.sub_epoch, options.step, options.rank
     if rank is not None and step is None:
         raise IndexPlanError("--rank", "needs --step", None, "give both, or leave --rank out")
     if epoch is None and not sub_epoch is step is None:
         epoch = first
-    counting = ("start", "stop", "most_epochs")
     if step is not None or epoch is not None:
         other = "epoch" if step is None else "step"
-        check_left_out(options, counting, f"must go without --{other}")
+        check_left_out(options, COUNTING, f"must go without --{other}")
     if rank is not None:
         where = {"epoch": epoch, "sub_epoch": sub_epoch, "step": step, "rank": rank}
         return show_batch(plan, where, dataset)
     if step is not None:
         return show_step(plan, epoch, sub_epoch, step)
-    given = {name: getattr(options, name) for name in counting}
+    given = {name: getattr(options, name) for name in COUNTING}
     return show_plan(plan, stored, epoch, sub_epoch, given)

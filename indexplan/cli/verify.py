@@ -6,13 +6,10 @@ from typing import Any
 
 import indexplan as ip
 from indexplan.cli.common import (
-    OF_DATA,
-    OF_PLANS,
     add_plan,
     add_verb,
     check_left_out,
-    is_ledger,
-    open_ledger,
+    ledger_named,
     open_plan,
     progress_bar,
 )
@@ -39,9 +36,8 @@ def add(verbs: Any) -> None:
 
 def run(options: Any) -> ip.types.Report:
     """Verify the plan, or the ledger."""
-    if is_ledger(options.plan):
-        check_left_out(options, (*OF_DATA, *OF_PLANS), "needs a plan", options.plan)
-        return open_ledger(options.plan).verify(options.checkpoint)
+    if ledger := ledger_named(options):
+        return ledger.verify(options.checkpoint)
     check_left_out(options, ["checkpoint"], "needs a ledger", options.plan)
     plan = open_plan(options).plan
     with progress_bar("verifying", "B") as progress:
