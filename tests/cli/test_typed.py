@@ -68,6 +68,7 @@ def test_near_misses(
         ([*BUILD, "--epochs", "1..x"], "argument --epochs: must be an integer"),
         ([*BUILD, "--sub-epochs", "two"], "argument --sub-epochs: must be an integer"),
         (["show", "a.plan", "--epoch", ""], "argument --epoch: must be an integer"),
+        (["show", "a.plan", "--epoch", "1.5"], "argument --epoch: must be an integer"),
         (
             ["build", "a.plan", "--batch-size=2", "--num-samples=nan"],
             "--num-samples: must be an",
