@@ -18,7 +18,7 @@ from indexplan.cli.common import (
 
 KINDS = {
     "reading": "which rank reads which samples at each step",
-    "sizes": "step sizes, parameters and padding over the run",
+    "sizes": "step sizes and padding over the run",
     "mixing": "how evenly steps read from all parts of the dataset",
     "work": "the work of each rank, without balance and with it",
     "life": "the whole life of a run, from its ledger",

@@ -19,7 +19,6 @@ from indexplan.errors import (
 )
 from indexplan.keywords import named
 from indexplan.orders.columns import Column
-from indexplan.partition.steps import Int64
 from indexplan.plan.plan import Plan, layout_of
 
 if TYPE_CHECKING:
@@ -44,11 +43,6 @@ def evenly(start: int, stop: int, most: int) -> list[int]:
         return list(range(start, stop))
     count = stop - start - 1
     return [start + count * i // (most - 1) for i in range(most)]
-
-
-def sample(start: int, stop: int, most: int) -> Int64:
-    """Return what `evenly` does as an array; int64, shape (at most `most`,)."""
-    return np.array(evenly(start, stop, most), np.int64)
 
 
 def rounded(start: int, stop: int, most: int) -> list[int]:
@@ -82,17 +76,6 @@ def labelled(count: int, most: int) -> list[int]:
     if 2 * (count - 1 - chosen[-1]) < each:  # no room for both
         chosen.pop()
     return [*chosen, count - 1] if chosen[-1:] != [count - 1] else chosen
-
-
-def ticks(numbers: list[int], what: str, room: int) -> tuple[list[str], str]:
-    """Return labels for some numbers on an axis, and the axis's name.
-
-    If labels would be equal, or take more than `room` characters, they count from the first.
-    """
-    labels = [short(number) for number in numbers]
-    if len(set(labels)) == len(labels) and sum(map(len, labels)) <= room:
-        return labels, what
-    return [f"+{short(number - numbers[0])}" for number in numbers], f"{what} {numbers[0]:,} + ..."
 
 
 def of_many(shown: int, total: int, what: str) -> str:

@@ -88,7 +88,7 @@ def mixing(
     # what the optimizer sees in a few steps: wider windows would look better mixed
     window = max(1, min(num_steps, UNITS * num_steps // max(1, steps.end - steps.start)))
     num_windows = -(-num_steps // window)
-    starts = steps.first_step + window * drawing.sample(0, num_windows, WINDOWS)
+    starts = steps.first_step + window * np.array(drawing.evenly(0, num_windows, WINDOWS), np.int64)
     quarters = _quarters(plan, values)
     shares, counts = _shares(order, steps, starts, window, quarters)
     due = np.diff(_bounds(order.num_samples)) / order.num_samples
@@ -192,7 +192,7 @@ def _shares(
     for i, start in enumerate(starts.tolist()):
         last = min(start + window, steps.num_steps) - 1
         low, high = steps.interval(start)[0], min(steps.interval(last)[1], steps.stop)
-        indices = order.take(steps.epoch, drawing.sample(low, high, UNITS))
+        indices = order.take(steps.epoch, drawing.evenly(low, high, UNITS))
         counts[i] = len(indices)
         if of_sample is None:
             quarters = np.searchsorted(inner, indices, side="right")

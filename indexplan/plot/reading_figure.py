@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RANKS, STEPS, SLOTS = 32, 32, 12  # at most this many are shown
-ROOM = 60  # characters of tick labels below the picture
+ROOM = 60  # characters of tick labels below the picture; at most 8 labels
 
 
 @named
@@ -101,16 +101,19 @@ def reading(
         axes.axvspan(j * each - gap, j * each, color="white", linewidth=0 if gap else 0.8)
     for i in range(1, len(ranks)):
         axes.axhline(i, color="white", linewidth=0.8 if len(ranks) == world_size else 2)
-    columns, rows = drawing.labelled(len(numbers), 8), drawing.labelled(len(ranks), 8)
-    labels, name = drawing.ticks([numbers[j] for j in columns], "step", ROOM)
-    axes.set_xticks([j * each + num_slots / 2 for j in columns], labels=labels)
+    # whole numbers, as steps next to each other would have the same short ones
+    fitting = min(8, ROOM // len(f"{numbers[-1]:,}"))
+    columns, rows = drawing.labelled(len(numbers), fitting), drawing.labelled(len(ranks), 8)
+    axes.set_xticks(
+        [j * each + num_slots / 2 for j in columns], labels=[f"{numbers[j]:,}" for j in columns]
+    )
     axes.set_yticks([i + 0.5 for i in rows], labels=[drawing.short(ranks[i]) for i in rows])
     axes.invert_yaxis()
     shown = [
         drawing.of_many(len(ranks), world_size, "rank"),
         drawing.of_many(len(numbers), num_steps, "step"),
     ]
-    axes.set_xlabel(f"{name} ({', '.join([*shown, drawing.of_many(num_slots, widest, 'slot')])})")
+    axes.set_xlabel(f"step ({', '.join([*shown, drawing.of_many(num_slots, widest, 'slot')])})")
     axes.set_ylabel("rank")
     alike = "neighbours in the dataset" if values is None else "samples of like values"
     caption = f"Noise is a full shuffle; bands of one colour are ranks or steps that read {alike}."
@@ -156,16 +159,14 @@ def _cells_of_batches(plan: Plan, steps: Steps, ranks: list[int], numbers: list[
         (i, j, {"step": s, "rank": r}) for i, r in enumerate(ranks) for j, s in enumerate(numbers)
     ]
     widest = max(len(plan.batch(*where, **batch)) for _, _, batch in asked)
-    slots = drawing.sample(0, widest, SLOTS)
+    slots = np.array(drawing.evenly(0, widest, SLOTS), np.int64)
     image = np.full((len(ranks), len(numbers), len(slots)), np.nan)
     padded = np.zeros(image.shape, bool)
     for i, j, batch in asked:
         units = plan.units(*where, **batch)
-        samples = units.samples
-        there = slots[slots < len(samples)]
-        image[i, j, : len(there)] = samples[there]
-        valid = units.offsets[units.num_valid]
-        padded[i, j, : len(there)] = there >= valid
+        there = slots[slots < len(units.samples)]
+        image[i, j, : len(there)] = units.samples[there]
+        padded[i, j, : len(there)] = there >= units.offsets[units.num_valid]
     return image, padded, widest
 
 

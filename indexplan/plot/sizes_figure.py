@@ -1,4 +1,4 @@
-"""Sizes: how large steps are over the run, which parameters apply, and what padding bins need."""
+"""Sizes: how large steps are over the run, and what padding bins need."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from indexplan.seeds import EPOCH_STOP, check_epochs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUB_EPOCHS, PHASES, LINES, PARAMETERS, WORDS = 1000, 300, 130, 4, 8  # at most this many are shown
+SUB_EPOCHS, PHASES, LINES = 1000, 300, 130  # at most this many are shown
 STEPS, BINS = 256, 2**16  # whose padding is counted: steps, and bins of all of these
 
 
 @named
 def sizes(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
-    """Draw how the size of steps, their parameters and their padding change over the run.
+    """Draw how the size of steps and their padding change over the run.
 
-    Use it to check a schedule of batch sizes or parameters before you train, and to see what
-    batches by length, or packing, save on your lengths.
+    Use it to check a schedule of batch sizes before you train, and to see what batches by length,
+    or packing, save on your lengths.
 
     Parameters
     ----------
@@ -44,12 +44,11 @@ def sizes(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        One panel for the units of a step over all ranks, and one for each parameter, with lines
-        between sub-epochs. If there are more than 1,000 sub-epochs, some of them are looked at,
-        among them those where phases start. If the order has bins whose lengths are known, the
-        last panel has a point for each of up to 256 steps: the percentage of its tokens that are
-        padding, if each bin is padded to its longest sample. The line is the same for random
-        samples, in bins of as many.
+        One panel for the units of a step over all ranks, with lines between sub-epochs. If there
+        are more than 1,000 sub-epochs, some of them are looked at, among them those where phases
+        start. If the order has bins whose lengths are known, a second panel has a point for each of
+        up to 256 steps: the percentage of its tokens that are padding, if each bin is padded to its
+        longest sample. The line is the same for random samples, in bins of as many.
 
     Raises
     ------
@@ -60,7 +59,7 @@ def sizes(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     Examples
     --------
     >>> import indexplan as ip
-    >>> phases = [ip.Phase(0, 32, {"resolution": 128}), ip.Phase((2, 0), 16, {"resolution": 192})]
+    >>> phases = [ip.Phase(0, 32), ip.Phase((2, 0), 16)]
     >>> figure = ip.plot.sizes(ip.Plan(ip.Shuffle(1000), world_size=2, batch_size=phases))
     """
     check_plan("plan", plan)
@@ -72,11 +71,8 @@ def sizes(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     chosen = chosen[bisect_left(chosen, plan.start.epoch) :]
     column_of_lengths = _lengths(plan.order)
     padded = column_of_lengths is not None
-    parameters = [name for phase in layout.phases for name in dict(phase.parameters)]
-    names = list(dict.fromkeys(parameters))
-    shown = names[:PARAMETERS]
-    figure = style.new_figure(8, 2.4 + 1.3 * len(shown) + 1.8 * padded)
-    heights = [2, *[1] * len(shown), *[1.5] * padded]
+    figure = style.new_figure(8, 2.4 + 1.8 * padded)
+    heights = [2, *[1.5] * padded]
     column = style.panels(figure, len(heights), 1, sharex=True, height_ratios=heights)[:, 0]
     numbers, total = _numbers(plan, chosen)
     rows = _rows(plan, chosen, numbers)
@@ -85,26 +81,21 @@ def sizes(plan: Plan, epochs: Iterable[int] | None = None) -> Figure:
     if len(numbers) < total:
         rows = _joined(rows, chosen)
     units = [row.size for row in rows]
-    _lines(column[0], units, rows, style.BLUE)
+    # with caps, so that one sub-epoch among thousands can be seen
+    starts, stops = [row.start for row in rows], [row.stop for row in rows]
+    column[0].hlines(units, starts, stops, color=style.BLUE, linewidth=2.5, capstyle="projecting")
     column[0].set_ylim(0, 1.15 * max(units, default=1))
     column[0].set_ylabel("units of a step\n(mean, all ranks)")
     if not rows:
         style.nothing_here(column[0], "no steps here")
-    for axes, name in zip(column[1:], shown, strict=False):
-        _parameter(axes, name, rows)
     for axes in column:
         _edges(axes, chosen, plan.sub_epochs)
     words = f"epoch, of {drawing.of_many(plan.sub_epochs, plan.sub_epochs, 'sub-epoch')} each"
     if len(numbers) < total:
         words += f"; {drawing.of_many(len(numbers), total, 'sub-epoch')} looked at"
-    if len(names) > PARAMETERS:
-        words += f"; first {PARAMETERS} of {len(names)} parameters"
     column[-1].set_xlabel(words)
     figure.align_ylabels()
-    caption = (
-        "Where a line jumps, a phase starts: steps have another size from there on, or a parameter "
-        "another value."
-    )
+    caption = "Where a line jumps, a phase starts: steps have another size from there on."
     style.heading(figure, "Sizes of steps", caption)
     return figure
 
@@ -193,12 +184,6 @@ def _joined(rows: list[Row], epochs: Sequence[int]) -> list[Row]:
     return [*joined, rows[-1]]
 
 
-def _lines(axes: Any, heights: list[float], rows: list[Row], color: str) -> None:
-    # with caps, so that one sub-epoch among thousands can be seen
-    starts, stops = [row.start for row in rows], [row.stop for row in rows]
-    axes.hlines(heights, starts, stops, color=color, linewidth=2.5, capstyle="projecting")
-
-
 def _edges(axes: Any, epochs: Sequence[int], sub_epochs: int) -> None:
     """Draw where epochs and sub-epochs start, unless they are too many to tell apart."""
     if len(epochs) * sub_epochs <= LINES:
@@ -207,18 +192,6 @@ def _edges(axes: Any, epochs: Sequence[int], sub_epochs: int) -> None:
     if len(epochs) <= LINES:
         for line in sorted({*epochs, *(epoch + 1 for epoch in epochs)}):
             axes.axvline(line, color=style.GREY, linewidth=0.8, zorder=0)
-
-
-def _parameter(axes: Any, name: str, rows: list[Row]) -> None:
-    """Draw a parameter, each of whose values has a row of its own: sizes and words alike."""
-    values = [dict(row.phase.parameters).get(name) for row in rows]
-    said = ["none" if value is None else str(value) for value in values]
-    words = list(dict.fromkeys(said))
-    labelled = drawing.evenly(0, len(words), WORDS)
-    axes.set_yticks(labelled, labels=[style.as_written(words[i][:16]) for i in labelled])
-    axes.set_ylim(-0.5, len(words) - 0.5)
-    axes.set_ylabel(style.as_written(name[:24]))
-    _lines(axes, [float(words.index(word)) for word in said], rows, style.GREEN)
 
 
 def _lengths(order: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexplan.errors import IndexPlanError, install, printable
+from indexplan.errors import IndexPlanError, install
 from indexplan.plot.drawing import short
 
 if TYPE_CHECKING:
@@ -88,16 +88,6 @@ def tick_labels(values: Any) -> list[str]:
     if len(set(labels)) < len(labels):
         return [f"{value:,.0f}" for value in values]
     return labels
-
-
-def as_written(text: str) -> str:
-    """Return a user's text so that matplotlib writes it: no formula, no line ends, no gap.
-
-    It takes what lies between two dollars for a formula, and leaves labels that begin with _ out
-    of legends.
-    """
-    plain = printable(text).replace("$", r"\$")
-    return f" {plain}" if plain.startswith("_") else plain
 
 
 def panel_title(axes: Axes, words: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import indexplan as ip
 from indexplan import plot
-from indexplan.plot.drawing import sample
+from indexplan.plot.drawing import evenly
 from tests.support.bins import Bins
 from tests.support.figures import PLAN, heading, legend
 
@@ -42,7 +42,7 @@ def test_reading_of_many() -> None:
     axes = figure.axes[0]
     image = axes.collections[0].get_array()
     last = plan.steps(3, 7).stop - 1
-    slots = sample(0, 256, 12)
+    slots = np.array(evenly(0, 256, 12))
     for row, rank in ((0, 0), (1, 200), (-1, 4095)):
         for column, step in ((0, 0), (16, 1000), (24 * 16, last)):  # 12 slots, and a gap of 4
             batch = plan.batch(3, 7, step=step, rank=rank)
