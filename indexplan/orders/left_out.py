@@ -215,6 +215,7 @@ class LeftOut:
     ) -> OfEpoch:
         """Return what an epoch leaves out with one more group, from a position on."""
         gaps, low = before.gaps, since  # a position after the gaps of the groups before
+        # The unit that is read at `since` is inside behind each gap i with gaps[i] - i <= since.
         if len(gaps) and since:
             num_units = self.order.num_units(epoch)
             shift = bisect_right(range(len(gaps)), since, key=lambda i: int(gaps[i]) - i)

@@ -122,6 +122,8 @@ class Repeat(Layer):
 
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
         """Return each group's share over whole spans and parts of spans."""
+        # Whole spans read all their units `copies` times. At each end there may be part of a span:
+        # the end of a turn through its units, some whole turns, and the start of another.
         intervals = []
         size, units = self._width * self.copies, self.order.num_units(epoch)
         first, last = -(-start // size), stop // size  # whole spans

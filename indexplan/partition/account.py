@@ -177,13 +177,14 @@ def units_per_rank(world_size: int, intervals: list[tuple[int, int, int, int]]) 
     for start, stop, apart, count in intervals:
         if stop - start == apart:  # they leave no gap, and so are one interval
             stop, count = start + count * apart, 1  # noqa: PLW2901
-        each, rest = divmod(stop - start, world_size)
+        each, extra = divmod(stop - start, world_size)
         everyone += count * each
-        if rest == 0:
+        if extra == 0:
             continue
-        # `rest` ranks from start % world_size on get one more; after `turn` intervals they recur
-        turn = world_size // gcd(apart, world_size)
-        num = min(count, turn)
+        # `extra` ranks from start % world_size on get one more, in a ring. Of 4 ranks and intervals
+        # of 6, 10 apart, these are 0 1 . ., then . . 2 3, and after `period` intervals they recur.
+        period = world_size // gcd(apart, world_size)
+        num = min(count, period)
         num_shares += num
         if num_shares > MOST_SHARES:
             what, rule = "the different shares of an account's sub-epochs", f"at most {MOST_SHARES}"
@@ -191,11 +192,11 @@ def units_per_rank(world_size: int, intervals: list[tuple[int, int, int, int]]) 
             raise invalid(what, rule, num_shares, cure)
         number = np.arange(num)
         first = (start % world_size + apart % world_size * number) % world_size
-        times = count // turn + (number < count % turn)
-        last = first + rest
-        round_again = last > world_size
-        ranks += [np.zeros(1, np.int64), first, last - world_size * round_again]
-        changes += [times[round_again].sum(keepdims=True), times, -times]
+        times = count // period + (number < count % period)
+        last = first + extra
+        wraps = last > world_size  # past the last rank, to rank 0 again
+        ranks += [np.zeros(1, np.int64), first, last - world_size * wraps]
+        changes += [times[wraps].sum(keepdims=True), times, -times]
     where, change = np.concatenate(ranks), np.concatenate(changes)
     order = np.argsort(where, kind="stable")
     where, more = where[order], np.cumsum(change[order])

@@ -316,6 +316,8 @@ class Layout:
         where = find(self.partition, epoch, positions)
         if self.balance is None:
             return where
+        # Balance moves units only inside their step: each step is balanced once, for all that it
+        # reads, and a unit is then where its place without balance has gone.
         read = np.flatnonzero(where.step >= 0)
         named = np.stack(where[:3])  # (epoch, sub_epoch, step) of each
         read = read[np.lexsort(named[::-1, read])]
@@ -324,7 +326,7 @@ class Layout:
             if len(members):
                 owner, sub_epoch, step = named[:, members[0]].tolist()
                 ((cells, units),) = self.dealt(self.steps_in(owner, sub_epoch), step, step + 1)
-                places = np.empty_like(units)
+                places = np.empty_like(units)  # the inverse of `units`
                 places[units] = np.arange(len(units))
                 firsts = cells.starts[np.searchsorted(cells.ranks, where.rank[members])]
                 now = places[firsts + where.slot[members]]
