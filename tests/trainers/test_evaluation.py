@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import indexplan as ip
 from tests.trainers.ranks import run_ranks
@@ -172,6 +174,47 @@ def test_accelerate() -> None:
             assert ([*range(n)] if equal else REFUSED.format("Accelerate")) == (
                 sorted(ours) if equal else ours
             )
+
+
+@settings(deadline=None)
+@given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 4))
+def test_what_gathering_leaves_of_any_ranks_is_each_sample_once(n: int, ranks: int, b: int) -> None:
+    """Ranks read one after another in this process, and their rows are cut as Accelerate cuts them.
+
+    Hugging Face Trainer gathers by the same function. Without padding, a step in which a rank reads
+    nothing is refused on all ranks, and in every other all ranks have a batch.
+    """
+    from accelerate import Accelerator
+
+    from indexplan_torch import PlanLoader
+    from indexplan_torch.accelerate import prepare
+
+    accelerator, data = Accelerator(cpu=True), [float(i) for i in range(n)]
+
+    def read(rank: int, remainder: str, **options: Any) -> list[list[int]]:
+        plan = ip.Plan(ip.Shuffle(n, seed=b), batch_size=b, remainder=remainder)
+        mine = PlanLoader(data, plan, rank=rank, world_size=ranks, **options)
+        steps = []
+        for batch in (loader := prepare(accelerator, mine)):
+            steps.append(batch.int().tolist())
+            cuts.add(loader.remainder)
+        return steps
+
+    cuts: set[int] = set()
+    whole = [sum(step, []) for step in zip(*(read(r, "pad") for r in range(ranks)), strict=True)]
+    (cut,) = cuts
+    whole[-1] = whole[-1][:cut] if cut > 0 else whole[-1]
+    assert cut >= 0
+    assert [*range(n)] == sorted(sum(whole, []))
+    num_steps = -(-n // (ranks * b))
+    if n // num_steps < ranks:  # the units of the smallest step
+        for rank in range(ranks):
+            with pytest.raises(ip.IndexPlanError, match="must have equally many batches under"):
+                read(rank, "spread", evaluation=True)
+        return
+    parts = [read(rank, "spread", evaluation=True) for rank in range(ranks)]
+    assert 1 == len({len(part) for part in parts})
+    assert [*range(n)] == sorted(sum((sum(part, []) for part in parts), []))
 
 
 def trained(folder: str, cases: list[tuple[int, int]]) -> list[Any]:
