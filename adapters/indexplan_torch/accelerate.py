@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -62,7 +63,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc,unused-ignore]
             _non_blocking=accelerator.non_blocking,
         )
         self.base_dataloader = loader
-        loader.run.count(prepared=True)
+        loader.run.given = replace(loader.run.given, prepared=True)
         self._accelerator = accelerator
         self._begins = False  # and DataLoaderShard is about to name the pass that begins
         self.use_stateful_dataloader = True  # so accelerate saves the state with its own
@@ -124,7 +125,7 @@ def _rows_of_last_step(loader: PlanLoader) -> int:
 
     0 keeps all of them; so does -1, which says that the loop itself has to drop the padding.
     """
-    run, last = loader.run, len(loader) // loader.again - 1
+    run, last = loader.run, len(loader) // loader.run.given.again - 1
     if last < 0:
         return -1
     plan, _ = run.running()

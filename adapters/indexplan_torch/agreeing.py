@@ -48,37 +48,34 @@ def compare(
         On all of them, if they do not agree, if more of them read the same part than a mesh has
         peers, or if they do not all arrive before the store's timeout.
     """
-    store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
-    me = torch.distributed.get_rank()
-    group = f"indexplan/{zlib.crc32(repr(ranks).encode()):08x}"
-    meeting = f"{group}/{store.add(f'{group}/rank-{me}', 1)}"  # this rank's first, second, ...
+    store, here = meeting("plan", ranks)
     mine = f"{plan.fingerprint} {json.dumps(alike)}"
-    told = json.dumps({"rank": me, **alike, **plan.to_dict()})
-    if store.add(f"{meeting}/first", 1) == 1:
-        store.set(f"{meeting}/details", told)
-        store.set(f"{meeting}/plan", mine)
-    elif store.get(f"{meeting}/plan").decode() != mine:
-        store.set(f"{meeting}/other", told)
-    if store.add(f"{meeting}/part-{rank}", 1) > len(ranks) // (plan.world_size or 1):
-        store.set(f"{meeting}/alike", str(rank))
-    came = store.add(f"{meeting}/came", 1)
+    told = json.dumps({"rank": torch.distributed.get_rank(), **alike, **plan.to_dict()})
+    if store.add(f"{here}/first", 1) == 1:
+        store.set(f"{here}/details", told)
+        store.set(f"{here}/plan", mine)
+    elif store.get(f"{here}/plan").decode() != mine:
+        store.set(f"{here}/other", told)
+    if store.add(f"{here}/part-{rank}", 1) > len(ranks) // (plan.world_size or 1):
+        store.set(f"{here}/alike", str(rank))
+    came = store.add(f"{here}/came", 1)
     if came == len(ranks):
-        store.set(f"{meeting}/all", "")
+        store.set(f"{here}/all", "")
     try:
-        store.wait([f"{meeting}/all"])
+        store.wait([f"{here}/all"])
     except RuntimeError as error:  # the timeout, or a lost store; TCP stores raise a subclass
         try:
-            got = f"{store.add(f'{meeting}/came', 0)} of {len(ranks)} before the timeout of "
+            got = f"{store.add(f'{here}/came', 0)} of {len(ranks)} before the timeout of "
             got += "the process group"
         except RuntimeError:
             got = f"{came} of {len(ranks)}, and then the process that has the store was gone"
         rule = "must begin their first pass together, to compare plans"
         raise IndexPlanError("ranks", rule, got, _SWITCH) from error
-    differ = store.check([f"{meeting}/other"])
-    details = [store.get(f"{meeting}/{key}") for key in ("details", "other")] if differ else []
-    alike = store.check([f"{meeting}/alike"])
-    part = store.get(f"{meeting}/alike").decode() if alike else ""
-    leave(store, meeting, ranks)
+    differ = store.check([f"{here}/other"])
+    details = [store.get(f"{here}/{key}") for key in ("details", "other")] if differ else []
+    alike = store.check([f"{here}/alike"])
+    part = store.get(f"{here}/alike").decode() if alike else ""
+    leave(store, here, ranks)
     if differ:
         one, other = map(json.loads, details)
         raise IndexPlanError(
@@ -94,6 +91,14 @@ def compare(
             f"rank={part}, world_size={plan.world_size} on several processes",
             "leave rank= and world_size= out, or pass mesh= if they share samples",
         )
+
+
+def meeting(kind: str, ranks: tuple[int, ...]) -> tuple[Any, str]:
+    """Return the process group's store, and the key of these ranks' next meeting of a kind."""
+    store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
+    group = f"indexplan/{kind}/{zlib.crc32(repr(ranks).encode()):08x}"
+    # this rank's first, second, ...
+    return store, f"{group}/{store.add(f'{group}/rank-{torch.distributed.get_rank()}', 1)}"
 
 
 def leave(store: Any, meeting: str, ranks: tuple[int, ...]) -> None:

@@ -26,6 +26,39 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def check_state(
+    state: Any,
+    fields: set[str],
+    version: int,
+    rule: str,
+    cure: str,
+    *,
+    more: frozenset[str] | None = frozenset(),
+) -> None:
+    """Refuse what a loader has not saved, or what another version of it has.
+
+    Parameters
+    ----------
+    state : object
+    fields : set of str
+        Of a state, "version" among them.
+    version : int
+    rule, cure : str
+        Of the error of something else.
+    more : frozenset of str or None
+        Fields that it may have too; None for any, as Accelerate, for one, adds some.
+    """
+    found: set[str] = {*state} if isinstance(state, dict) else set()
+    if not fields <= found or (more is not None and found - fields - more):
+        got = f"a dict of {shown(list(state))}" if isinstance(state, dict) else shown(state)
+        if more is None and not isinstance(state, dict):
+            got = type(state).__name__  # not its whole content: it may be a model
+        raise IndexPlanError("state", rule, got, cure)
+    if as_integer(state["version"]) != version:
+        cure = "load it with the version of indexplan that saved it"
+        raise invalid("state", f"of version {version}", state["version"], cure)
+
+
 def check_by_index(dataset: Any) -> None:
     """Refuse a dataset that is not read by index."""
     from torch.utils.data import IterableDataset  # a Run needs no torch

@@ -17,21 +17,6 @@ from indexplan_torch.items import Form
 from indexplan_torch.run import Reading, Run, State
 
 
-class Handed(Reading):
-    """A pass that a sampler hands out by itself: `step` is the next that nobody has drawn."""
-
-    def check_counted(self) -> None:
-        """Raise, as nobody knows what the loop has received of it."""
-        raise IndexPlanError(
-            "a sampler",
-            "must not be asked for a cursor or step_size inside a pass, as it knows what was "
-            "drawn, not what the loop has received",
-            "a pass that another loader draws",
-            "loop over a PlanLoader, or use the state of torchdata's StatefulDataLoader; at "
-            "the end of a pass, name the next with set_epoch first" + UNDER_TRAINER,
-        )
-
-
 class Drawn(Iterator[Any]):
     """The batches of one pass; nothing happens before the first is asked for.
 
@@ -42,6 +27,9 @@ class Drawn(Iterator[Any]):
     """
 
     def __init__(self, run: Run) -> None:
+        if run.reading is None:  # no PlanLoader has begun the pass
+            refuse_under("torchdata.nodes.adapters", "refuse_counting_draws")
+            refuse_under("accelerate.data_loader", "refuse_shards", run)
         refuse_under("accelerate.data_loader", "refuse_dealing_out", run)
         self.run = run
         self.begun: Reading | None = None  # unless a loader has begun it, and counts
@@ -54,7 +42,7 @@ class Drawn(Iterator[Any]):
     def _draw(self) -> Iterator[Any]:
         run, reading, form = self.run, self.run.reading, self.run.given.form
         if self.begun is None:
-            if reading is not None and not isinstance(reading, Handed) and reading.unread:
+            if reading is not None and not reading.handed and reading.unread:
                 yield from requests(run, reading.number, form)
                 return  # the loader that has begun it counts
             self.begun = begin(run)
@@ -161,7 +149,7 @@ def begin(run: Run) -> Reading:
         )
     reading = run.reading
     again = run.named and not run.given.pinned and run.number == run.coming - 1
-    if again and isinstance(reading, Handed):
+    if again and reading is not None and reading.handed:
         raise IndexPlanError(
             "set_epoch",
             "must name the next pass too, after one that was named when it, or a state of it, had "
@@ -170,7 +158,7 @@ def begin(run: Run) -> Reading:
             "call it before each loop; or, if a state is of a loop that had ended its pass, leave "
             "it out before the first",
         )
-    return run.begin(Handed)
+    return run.begin(handed=True)
 
 
 def check_named(named: int, number: int) -> None:

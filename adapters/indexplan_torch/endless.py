@@ -9,9 +9,9 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from indexplan import IndexPlanError, Order, Plan
-from indexplan.errors import as_integer, integer, invalid, shown
-from indexplan_torch.arguments import count
+from indexplan import Order, Plan
+from indexplan.errors import integer, invalid
+from indexplan_torch.arguments import check_state, count
 from indexplan_torch.loader import Options, PlanLoader, check_options
 from indexplan_torch.ranks import given
 
@@ -161,14 +161,9 @@ class PlanIterator:
         IndexPlanError
             If it is not a state, or one of another order, which this one does not continue.
         """
-        named = {"version", "consumed_samples", "order"}
-        if not isinstance(state, dict) or {*state} != named:
-            got = f"a dict of {shown(list(state))}" if isinstance(state, dict) else shown(state)
-            cure = "pass what save_state returned"
-            raise IndexPlanError("state", "must be a PlanIterator's", got, cure)
-        if as_integer(state["version"]) != STATE_VERSION:
-            cure = "load it with the version of indexplan that saved it"
-            raise invalid("state", f"of version {STATE_VERSION}", state["version"], cure)
+        fields = {"version", "consumed_samples", "order"}
+        cure = "pass what save_state returned"
+        check_state(state, fields, STATE_VERSION, "must be a PlanIterator's", cure)
         consumed = count("a state's consumed_samples", state["consumed_samples"])
         cursor = replace(self.plan.cursor_at(consumed), order=state["order"])
         rest = self.plan.resume(cursor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -13,7 +14,7 @@ from torch.utils.data import DataLoader
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import invalid, shown
 from indexplan.keywords import PLACES, unknown
-from indexplan_torch.arguments import check_by_index, check_length, flag, is_bins, loaded
+from indexplan_torch.arguments import check_by_index, check_length, flag, is_bins, loaded, run_of
 from indexplan_torch.counting import UNDER_TRAINER, refuse_under
 from indexplan_torch.cuts import check_received
 from indexplan_torch.items import Item
@@ -183,8 +184,12 @@ class PlanLoader(DataLoader[Any]):
             )
         else:  # a trainer rebuilds the loader around its wrapper of our batch sampler
             given = {k: v for k, v in given.items() if k not in _THE_PLANS_OWN}
-        self.run = _ours(batch_sampler).run
-        if self.run.given.plan != plan:
+        run = run_of(batch_sampler)
+        if run is None:
+            cure = "use torch's DataLoader with a batch sampler of your own"
+            raise invalid("batch_sampler", "left out, as the plan makes it", batch_sampler, cure)
+        self.run: Run = run
+        if run.given.plan != plan:
             raise IndexPlanError(
                 "batch_sampler",
                 "must be left out, as the plan makes it",
@@ -194,18 +199,12 @@ class PlanLoader(DataLoader[Any]):
         if given.get("in_order", True) is not True:
             rule = "True, as a state counts batches, and cannot tell which of them a slow worker"
             raise invalid("in_order", f"{rule} still has", given["in_order"], "leave it out")
-        _check_dataset(dataset, self.run)
-        self.run.count()
-        if flag("evaluation", evaluation):
-            self.run.evaluate()
-        if ledger is not None and not self.run.recorder:
-            self.run.keep_ledger(ledger)
-        # Named like the parameters, so that a trainer can rebuild the loader from them.
-        self.plan, self.nested, self.item, self.as_array = plan, nested, item, as_array
-        self.keep_bins = keep_bins
-        self.rank, self.world_size, self.mesh = rank, world_size, mesh
-        self.partial, self.compare, self.again = partial, compare, self.run.given.again
-        self.evaluation, self.ledger = evaluation, ledger
+        _check_dataset(dataset, run)
+        evaluation = flag("evaluation", evaluation) or run.given.evaluation
+        run.given = replace(run.given, counted=True, evaluation=evaluation)
+        if ledger is not None and not run.recorder:
+            run.keep_ledger(ledger)
+        self.plan = plan  # named like the parameter, so that a trainer can make the loader again
         given.setdefault("worker_init_fn", None)
         if given["worker_init_fn"] is None or isinstance(given["worker_init_fn"], SeedWorker):
             given["worker_init_fn"] = SeedWorker(self.run)
@@ -226,7 +225,7 @@ class PlanLoader(DataLoader[Any]):
     @property
     def batch_size(self) -> int:
         """The size of the largest batch in the coming sub-epoch, in units."""
-        return _ours(self.batch_sampler).batch_size
+        return self.run.batch_size
 
     @batch_size.setter
     def batch_size(self, size: Any) -> None:
@@ -517,18 +516,3 @@ def _check_dataset(dataset: Any, run: Run) -> None:
         from indexplan_torch.layout import check_sources
 
         check_sources(dataset, order)
-
-
-def _ours(batch_sampler: Any) -> PlanBatchSampler:
-    """Return the PlanBatchSampler inside a trainer's wrappers."""
-    inner = batch_sampler
-    while inner is not None and not isinstance(inner, PlanBatchSampler):
-        inner = getattr(inner, "_batch_sampler", None) or getattr(inner, "batch_sampler", None)
-    if inner is None:
-        raise invalid(
-            "batch_sampler",
-            "left out, as the plan makes it",
-            batch_sampler,
-            "use torch's DataLoader with a batch sampler of your own",
-        )
-    return inner

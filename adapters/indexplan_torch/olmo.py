@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from olmo_core.data.collator import DataCollator
 from olmo_core.data.data_loader import TextDataLoaderBase
 
-from indexplan import IndexPlanError, Ledger, Order, Plan
-from indexplan.errors import as_integer, integer, invalid, shown
-from indexplan_torch.arguments import count
+from indexplan import Ledger, Order, Plan
+from indexplan.errors import integer, invalid, shown
+from indexplan_torch.arguments import check_state, count
 from indexplan_torch.loader import Options, PlanLoader
 from indexplan_torch.ranks import discover, process_group_runs
 
@@ -246,7 +247,8 @@ class PlanDataLoader(TextDataLoaderBase):
             return
         run = self._loader.run
         if run.recorder and process_group_runs():  # some may read the same
-            run.read_by(tuple(range(torch.distributed.get_world_size())))
+            everyone = tuple(range(torch.distributed.get_world_size()))
+            run.given = replace(run.given, readers=everyone)
         if run.reading is not None and run.reading.number == self._number:
             run.move(self._loader.plan)  # a loop that was left goes on
         yield from self._loader
@@ -294,14 +296,9 @@ class PlanDataLoader(TextDataLoaderBase):
             if there is none.
         """
         fields = {"version", "cursor", "epoch", "tokens_processed", "dataset_fingerprint"}
-        if not isinstance(state_dict, dict) or {*state_dict} - {"ledger"} != fields:
-            is_dict = isinstance(state_dict, dict)
-            got = f"a dict of {shown(list(state_dict))}" if is_dict else shown(state_dict)
-            cure = "finish the run with the loader that it began with, or start another run"
-            raise IndexPlanError("state", "must be a PlanDataLoader's", got, cure)
-        if as_integer(state_dict["version"]) != STATE_VERSION:
-            cure = "load it with the version of indexplan that saved it"
-            raise invalid("state", f"of version {STATE_VERSION}", state_dict["version"], cure)
+        cure = "finish the run with the loader that it began with, or start another run"
+        rule, ledger = "must be a PlanDataLoader's", frozenset({"ledger"})
+        check_state(state_dict, fields, STATE_VERSION, rule, cure, more=ledger)
         saved = state_dict["dataset_fingerprint"]
         if type(saved) is not type(self._fingerprint) or saved != self._fingerprint:
             cure = "pass the dataset that the run began with, or start another run"

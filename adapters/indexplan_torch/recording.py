@@ -23,7 +23,7 @@ from torch.utils.data import get_worker_info
 from indexplan import IndexPlanError, Ledger, PlanFileError
 from indexplan.errors import invalid, path_text
 from indexplan.ledger import Tail, check_begins, place_of
-from indexplan_torch.agreeing import leave
+from indexplan_torch.agreeing import leave, meeting
 from indexplan_torch.ranks import process_group_runs
 from indexplan_torch.versions import private
 
@@ -58,7 +58,6 @@ class Recorder:
         self._to: Resume | None = None  # where the run goes on, if it skips steps
         self.followed = False  # whether another loader of this process has continued the run
         self._pid = 0  # of the process that has begun
-        self._last: Any = None  # the step that was written last
 
     def __reduce__(self) -> Any:
         return Recorder, (str(self.path),)  # for a process that starts afresh
@@ -125,7 +124,7 @@ class Recorder:
             raise _of_another_process()
         if self.begins:
             self._tail = self._begun(plan, rank, together, all_begin=all_begin)
-            self._plan, self._pid, self._last = plan, os.getpid(), None
+            self._plan, self._pid = plan, os.getpid()
         self.refuse_followed()
         if not self._known().stands(plan):
             raise IndexPlanError(
@@ -152,11 +151,8 @@ class Recorder:
                 "pass ledger=False on other ranks, and load the state of rank 0 on all; or leave "
                 "rank= out, under torch.distributed",
             )
-        store = private("torch", torch.distributed.distributed_c10d, "_get_default_store")()
-        group, me = zlib.crc32(repr(together).encode()), torch.distributed.get_rank()
-        key = f"indexplan/ledger/{group:08x}"
-        key = f"{key}/{store.add(f'{key}/rank-{me}', 1)}"  # this rank's first, second, ...
-        if me != together[0]:
+        store, key = meeting("ledger", together)
+        if torch.distributed.get_rank() != together[0]:
             heard = _heard(store, key, together[0])
             if all_begin:
                 leave(store, key, together)
@@ -179,10 +175,19 @@ class Recorder:
         return tail
 
     def _written(self, plan: Plan) -> Tail:
-        keeper = other_keeper(self.path, self)
-        if keeper is not None and not self._loaded:
-            raise a_second(self.path)
-        if isinstance(keeper, Recorder):
+        key = os.getpid(), os.path.realpath(self.path)
+        if _KEEPERS.get(key, self) is not self:
+            gc.collect()  # it may be left in a cycle
+        keeper = _KEEPERS.get(key, self)
+        if keeper is not self:
+            if not self._loaded:
+                raise IndexPlanError(
+                    f"{self.path}",
+                    ONE_LOADER,
+                    "a second one, while the first is still there",
+                    "leave ledger= out of the loader for validation; to go on with the run, load "
+                    "the state of the first, or delete it",
+                )
             keeper.catch_up()  # its loop may be left open, and what it has read comes first
         refuse_a_second_rank(self.path)
         ledger = self._given or Ledger(self.path)
@@ -190,15 +195,13 @@ class Recorder:
             check_begins(plan, ledger.tail, self.path)
         skip = self._to is not None and Tail(place=self._to).stands(plan)
         ledger.begin(plan, self._loaded or None, skip=skip)
-        keep(self.path, self)
-        if isinstance(keeper, Recorder):
-            keeper.followed = True
+        _KEEPERS[key], keeper.followed = self, True
         self._ledger, self.followed = ledger, False
         return ledger.tail
 
     def catch_up(self) -> None:
         """Record what a loop that was left open has received."""
-        for run in list(_RUNS):
+        for run in list(RECORDED):
             if run.recorder is self:
                 run.record()
 
@@ -220,7 +223,7 @@ class Recorder:
         PlanFileError
             If the file cannot be written, or another process has written to it.
         """
-        if self._idle or self._last == (where, step):
+        if self._idle:
             return
         assert self._plan is not None  # noqa: S101 (a pass has begun)
         cursor = self._plan.cursor(*where, step=step)
@@ -233,7 +236,6 @@ class Recorder:
         else:
             self._ledger.record(self._plan, cursor)
             self._tail = self._ledger.tail
-        self._last = where, step
 
     @property
     def _idle(self) -> bool:
@@ -319,58 +321,12 @@ def _shown(place: Any) -> str:
 
 
 # what keeps a ledger in a process, by the process and the file
-_KEEPERS: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
-
-
-def keep(path: Path, keeper: Any) -> None:
-    """Note what keeps a ledger in this process, for as long as it is there."""
-    _KEEPERS[_key(path)] = keeper
-
-
-def other_keeper(path: Path, keeper: Any) -> Any:
-    """Return what keeps a ledger in this process, if it is something else and still there."""
-    if _KEEPERS.get(_key(path), keeper) is not keeper:
-        gc.collect()  # it may be left in a cycle
-    found = _KEEPERS.get(_key(path))
-    return None if found is keeper else found
-
-
-def _key(path: Path) -> tuple[int, str]:
-    return os.getpid(), os.path.realpath(path)
-
-
-def a_second(path: Path) -> IndexPlanError:
-    """Return the error of a loader whose ledger another one keeps."""
-    return IndexPlanError(
-        f"{path}",
-        ONE_LOADER,
-        "a second one, while the first is still there",
-        "leave ledger= out of the loader for validation; to go on with the run, load the state of "
-        "the first, or delete it",
-    )
-
-
-def refuse_unkept(saved: Any) -> None:
-    """Refuse a state of a run with a ledger for a loader without one, unless that is meant."""
-    if saved is not None:
-        raise IndexPlanError(
-            "ledger",
-            "must be passed to the loader, as the state is that of a run which keeps one",
-            "none",
-            "pass ledger=, where the run's file is, or ledger=False to go on without it for good",
-        )
-
-
-_RUNS: WeakSet[Any] = WeakSet()  # whose loops may end with the process
-
-
-def write_at_exit(run: Any) -> None:
-    """Have a run record what its loop received when the process ends."""
-    _RUNS.add(run)
+_KEEPERS: WeakValueDictionary[tuple[int, str], Recorder] = WeakValueDictionary()
+RECORDED: WeakSet[Any] = WeakSet()  # runs that have a recorder: a loop may end with the process
 
 
 @atexit.register
 def _write_all() -> None:
     with ExitStack() as stack:  # which calls all of them, whatever some raise
-        for run in list(_RUNS):
+        for run in list(RECORDED):
             stack.callback(run.record)

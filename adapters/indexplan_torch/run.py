@@ -17,16 +17,16 @@ here knows torch: `Given` finds the ranks and compares them, and a `Recorder` wr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from indexplan import Cursor, IndexPlanError, Plan
-from indexplan.errors import as_integer, empty_batches, invalid, shown
+from indexplan.errors import empty_batches, invalid
 from indexplan_torch.again import Dealt
-from indexplan_torch.arguments import count, loaded
-from indexplan_torch.counting import refuse_under
+from indexplan_torch.arguments import check_state, count, loaded
+from indexplan_torch.counting import UNDER_TRAINER, refuse_under
 from indexplan_torch.cuts import check_left, warn_of_left
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class Reading:
         The pass's number in the run, and its steps; these don't change.
     ran : (Plan, int) or None
         The plan and this process's rank as it began; the process group may have ended since.
+    handed : bool
+        Whether a sampler hands it out by itself: `step` is then the next that nobody has drawn.
     step : int
         The next step that the loop has not received.
     """
@@ -79,6 +81,7 @@ class Reading:
     first: int
     stop: int
     ran: tuple[Plan, int] | None = field(default=None, compare=False, repr=False)
+    handed: bool = False
     step: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,9 +96,6 @@ class Reading:
     def unread(self) -> bool:
         """Whether the loop has received nothing of it, and there is something to receive."""
         return self.first == self.step < self.stop
-
-    def check_counted(self) -> None:
-        """Raise if nobody knows what the loop has received of it."""
 
 
 class Run:
@@ -343,24 +343,20 @@ class Run:
             if getattr(self.given, name):
                 cure = "leave one of them out, as a ledger has every step of a pass"
                 raise invalid(name, "False with a ledger", True, cure)
-        from indexplan_torch.recording import Recorder, write_at_exit
+        from indexplan_torch.recording import RECORDED, Recorder
 
         self.recorder = ledger if isinstance(ledger, Recorder) else Recorder(ledger)
-        write_at_exit(self)
-
-    def read_by(self, ranks: tuple[int, ...]) -> None:
-        """Read the plan on these ranks of the process group, where their number does not say it."""
-        self.given = replace(self.given, readers=ranks)
+        RECORDED.add(self)
 
     # --- the pass that the loop is in
 
-    def begin(self, kind: type[Reading] = Reading) -> Reading:
+    def begin(self, *, handed: bool = False) -> Reading:
         """Start a pass over the sub-epoch that is set, or over the next if that one is finished.
 
         Parameters
         ----------
-        kind : type
-            Of the reading.
+        handed : bool
+            Whether a sampler hands it out by itself.
 
         Raises
         ------
@@ -377,7 +373,7 @@ class Run:
         if number > self.first:
             self.unread = False
         if number in self.over:
-            self.reading = kind(number, 0, 0)
+            self.reading = Reading(number, 0, 0, handed=handed)
             return self.reading
         plan, rank = self.running()
         if self._came_from is not None:
@@ -391,7 +387,7 @@ class Run:
         steps = self.steps(number)
         if self.recorder and steps:
             self._begin_in_ledger(self.recorder, plan, rank)
-        self.reading = kind(number, steps.start, steps.stop, (plan, rank))
+        self.reading = Reading(number, steps.start, steps.stop, (plan, rank), handed)
         return self.reading
 
     def _begin_in_ledger(self, recorder: Recorder, plan: Plan, rank: int) -> None:
@@ -446,17 +442,14 @@ class Run:
         at = step - steps.start
         return steps.start + int(read[at]) if at < len(read) else steps.stop
 
-    def evaluate(self) -> None:
-        """Give the loop no batch in a step of which this rank reads nothing."""
-        self.given = replace(self.given, evaluation=True)
-
-    def count(self, *, prepared: bool = False) -> None:
-        """Let a PlanLoader count what the loop receives, or one in a wrapper that looks ahead."""
-        self.given = replace(self.given, counted=True, prepared=prepared or self.given.prepared)
-
     def forget(self) -> None:
         """Forget the current pass, because a trainer only looked at some of its batches."""
         self.reading = None
+
+    @property
+    def batch_size(self) -> int:
+        """The size of the largest batch in the pass that is set, in units."""
+        return self.running()[0].account(*self.where).max_batch_size or 0
 
     def length(self) -> int:
         """Return the number of steps in the pass that is set, including finished ones."""
@@ -512,7 +505,15 @@ class Run:
 
     def _check_counted(self, reading: Reading) -> None:
         """Raise if nobody knows what the loop has received of a pass."""
-        reading.check_counted()
+        if reading.handed:
+            raise IndexPlanError(
+                "a sampler",
+                "must not be asked for a cursor or step_size inside a pass, as it knows what was "
+                "drawn, not what the loop has received",
+                "a pass that another loader draws",
+                "loop over a PlanLoader, or use the state of torchdata's StatefulDataLoader; at "
+                "the end of a pass, name the next with set_epoch first" + UNDER_TRAINER,
+            )
         self._refuse_ahead()
 
     def _refuse_ahead(self) -> None:
@@ -643,20 +644,10 @@ class Run:
             saved between two repeats of a step (see `again`), and the step can't continue with the
             new `again` or global batch.
         """
-        # Extra fields are allowed: Accelerate, for one, adds some.
-        if not isinstance(state, dict) or not {"version", "cursor", "pass"} <= state.keys():
-            # not its whole content: a checkpoint holds a model
-            is_dict = isinstance(state, dict)
-            got = f"a dict of {shown(list(state))}" if is_dict else type(state).__name__
-            cure = "save state_dict() in the checkpoint, and load that"
-            raise IndexPlanError("state", "must be what state_dict returned", got, cure)
-        if as_integer(state["version"]) != STATE_VERSION:
-            raise invalid(
-                "state",
-                f"of version {STATE_VERSION}",
-                state["version"],
-                "load it with the version of indexplan that saved it",
-            )
+        rule, cure = "must be what state_dict returned", "save state_dict() in the checkpoint, and "
+        cure += "load that"
+        fields = {"version", "cursor", "pass"}
+        check_state(state, fields, STATE_VERSION, rule, cure, more=None)
         cursor = Cursor.from_dict(state["cursor"])
         saved_in = count("a state's pass", state["pass"])
         if self.given.pinned:
@@ -669,9 +660,13 @@ class Run:
             skips = state.get("skips", False) is True
             self.recorder.load(state.get("ledger"), plan.start if skips else None)
         elif self.recorder is None and state.get("ledger") is not None:
-            from indexplan_torch.recording import refuse_unkept
-
-            refuse_unkept(state["ledger"])
+            raise IndexPlanError(
+                "ledger",
+                "must be passed to the loader, as the state is that of a run which keeps one",
+                "none",
+                "pass ledger=, where the run's file is, or ledger=False to go on without it for "
+                "good",
+            )
         self.told, self._came_from = None, ()
         self._start(plan, saved_in, dealt)
 

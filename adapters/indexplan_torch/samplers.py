@@ -258,8 +258,7 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
     @property
     def batch_size(self) -> int:  # type: ignore[override]
         """The size of the largest batch in the coming sub-epoch, in units."""
-        plan, _ = self.run.running()
-        return plan.account(*self.run.where).max_batch_size or 0
+        return self.run.batch_size
 
     def __len__(self) -> int:
         """Return the number of steps in the coming sub-epoch, including finished ones."""
@@ -267,9 +266,6 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield one batch for each step; nothing happens until the first is requested."""
-        if self.run.reading is None:  # no PlanLoader has begun the pass
-            refuse_under("torchdata.nodes.adapters", "refuse_counting_draws")
-            refuse_under("accelerate.data_loader", "refuse_shards", self.run)
         return Drawn(self.run)
 
 
@@ -287,11 +283,7 @@ class PlanSampler(PlanView):
     plan : Plan
         With remainder "drop", "pad" or "carry", and a single batch_size; a nested one is
         flattened.
-    rank, world_size : int, optional
-        If you leave them out, `discover` finds them at first use.
-    mesh : torch.distributed.device_mesh.DeviceMesh, optional
-        A mesh, or its data-parallel dimension, instead of rank and world_size.
-    partial, compare : bool
+    rank, world_size, mesh, partial, compare
         As for `PlanBatchSampler`.
 
     Raises
@@ -343,7 +335,4 @@ class PlanSampler(PlanView):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the rank's indices, or bins, in the remaining steps, one by one."""
-        if self.run.reading is None:  # no PlanLoader has begun the pass
-            refuse_under("torchdata.nodes.adapters", "refuse_counting_draws")
-            refuse_under("accelerate.data_loader", "refuse_shards", self.run)
         return DrawnUnits(self.run)

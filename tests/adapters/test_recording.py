@@ -368,9 +368,7 @@ def test_a_ledger_object_stays_up_to_date(tmp_path: Path) -> None:
 def test_a_rebuilt_loader_keeps_the_ledger(tmp_path: Path) -> None:
     """Trainers make a loader again from its parameters, around the same batch sampler."""
     loader = PlanLoader(range(53), PLAN, ledger=tmp_path / "run.ledger")
-    again = PlanLoader(
-        loader.dataset, loader.plan, ledger=loader.ledger, batch_sampler=loader.batch_sampler
-    )
+    again = PlanLoader(loader.dataset, loader.plan, batch_sampler=loader.batch_sampler)
     assert again.run.recorder is loader.run.recorder
     travelled = pickle.loads(pickle.dumps(loader.run.recorder))  # noqa: S301 (our own)
     assert travelled.path == loader.run.recorder.path

@@ -317,14 +317,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
             ),
             (
                 "PlanDataLoader.load_state_dict",
-                "raise IndexPlanError('state', \"must be a PlanDataLoader's\", ",
-            ),
-            (
-                "PlanDataLoader.load_state_dict",
-                "raise invalid('state', f'of version {STATE_VERSION}', state_",
-            ),
-            (
-                "PlanDataLoader.load_state_dict",
                 "raise invalid('dataset', f'the saved one, {shown(saved)}', s",
             ),
         ]
