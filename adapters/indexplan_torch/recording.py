@@ -11,6 +11,7 @@ import atexit
 import gc
 import json
 import os
+import warnings
 import zlib
 from contextlib import ExitStack
 from pathlib import Path
@@ -125,6 +126,8 @@ class Recorder:
         if self.begins:
             self._tail = self._begun(plan, rank, together, all_begin=all_begin)
             self._plan, self._pid = plan, os.getpid()
+            if self._ledger is not None and self._loaded is False:
+                self._warn_of_start()
         self.refuse_followed()
         if not self._known().stands(plan):
             raise IndexPlanError(
@@ -132,6 +135,16 @@ class Recorder:
                 f"must begin where the run in {self.path} stands, at {_shown(self._known().place)}",
                 _shown(plan.start),
                 IN_SEQUENCE,
+            )
+
+    def _warn_of_start(self) -> None:
+        """Warn if no state was loaded, and so none of the steps that a ledger has counts."""
+        if self._known().line and not self._known().step:
+            warnings.warn(
+                f"{self.path}: none of the steps in it count any longer, as a loader without a "
+                "state starts the run over; load the state of a checkpoint first, or pass another "
+                "file as ledger= if this is another run",
+                stacklevel=7,  # the loop that begins a pass
             )
 
     def _known(self) -> Tail:

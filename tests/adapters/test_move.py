@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,10 @@ def test_a_run_that_jumped_at_once_starts_over(tmp_path: Path) -> None:
         if number == 1:
             loader.load_state_dict(state)
         batches = iter(loader)
-        got = [next(batches) for _ in range(2)]
+        told = number == 2  # where no state says that this is meant
+        said: Any = pytest.warns(UserWarning, match="none of the steps in it count")
+        with said if told else nullcontext():
+            got = [next(batches) for _ in range(2)]
         loader.state_dict()
         del batches, loader
         ledger = ip.Ledger(path)

@@ -263,7 +263,9 @@ def test_a_loader_for_validation_does_not_keep_the_ledger(shared: bool, tmp_path
     assert before == path.read_bytes()
     check_steps(path, first + read(loader, 18))
     del loader
-    check_steps(path, read(validation, 2))  # it is the only one now
+    with pytest.warns(UserWarning, match="none of the steps in it count any longer") as warned:
+        check_steps(path, read(validation, 2))  # it is the only one now
+    assert [__file__] == [each.filename for each in warned]
 
 
 def test_a_loader_that_loads_a_state_follows_the_first(tmp_path: Path) -> None:
@@ -289,6 +291,24 @@ def test_a_loader_that_loads_a_state_follows_the_first(tmp_path: Path) -> None:
     check_steps(path, got)
     loader.load_state_dict(resumed.state_dict())
     check_steps(path, got + read(loader, 2))
+
+
+@pytest.mark.parametrize("cure", ["load", "another", "number"])
+def test_a_run_that_starts_over_is_told_so_once(cure: str, tmp_path: Path) -> None:
+    """A loader without a state makes all steps void; nothing is said where it is meant."""
+    path = tmp_path / "run.ledger"
+    state = saved_after(18, PLAN, ledger=path)
+    again = PlanLoader(range(53), PLAN, ledger=tmp_path / "b" if cure == "another" else path)
+    if cure == "load":
+        again.load_state_dict(state)
+    if cure == "number":
+        again.set_epoch(1)
+    assert 18 == len(read(again, 18))  # where warnings are errors
+    del again
+    over = PlanLoader(range(53), PLAN, ledger=path)
+    with pytest.warns(UserWarning, match="load the state of a checkpoint first") as warned:
+        num_read = [len(list(over)), len(list(over))]
+    assert ([18, 18], 1, 36) == (num_read, len(warned), ip.Ledger(path).step)
 
 
 LEFT_OPEN = """
