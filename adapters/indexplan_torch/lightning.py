@@ -18,6 +18,8 @@ else:
     except ImportError:
         from pytorch_lightning import Callback
 
+from torch.utils._pytree import tree_leaves
+
 from indexplan import IndexPlanError
 from indexplan_torch.arguments import run_of
 from indexplan_torch.cuts import check_whole
@@ -48,7 +50,7 @@ class RefreshStepCounts(Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 (Lightning's)
         """Load what Lightning left out, and count the steps of the epoch that continues."""
         loop = trainer.fit_loop
-        _refuse_samplers(loop)
+        _refuse_samplers(loop, overfit=bool(trainer.overfit_batches))
         if not _tell_runs(trainer, loop, trainer.limit_train_batches):
             return
         if loop.restarted_on_epoch_end:
@@ -132,9 +134,16 @@ def _tell_runs(trainer: Any, loop: Any, limit: float) -> bool:
     return bool(runs)
 
 
-def _refuse_samplers(loop: Any) -> None:
-    """Refuse to train on a loader that Lightning starts before it names the pass of a resume."""
-    for loader in _loaders(loop):
+def _refuse_samplers(loop: Any, *, overfit: bool) -> None:
+    """Refuse to train on a loader that Lightning starts before it names the pass of a resume.
+
+    To overfit, it has put a sampler of its own in the place of the plan's: so the loaders are asked
+    for where Lightning had them from.
+    """
+    loaders = _loaders(loop)
+    if overfit:
+        loaders += tree_leaves(private(_PACKAGE, loop, "_data_source").dataloader())
+    for loader in loaders:
         ours = run_of(loader) or run_of(getattr(loader, "sampler", None))
         if ours is not None and not hasattr(loader, "load_state_dict"):
             raise IndexPlanError(

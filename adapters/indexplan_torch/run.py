@@ -73,6 +73,8 @@ class Reading:
         The plan and this process's rank as it began; the process group may have ended since.
     handed : bool
         Whether a sampler hands it out by itself: `step` is then the next that nobody has drawn.
+    named : bool
+        Whether somebody had named it when it began.
     step : int
         The next step that the loop has not received.
     """
@@ -82,6 +84,7 @@ class Reading:
     stop: int
     ran: tuple[Plan, int] | None = field(default=None, compare=False, repr=False)
     handed: bool = False
+    named: bool = field(default=False, compare=False)
     step: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -287,10 +290,20 @@ class Run:
         Raises
         ------
         IndexPlanError
-            If the number is negative or not an integer; or if a pass that another loader draws
-            would have to be continued.
+            If the number is negative or not an integer; if a pass that another loader draws would
+            have to be continued; or if that loader has drawn another pass, which nobody named,
+            before the first number came, as workers do where Lightning starts them before it names
+            the pass of a resume.
         """
-        number = count("epoch", number)
+        number, drawn = count("epoch", number), self.reading
+        drawn = None if self.told is not None or perhaps else drawn
+        if drawn and drawn.handed and not drawn.named and drawn.number != number:
+            raise IndexPlanError(
+                "a trainer's first set_epoch",
+                "must come before batches of a plan's sampler are drawn, or name their pass",
+                f"set_epoch({number}) after batches of pass {drawn.number}",
+                "use PlanLoader(dataset, plan), which starts workers with its first batch",
+            )
         if isinstance(self.named, Perhaps):
             self.named = self.named.named
         if self.named and number == self.told:  # some give it twice
@@ -368,7 +381,7 @@ class Run:
         if number <= self.first and (self.first or self.unread):
             refuse_under("mmengine.runner.loops", "refuse_skipping")
         warn_of_left(self, number)
-        self.named = None
+        named, self.named = self.named is not None, None
         self.record()
         if number > self.first:
             self.unread = False
@@ -387,7 +400,7 @@ class Run:
         steps = self.steps(number)
         if self.recorder and steps:
             self._begin_in_ledger(self.recorder, plan, rank)
-        self.reading = Reading(number, steps.start, steps.stop, (plan, rank), handed)
+        self.reading = Reading(number, steps.start, steps.stop, (plan, rank), handed, named)
         return self.reading
 
     def _begin_in_ledger(self, recorder: Recorder, plan: Plan, rank: int) -> None:

@@ -232,6 +232,43 @@ def test_a_sampler_in_another_loader_is_not_trained_on(kind: str) -> None:
         trainer(max_epochs=2).fit(InPairs(), drawn)
 
 
+@pytest.mark.parametrize("hook", [False, True])
+def test_a_sampler_that_is_replaced_to_overfit_is_told_of(hook: bool) -> None:
+    """Lightning puts a sampler of its own in a DataLoader, so that the plan would not be read."""
+    plan = ip.Plan(ip.Shuffle(9), batch_size=3, remainder="drop")
+    drawn: Any = torch.utils.data.DataLoader(range(9), sampler=PlanSampler(plan), batch_size=3)
+    model = InPairs()
+    if hook:
+        model.train_dataloader = lambda: {"a": [drawn]}  # type: ignore[method-assign]
+    with pytest.raises(ip.IndexPlanError, match=r"^a training.s loader must have a state"):
+        trainer(max_epochs=2, overfit_batches=2).fit(model, None if hook else drawn)
+    assert [] == model.trained
+
+
+def test_workers_that_draw_before_lightning_names_the_pass_are_told_of(tmp_path: Path) -> None:
+    """Also without the callback, and where they have drawn a whole pass: pass 0 is not pass 1."""
+    few = ip.Plan(ip.Shuffle(9), batch_size=3)
+    callback = pl.callbacks.ModelCheckpoint(tmp_path, filename="end", save_on_train_epoch_end=True)
+
+    def fit(model: Any, epochs: int, workers: int, where: Any = None) -> None:
+        sampler: Any = PlanBatchSampler(few)
+        drawn: Any = torch.utils.data.DataLoader(
+            range(9), batch_sampler=sampler, num_workers=workers
+        )
+        plain = trainer(max_epochs=epochs, callbacks=[callback], enable_checkpointing=True)
+        plain.callbacks = [each for each in plain.callbacks if type(each) is not RefreshStepCounts]
+        plain.fit(model, drawn, ckpt_path=where)
+
+    first, again = Model(), Model()
+    fit(first, 1, 2)
+    assert of_plan(few, 0)[0] == first.trained
+    with pytest.raises(ip.IndexPlanError, match=r"^a trainer.s first set_epoch must come before"):
+        fit(again, 2, 2, tmp_path / "end.ckpt")
+    assert [] == again.trained
+    fit(again, 2, 0, tmp_path / "end.ckpt")
+    assert of_plan(few, 1)[0] == again.trained
+
+
 def test_each_fit_of_a_new_trainer_begins_with_its_first_epoch() -> None:
     """Its numbers start at 0 again, and so do those of a loader that was cycled."""
     few = ip.Plan(ip.Shuffle(6, seed=2), batch_size=3)

@@ -99,6 +99,13 @@ def a_state_of_a_sampler() -> None:
     PlanBatchSampler(OPEN).state_dict()
 
 
+def named_by_a_trainer_when_drawn() -> None:
+    """Name a pass as Lightning does, when workers may have drawn another one."""
+    sampler = PlanBatchSampler(OPEN)
+    first(sampler)
+    sampler.sampler.set_epoch(1)
+
+
 def a_cursor_in_a_pass() -> None:
     """Ask a sampler for what the loop has received."""
     sampler = PlanBatchSampler(OPEN)
@@ -238,6 +245,7 @@ CASES: list[Case] = [
     ("a pass that nobody names after a load", named_once),
     ("a state of a sampler", a_state_of_a_sampler),
     ("a cursor in a pass of a sampler", a_cursor_in_a_pass),
+    ("a trainer that names another pass than was drawn", named_by_a_trainer_when_drawn),
     ("a state inside a batch", inside_a_batch),
     ("a plan for a dataset", lambda: PlanLoader(OPEN, range(10))),
     ("an item of the index alone", lambda: loader(item=lambda index: index)),
