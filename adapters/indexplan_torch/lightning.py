@@ -24,6 +24,7 @@ from indexplan import IndexPlanError
 from indexplan_torch.arguments import run_of
 from indexplan_torch.cuts import check_whole
 from indexplan_torch.loader import PlanLoader
+from indexplan_torch.samplers import PlanSampler
 from indexplan_torch.versions import private
 
 _PACKAGE = "lightning" if Callback.__module__.startswith("lightning.") else "pytorch-lightning"
@@ -137,11 +138,11 @@ def _tell_runs(trainer: Any, loop: Any, limit: float) -> bool:
 def _refuse_samplers(loop: Any, *, overfit: bool) -> None:
     """Refuse to train on a loader that Lightning starts before it names the pass of a resume.
 
-    To overfit, it has put a sampler of its own in the place of the plan's: so the loaders are asked
-    for where Lightning had them from.
+    To overfit, it puts a sampler of its own in the place of any: so the loaders are asked for once
+    more where Lightning had them from, perhaps a hook of the user's, if the plan's may be gone.
     """
     loaders = _loaders(loop)
-    if overfit:
+    if overfit and PlanSampler.made:
         loaders += tree_leaves(private(_PACKAGE, loop, "_data_source").dataloader())
     for loader in loaders:
         ours = run_of(loader) or run_of(getattr(loader, "sampler", None))

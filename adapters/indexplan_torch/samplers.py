@@ -300,6 +300,8 @@ class PlanSampler(PlanView):
     [2, 3, 6, 7]
     """
 
+    made = False  # any in this process, so that one may have been replaced to overfit
+
     def __init__(
         self,
         plan: Plan,
@@ -317,6 +319,7 @@ class PlanSampler(PlanView):
                 plan,
                 "pass indexplan.Plan(order, batch_size=..., remainder='pad')",
             )
+        PlanSampler.made = True
         ranks: dict[str, Any] = {"rank": rank, "world_size": world_size, "mesh": mesh}
         super().__init__(Run(Given.of(plan, **ranks, partial=partial, compare=compare)))
         full = plan.remainder in ("drop", "pad", "carry")

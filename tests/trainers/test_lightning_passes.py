@@ -245,6 +245,20 @@ def test_a_sampler_that_is_replaced_to_overfit_is_told_of(hook: bool) -> None:
     assert [] == model.trained
 
 
+def test_a_hook_is_asked_once_where_no_plan_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To overfit without a plan: the callback, which every Trainer has, is not in the way."""
+    monkeypatch.setattr(PlanSampler, "made", False)
+    model, asked = Model(), []
+
+    def train_dataloader() -> Any:
+        asked.append(1)
+        return torch.utils.data.DataLoader(range(9), batch_size=3)  # type: ignore[arg-type]
+
+    model.train_dataloader = train_dataloader  # type: ignore[method-assign]
+    trainer(max_epochs=2, overfit_batches=2).fit(model)
+    assert (1, 4) == (len(asked), len(model.trained))
+
+
 def test_workers_that_draw_before_lightning_names_the_pass_are_told_of(tmp_path: Path) -> None:
     """Also without the callback, and where they have drawn a whole pass: pass 0 is not pass 1."""
     few = ip.Plan(ip.Shuffle(9), batch_size=3)
