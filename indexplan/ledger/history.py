@@ -161,7 +161,7 @@ class History:
         else:
             if not line.step < self.step:
                 raise invalid("step", f"below {self.step}, the steps that count", line.step, CURE)
-            self._discard(line.step)
+            self.void.append(self.cut_off(self.live, line.step))
 
     def _run(self, line: RunLine, number: int) -> None:
         if line.plan not in self.plans:
@@ -188,17 +188,6 @@ class History:
             Segment(line.step, line.steps, line.plan, number, line.start, line.stop, line.note)
         )
 
-    def _discard(self, step: int) -> None:
-        gone: list[Segment] = []
-        while self.live and self.live[-1].step >= step:
-            gone.append(self.live.pop())
-        if self.live and self.live[-1].end > step:
-            whole = self.live.pop()
-            kept, void = self.cut(whole, step)
-            self.live.append(kept)
-            gone.append(void)
-        self.void.append(gone[::-1])
-
     def jumps(self) -> Iterator[tuple[Resume, Segment]]:
         """Yield each segment that counts before which the run skipped steps, and from where on."""
         at = self.begun
@@ -207,11 +196,16 @@ class History:
                 yield at, segment
             at = segment.stop
 
-    def cut(self, segment: Segment, step: int) -> tuple[Segment, Segment]:
-        """Return the part of a segment before a step of the run, and the part from it on."""
-        at = self.place_in(segment, step)
-        before = segment._replace(steps=step - segment.step, stop=at)
-        return before, segment._replace(step=step, steps=segment.end - step, start=at)
+    def cut_off(self, segments: list[Segment], step: int) -> list[Segment]:
+        """Take the steps from one of the run on out of some segments, and return their segments."""
+        number = bisect_right(segments, step, key=_end)
+        gone = segments[number:]
+        del segments[number:]
+        if gone and gone[0].step < step:
+            whole, at = gone[0], self.place_in(gone[0], step)
+            segments.append(whole._replace(steps=step - whole.step, stop=at))
+            gone[0] = whole._replace(step=step, steps=whole.end - step, start=at)
+        return gone
 
     def place_in(self, segment: Segment, step: int) -> Resume:
         """Return where the run stood before a step of a segment, or after its last one."""
@@ -265,16 +259,12 @@ class History:
 
     def holding(self, step: int) -> Segment:
         """Return the segment of a step that counts."""
-        return self.live[bisect_right(self.live, step, key=_step) - 1]
+        return self.live[bisect_right(self.live, step, key=_end)]
 
     def before(self, step: int) -> list[Segment]:
         """Return the segments of the steps before a step, the last one cut there."""
-        number = bisect_right(self.live, step, key=_step)
-        found = self.live[:number]
-        if found and found[-1].step == step:
-            found.pop()
-        elif found and found[-1].end > step:
-            found[-1] = self.cut(found[-1], step)[0]
+        found = [*self.live]
+        self.cut_off(found, step)
         return found
 
     @property
@@ -364,5 +354,5 @@ def _joined(segments: list[Segment]) -> list[Segment]:
     return found
 
 
-def _step(segment: Segment) -> int:
-    return segment.step
+def _end(segment: Segment) -> int:
+    return segment.end

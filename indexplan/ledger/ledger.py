@@ -167,7 +167,9 @@ class Ledger(Answer):
             If another process has written the file, or it cannot be written. Nothing was written
             then.
         """
-        self._check(plan, cursor)
+        check_plan("plan", plan)
+        if not isinstance(cursor, Cursor):
+            raise invalid("cursor", "a Cursor", cursor, "pass plan.cursor(...) or loader.cursor")
         lines, after = self.tail.record(plan, cursor, checked_note(note))
         self._file.keep_columns(plan)  # of a known plan, too, as they may be lost since
         self._append(lines, after.ahead)
@@ -216,8 +218,7 @@ class Ledger(Answer):
         tail = replace(self.tail, ahead=None)
         if back:
             lines = [*self._file.lines, *back]
-            history = history_of(lines, self._file.columns(), self._file.where)
-            tail = history.tail(tail.past(back).hash, len(lines))
+            tail = self._history_of(lines).tail(tail.past(back).hash, len(lines))
         more, tail = tail.name(plan)
         if not tail.stands(plan):
             ahead = tail.place is not None and place.unit > tail.place.unit
@@ -254,11 +255,9 @@ class Ledger(Answer):
         """Return the lines after which those steps count that did so after an earlier line."""
         same = same_until(then, self.history.live)
         lines: list[Line] = [DiscardLine(same)] if same < self.step else []
-        for segment in then:
-            if segment.end > same:
-                rest = segment if segment.step >= same else self.history.cut(segment, same)[1]
-                where = rest.start, rest.stop, rest.note
-                lines.append(RunLine(rest.plan, rest.step, rest.steps, *where))
+        for again in self.history.cut_off([*then], same):
+            where = again.start, again.stop, again.note
+            lines.append(RunLine(again.plan, again.step, again.steps, *where))
         return lines
 
     def _live_until(self, hash: str) -> list[Segment]:  # noqa: A002
@@ -271,11 +270,6 @@ class Ledger(Answer):
         if hash == self.hash:
             return self.history.live
         return self._history_of(self._file.lines[: hashes.index(hash)]).live
-
-    def _check(self, plan: Plan, cursor: Cursor) -> None:
-        check_plan("plan", plan)
-        if not isinstance(cursor, Cursor):
-            raise invalid("cursor", "a Cursor", cursor, "pass plan.cursor(...) or loader.cursor")
 
     def _append(self, lines: list[Line], ahead: Resume | None = None) -> None:
         if lines:
@@ -327,8 +321,11 @@ class Ledger(Answer):
         >>> print(ledger.at(27))
         step 27: epoch 1, step 2, on 4 ranks; position 80; line 2
         """
+        if not self.step:
+            none = "pass the path of a ledger that a run has written"
+            raise invalid("step", "one that counts, and there is none", step, none)
         cure = Cure("ledger.step is how many there are", "see them with `indexplan show`")
-        step = integer("step", step, 0, self.step, cure) if self.step else self._no_step(step)
+        step = integer("step", step, 0, self.step, cure)
         segment = self.history.holding(step)
         part, number = self.history.walk(segment).at(step - self.history.line_start(segment))
         plan = self.history.plans[segment.plan].plan
@@ -343,10 +340,6 @@ class Ledger(Answer):
             line=segment.line,
             note=segment.note,
         )
-
-    def _no_step(self, step: Any) -> int:
-        cure = "pass the path of a ledger that a run has written"
-        raise invalid("step", "one that counts, and there is none", step, cure)
 
     def batch(self, step: int, rank: int) -> Int64:
         """Return the samples that a rank read in a step of the run.
