@@ -6,13 +6,14 @@ import argparse
 from typing import Any
 
 import indexplan as ip
-from indexplan.cli.common import add_numbers
+from indexplan.cli.common import add_numbers, option_of
 from indexplan.cli.written import made_by, order_as_written
 from indexplan.errors import IndexPlanError, integer, shown
 from indexplan.orders.arguments import LENGTH, NUM_SAMPLES_STOP
 from indexplan.partition.remainders import REMAINDERS
 
 SIZE = "256, (5, 3) or [Phase(0, 512), Phase(250000, 768)]"
+BALANCE = "Balance('lengths.npy')"
 
 
 def add_spec(command: argparse.ArgumentParser) -> None:
@@ -47,17 +48,25 @@ def add_spec(command: argparse.ArgumentParser) -> None:
 
 def plan_of(options: Any, num_samples: int | None, sizes: ip.Column | None = None) -> ip.Plan:
     """Return the plan that the options describe; `sizes` are those of its dataset's shards."""
-    given: dict[str, Any] = {
-        name: made_by(text, [ip.Phase], SIZE, f"--{name.replace('_', '-')}")
-        for name in ("batch_size", "global_batch_size")
+    texts = {  # what may be called in them, and an example
+        "batch_size": (ip.Phase, SIZE),
+        "global_batch_size": (ip.Phase, SIZE),
+        "balance": (ip.Balance, BALANCE),
+    }
+    given = {
+        name: made_by(text, [kind], example, option_of(name))
+        for name, (kind, example) in texts.items()
         if (text := getattr(options, name)) is not None
     }
-    if len(given) != 1:
+    balance = given.get("balance")
+    if balance is not None and not isinstance(balance, ip.Balance):
+        raise IndexPlanError("--balance", "must be a balance", shown(balance), f"write {BALANCE}")
+    if (many := len(given.keys() - {"balance"})) != 1:
         cure = "give --batch-size, for each rank, or --global-batch-size, for all ranks together"
         raise IndexPlanError(
             "exactly one of --batch-size and --global-batch-size",
             "must be given",
-            "both" if given else "neither",
+            "both" if many else "neither",
             cure,
         )
     return ip.Plan(
@@ -65,7 +74,6 @@ def plan_of(options: Any, num_samples: int | None, sizes: ip.Column | None = Non
         world_size=options.world_size,
         sub_epochs=options.sub_epochs,
         remainder=options.remainder,
-        balance=None if options.balance is None else _balance_of(options.balance),
         **given,
     )
 
@@ -83,12 +91,3 @@ def _order_of(options: Any, num_samples: int | None, sizes: ip.Column | None) ->
         cure = "change one of the two"
         raise IndexPlanError("the number of samples in --order", rule, order.num_samples, cure)
     return order
-
-
-def _balance_of(text: str) -> ip.Balance:
-    """Return the balance that a text makes."""
-    example = "Balance('lengths.npy')"
-    made = made_by(text, [ip.Balance], example, "--balance")
-    if not isinstance(made, ip.Balance):
-        raise IndexPlanError("--balance", "must be a balance", shown(made), f"write {example}")
-    return made

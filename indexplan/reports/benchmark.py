@@ -187,8 +187,7 @@ def _rival(key: str, name: str, first_batch: Callable[[int], Any], num: int) -> 
     """Time a first batch of another library, of at most so many samples as memory holds."""
     if key == "torch" and importlib.util.find_spec("torch") is None:
         return Row(key, name, None, note="torch is not installed")
-    first_batch(1000)  # imports what it needs
-    row = _median(key, name, lambda: first_batch(min(num, MOST)), 1)
+    row = _median(key, name, lambda: first_batch(min(num, MOST)), 3)
     if num <= MOST:
         return row
     note = f"not run, as it takes {_time(row.seconds or 0)} for {MOST:,} samples already"
@@ -198,7 +197,7 @@ def _rival(key: str, name: str, first_batch: Callable[[int], Any], num: int) -> 
 def _median(key: str, name: str, ask: Callable[[], Any], rounds: int = ROUNDS) -> Row:
     """Return the median time of some calls, after one that may compile."""
     times: list[float] = []
-    answer: Any = ask() if rounds > 1 else ()
+    answer: Any = ask()
     for _ in range(rounds):
         start = perf_counter()
         answer = ask()
