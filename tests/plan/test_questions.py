@@ -84,6 +84,21 @@ def test_valid_units_are_the_first_of_a_batch_and_sum_up_to_the_step(
         assert not np.any((where.step == step) & (where.rank == rank) & (where.slot >= num_valid))
 
 
+@pytest.mark.parametrize("world_size", range(1, 7))
+def test_every_share_of_small_steps_is_located(world_size: int) -> None:
+    """All of them, since those that begin at a late rank and go on with rank 0 are seldom drawn."""
+    for size in range(1, 14):
+        plan = ip.Plan(ip.Sequential(40), world_size=world_size, global_batch_size=size)
+        where = plan.locate(range(40), 0)
+        for step in plan.steps(0):
+            for rank in range(world_size):
+                batch = plan.batch(0, step=step, rank=rank)
+                found = [where.step[batch], where.rank[batch], where.slot[batch]]
+                assert [[step, rank, slot] for slot in range(len(batch))] == np.transpose(
+                    found
+                ).tolist()
+
+
 @given(plans(), st.data())
 def test_locate_inverts_batch(plan: ip.Plan, data: st.DataObject) -> None:
     """Every valid slot of a batch is where `locate` says that its sample is read."""

@@ -11,6 +11,7 @@ which variants are planted. Then come laws, a sentence each, and below it the li
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,7 +56,8 @@ def laws() -> list[Law]:
         elif mark in ("-", "+"):
             (found[-1].code if mark == "-" else found[-1].planted).append(rest)
         elif mark in (":", "needs"):
-            (found[-1].tests if mark == ":" else found[-1].needs).extend(rest.split())
+            named = re.findall(r"\S+\[[^]]*\]|\S+", rest)  # ids of cases may have blanks
+            (found[-1].tests if mark == ":" else found[-1].needs).extend(named)
         else:
             raise ValueError(f"laws.txt has a line that says nothing: {line!r}")
     return found
