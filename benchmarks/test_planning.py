@@ -11,7 +11,7 @@ import pytest
 from benchmarks.conftest import Effort, told
 from benchmarks.contenders.planners import NAMES, Job, present
 from benchmarks.measure import contest
-from benchmarks.measure.questions import KEYS, Question
+from benchmarks.measure.contest import KEYS, Question
 
 pytestmark = pytest.mark.benchmark(timer=told)
 Record = dict[str, Any]

@@ -25,12 +25,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from benchmarks.measure import tables_of_node
 from indexplan.orders import columns
 from indexplan.reports.show import show_plan
 from indexplan.stores import cache as store_cache
 from indexplan.stores import tables
 from tests.kill_tables import kill
+from tests.stores import tables_of_node
 from tests.support.children import NOBODY
 from tests.support.shared_tables import ORDERS, kept, read_alone, reads, stop_in_writing
 from tests.test_docs import ROOT, printed_by_shell

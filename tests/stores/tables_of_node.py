@@ -1,4 +1,4 @@
-"""How many tables a node holds: `python -m benchmarks.measure.tables_of_node [--processes 2 8]`.
+"""How many tables a node holds: `python -m tests.stores.tables_of_node [--processes 2 8]`.
 
 In each way of starting them, processes read a batch of one order in an empty cache and wait; then
 the kernel's own count says what share of each page is theirs (PSS of /proc/PID/smaps). Printed are
@@ -47,7 +47,7 @@ def multiple(way: str, num: int, name: str, samples: int = SAMPLES) -> float:
 def share(way: str, num: int, name: str, column: str, cache: str, ready: Path) -> int:
     """Return the bytes that processes hold of an order's tables, and in memory without a file."""
     ready.mkdir()
-    module = ["-m", "benchmarks.measure.tables_of_node", "--member", way, str(num), name, column]
+    module = ["-m", "tests.stores.tables_of_node", "--member", way, str(num), name, column]
     torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(num)]
     path = os.pathsep.join([str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")])
     node = subprocess.Popen(
