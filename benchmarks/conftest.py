@@ -14,6 +14,7 @@ import statistics
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -203,6 +204,22 @@ def found(benchmark: Any, request: pytest.FixtureRequest) -> Callable[..., Recor
             last = {key: statistics.median(each[key] for each in records) for key in last}
         benchmark.extra_info.update(last)
         return last
+
+    return run
+
+
+@pytest.fixture
+def whole(benchmark: Any, request: pytest.FixtureRequest, effort: Effort) -> Callable[..., None]:
+    """Return a function that measures all of a page at once, whose parts take turns: its rows."""
+
+    def run(measure: Callable[..., list[Record]]) -> None:
+        named(benchmark, request, "", {})
+        benchmark.group = benchmark.extra_info["page"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some rivals' own
+            rows = benchmark.pedantic(partial(measure, quick=effort.quick), rounds=1)
+        benchmark.extra_info["rows"] = rows
+        assert rows
 
     return run
 

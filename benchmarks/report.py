@@ -33,8 +33,6 @@ from benchmarks.render.tables import markdown
 
 Data = dict[str, Any]
 KEPT = ROOT / "build" / "measured"
-WHOLE = ("quality", "loading", "shards", "plan-files")
-"""Pages that test_pages.py measures, or a part of them."""
 ONCE = ("quality", "loading", "shards")
 """Pages that no instruction set changes."""
 
@@ -43,10 +41,8 @@ def tests_of(pages: list[str]) -> list[str]:
     """Return what pytest is to run for some pages; everything for all."""
     if set(pages) == set(PAGES):
         return ["benchmarks"]
-    files = [f"benchmarks/test_{page}.py" for page in pages]
-    files += ["benchmarks/test_startup.py"] * ("timings" in pages)
-    whole = [f"benchmarks/test_pages.py::test_page[{page}]" for page in pages if page in WHOLE]
-    return [*(file for file in files if (ROOT / file).exists()), *whole]
+    files = [f"benchmarks/test_{page.replace('-', '_')}.py" for page in pages]
+    return files + ["benchmarks/test_startup.py"] * ("timings" in pages)
 
 
 def run(pages: list[str], file: Path, *, quick: bool) -> int:

@@ -398,6 +398,8 @@ def _by_chance(title: str, key: str, digits: int) -> Column:
     """Return a column that is in bold where no chance explains how far from 1 it is."""
 
     def cell(row: Row, rows: list[Row]) -> str:
+        if title not in row:  # of a quick run
+            return ""
         text = f"{row[title]:.{digits}f}"
         near = abs(row[title] - 1) <= kept.one(rows, "chance")[key]
         return text if near else f"**{text}**"

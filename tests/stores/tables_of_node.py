@@ -137,4 +137,5 @@ if __name__ == "__main__":
             for each_way in WAYS:
                 for count in options.processes:
                     times = multiple(each_way, count, each_name)
-                    print(f"{each_name:<12}{each_way:<20}{count:>3} {times:.2f}", flush=True)
+                    sys.stdout.write(f"{each_name:<12}{each_way:<20}{count:>3} {times:.2f}\n")
+                    sys.stdout.flush()

@@ -10,12 +10,13 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import indexplan as ip
@@ -301,3 +302,9 @@ def measure(*, quick: bool) -> list[Record]:
             {**start, **{key: row[key] for key in ("variance", "different", "live", "times")}}
         )
     return rows
+
+
+@pytest.mark.nightly
+def test_shards(whole: Callable[..., Any]) -> None:
+    """Measure all of it."""
+    whole(measure)

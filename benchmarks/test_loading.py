@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch.utils.data import DataLoader
 
@@ -310,3 +311,9 @@ def measure(*, quick: bool) -> list[dict[str, Any]]:
         page_cache.cool(path)  # before anything else fails for want of it
         found = run_fresh(f"{__name__}.in_turns", str(path), rounds, seconds, **one_thread)
         return rows({**facts, "read_ahead": page_cache.read_ahead(path), **found})
+
+
+@pytest.mark.nightly
+def test_loading(whole: Callable[..., Any]) -> None:
+    """Measure all of it."""
+    whole(measure)

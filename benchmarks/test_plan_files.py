@@ -17,12 +17,14 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+import pytest
 
 import indexplan as ip
 from benchmarks.measure import page_cache
 from benchmarks.measure.fresh import run_fresh
 from benchmarks.measure.memory import measured
 
+PAGE = "plan-files"
 WORLD, BATCH, NODE = 4096, 256, range(2048, 2056)
 READS = 2000
 KINDS = {
@@ -135,7 +137,6 @@ def node(path: str) -> dict[str, Any]:
         "useful_bytes": useful,
         "read_bytes": page_cache.read_by() - before,
         "step_us": statistics.median(seconds) * 1e6,
-        "num_steps": len(seconds),
     }
 
 
@@ -207,8 +208,8 @@ def open_peer(kind: str, n: int, path: str) -> dict[str, Any]:
         np.testing.assert_array_equal(share[start : start + BATCH], reader(start))
     us = each_us(reader, starts)
     return {
-        "seconds": min(seconds),
-        "held_bytes": result["held_bytes"],
+        "open_seconds": min(seconds),
+        "held_bytes": max(0, result["held_bytes"]),
         "us": us,
     }
 
@@ -233,86 +234,59 @@ def run_job(name: str, *arguments: Any) -> dict[str, Any]:
     return found
 
 
-def rows(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what was found as rows of the page."""
-    n, num_bytes, node = found["n"], found["num_bytes"], found["node"]
-    builds = [build["seconds"] for build in found["builds"]]
-    timed: dict[str, list[float]] = {
-        "build, all cores": builds,
-        "dd conv=fsync": found["dd_seconds"],
-    }
-    for name, key in {"one core": "verify_one", "all cores": "verify_all"}.items():
-        timed[f"verify, {name}"] = [run["seconds"] for run in found[key]]
-        if key == "verify_one":
-            timed["verify, one core, its CPU time"] = [run["cpu_seconds"] for run in found[key]]
-    numbers: dict[str, dict[str, Any]] = {
-        case: {"seconds": seconds, "num_bytes": num_bytes} for case, seconds in timed.items()
-    }
-    numbers["bytes and hashes alone, no disk"] = found["generate"]
-    for name, us in found["read"].items():
-        numbers[f"a random read of 256, warm, `{name}`"] = {"us": us}
-    numbers["a node's step of 8 batches of 256, cold cache"] = {"us": node["step_us"]}
-    read = {key: node[key] for key in ("read_bytes", "useful_bytes", "resident_pages")}
-    numbers["read from disk for 8 ranks of 4096, cold cache"] = read
-    for num, some in ((n, found["builds"]), (found["small"]["n"], [found["small"]])):
-        grown = {"grown_bytes": [build["peak_bytes"] for build in some]}
-        numbers[f"growth of a build of {num:,} indices, all cores"] = grown
-    plan = {"table": "plan", "n": n, "num_bytes": num_bytes, "cores": os.cpu_count()}
-    result = [plan, *({"table": "measurements", "case": case, **numbers[case]} for case in numbers)]
-    for kind, name in KINDS.items():
-        written, opened = found["peers"][kind]["write"], found["peers"][kind]["open"]
-        peer = {
-            "bytes_per_index": written["num_bytes"] / found["peers"]["n"] if written else 0,
-            "write_seconds": written["seconds"] if written else 0,
-            "open_seconds": opened["seconds"],
-            "held_bytes": max(0, opened["held_bytes"]),
-            "us": opened["us"],
-        }
-        result.append({"table": "alternatives", "who": name, **peer})
-    return result
-
-
 def measure(*, quick: bool) -> list[dict[str, Any]]:
     """Measure everything, in a temporary folder that is left as it was. Return rows."""
-    with tempfile.TemporaryDirectory(prefix="indexplan-") as folder:
-        page_cache.check_space(Path(folder), 10**8 if quick else 9 * 10**9)
-        return rows(measure_in(Path(folder), quick=quick))
-
-
-def measure_in(folder: Path, *, quick: bool) -> dict[str, Any]:
-    """Measure everything, in a folder that is empty before."""
     n, few, peers, rounds = (
         (3_000_000, 300_000, 300_000, 1) if quick else (10**9, 10**8, 3 * 10**7, 3)
     )
-    path = str(folder / "a.plan")
-    small = run_job("build", few, f"{path}.few")
     num_bytes = 4 * n + 128 * -(-n // 2**26)
-    dds, builds = [], []
-    for _ in range(rounds):
-        dds.append(write_zeros(folder / "zeros", num_bytes))
-        shutil.rmtree(path, ignore_errors=True)
-        os.sync()
-        builds.append(run_job("build", n, path))
-        assert builds[-1]["num_bytes"] == num_bytes
-    result: dict[str, Any] = {
-        "n": n,
-        "num_bytes": num_bytes,
-        "dd_seconds": dds,
-        "builds": builds,
-        "small": {"n": few, **small},
-        "generate": run_job("generate", n),
-        "verify_one": [run_job("verify", path, 1) for _ in range(min(2, rounds))],
-        "verify_all": [run_job("verify", path) for _ in range(min(2, rounds))],
-        "read": run_job("read", path),
-        "node": run_job("node", path),
-    }
-    shutil.rmtree(path)
-    result["peers"] = {"n": peers}
-    for kind in KINDS:
-        place = str(folder / kind)
-        written = run_job("write_peer", kind, peers, place) if kind != "none" else {}
-        result["peers"][kind] = {
-            "write": written,
-            "open": run_job("open_peer", kind, peers, place),
-        }
-    return result
+    rows: list[dict[str, Any]] = []
+
+    def row(case: str, **numbers: Any) -> None:
+        rows.append({"table": "measurements", "case": case, **numbers})
+
+    with tempfile.TemporaryDirectory(prefix="indexplan-") as name:
+        folder, path = Path(name), f"{name}/a.plan"
+        page_cache.check_space(folder, 10**8 if quick else 9 * 10**9)
+        small = run_job("build", few, f"{path}.few")
+        dds, builds = [], []
+        for _ in range(rounds):  # in turns
+            dds.append(write_zeros(folder / "zeros", num_bytes))
+            shutil.rmtree(path, ignore_errors=True)
+            os.sync()
+            builds.append(run_job("build", n, path))
+            assert builds[-1]["num_bytes"] == num_bytes
+        row("build, all cores", seconds=[run["seconds"] for run in builds], num_bytes=num_bytes)
+        row("dd conv=fsync", seconds=dds, num_bytes=num_bytes)
+        for words, cores in (("one core", 1), ("all cores", None)):
+            runs = [run_job("verify", path, cores) for _ in range(min(2, rounds))]
+            for case, key in ((f"verify, {words}", "seconds"), ("its CPU time", "cpu_seconds")):
+                if cores or key == "seconds":
+                    title = case if key == "seconds" else f"verify, {words}, {case}"
+                    row(title, seconds=[run[key] for run in runs], num_bytes=num_bytes)
+        row("bytes and hashes alone, no disk", **run_job("generate", n))
+        for level, us in run_job("read", path).items():
+            row(f"a random read of 256, warm, `{level}`", us=us)
+        node = run_job("node", path)
+        row("a node's step of 8 batches of 256, cold cache", us=node.pop("step_us"))
+        row("read from disk for 8 ranks of 4096, cold cache", **node)
+        for num, some in ((n, builds), (few, [small])):
+            grown = [build["peak_bytes"] for build in some]
+            row(f"growth of a build of {num:,} indices, all cores", grown_bytes=grown)
+        shutil.rmtree(path)
+        for kind, who in KINDS.items():
+            place = str(folder / kind)
+            written = {"seconds": 0, "num_bytes": 0}
+            if kind != "none":
+                written = run_job("write_peer", kind, peers, place)
+            peer = {"table": "alternatives", "who": who}
+            peer["bytes_per_index"] = written["num_bytes"] / peers
+            rows.append({**peer, "write_seconds": written["seconds"]})
+            rows[-1] |= run_job("open_peer", kind, peers, place)
+    return [{"table": "plan", "n": n, "num_bytes": num_bytes, "cores": os.cpu_count()}, *rows]
+
+
+@pytest.mark.nightly
+def test_plan_files(whole: Callable[..., Any]) -> None:
+    """Measure all of it."""
+    whole(measure)
