@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -35,6 +35,12 @@ from indexplan_torch import PlanLoader
 ROW_BYTES, ROWS_AT_ONCE = 512, 2**15
 BATCH = 256
 MIXED = 2**15  # rows that BlockShuffle mixes at a time, whatever its block size: 16 MiB
+PLAIN = (
+    "whole file, 1 MiB at a time, cold",
+    "the same, warm",
+    "pages at random, one at a time, cold",
+)
+"""What the disk does without any loader."""
 ADVICE = {"default": mmap.MADV_NORMAL, "random": mmap.MADV_RANDOM}
 
 
@@ -219,8 +225,8 @@ def all_jobs() -> list[Job]:
     return jobs + sizes
 
 
-def in_turns(file: str, rounds: int, seconds: float) -> dict[str, Any]:
-    """Measure everything in turns, `rounds` times; in a process of its own."""
+def in_turns(file: str, rounds: int, seconds: float) -> list[dict[str, Any]]:
+    """Measure everything in turns, `rounds` times, in a process of its own; return rows."""
     path = Path(file)
     torch.set_num_threads(1)
     for order in (ip.Shuffle(1000), ip.BlockShuffle(1000, block_size=8)):
@@ -231,10 +237,9 @@ def in_turns(file: str, rounds: int, seconds: float) -> dict[str, Any]:
     threads = os.listdir("/proc/self/task") if sys.platform == "linux" else [""]  # noqa: PTH208
     assert len(threads) == 1, "forking a process with threads can hang"
     jobs = all_jobs()
-    results = [{**asdict(job), "runs": []} for job in jobs]
-    disk: dict[str, list[float]] = {"bytes_per_s": [], "cached_bytes_per_s": [], "pages_per_s": []}
+    runs: dict[Job, list[dict[str, Any]]] = {job: [] for job in jobs}
+    plain: dict[str, list[float]] = {case: [] for case in PLAIN}
     groups = [("cold", "default"), ("warm", "default"), ("cold", "random")]
-    pairs = list(zip(jobs, results, strict=True))
     for turn in range(rounds):
         # Reading page by page leaves free memory in small pieces: the next read of the whole file
         # was seen to take up to four times as long, the one after it not. So one goes before the
@@ -242,42 +247,31 @@ def in_turns(file: str, rounds: int, seconds: float) -> dict[str, Any]:
         for _ in range(2):
             page_cache.cool(path)
             bytes_per_s = page_cache.read_through(path)
-        disk["bytes_per_s"].append(bytes_per_s)
-        disk["cached_bytes_per_s"].append(page_cache.read_through(path))
+        cold, warm, pages = plain.values()
+        cold.append(bytes_per_s / ROW_BYTES)
+        warm.append(page_cache.read_through(path) / ROW_BYTES)
         for group in groups:
-            members = [pair for pair in pairs if (pair[0].cache, pair[0].advice) == group]
-            for job, result in members[:: (1, -1)[turn % 2]]:  # nobody always comes first
+            members = [job for job in jobs if (job.cache, job.advice) == group]
+            for job in members[:: (1, -1)[turn % 2]]:  # nobody always comes first
                 page_cache.heat(path, job.cache)
-                result["runs"].append(forked(job, path, theirs, seconds))
+                runs[job].append(forked(job, path, theirs, seconds))
         page_cache.cool(path)
-        disk["pages_per_s"].append(page_cache.read_pages(path, seconds / 2, turn))
-    return {"disk": disk, "jobs": results}
-
-
-def rows(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what was found as rows of the page."""
-    facts = ("num_rows", "rounds", "seconds", "read_ahead")
-    result: list[dict[str, Any]] = [{"table": "conditions", **{key: found[key] for key in facts}}]
-    named = {
-        "whole file, 1 MiB at a time, cold": ("bytes_per_s", ROW_BYTES),
-        "the same, warm": ("cached_bytes_per_s", ROW_BYTES),
-        "pages at random, one at a time, cold": ("pages_per_s", 1),  # a row used of each
-    }
-    for case, (key, size) in named.items():
-        speed = [value / size for value in found["disk"][key]]
+        pages.append(page_cache.read_pages(path, seconds / 2, turn))  # a row used of each
+    rows: list[dict[str, Any]] = []
+    for case, speed in plain.items():
         told = {"slowest_rows_per_second": min(speed), "rows_per_second": median(speed)}
         told |= {"best_rows_per_second": max(speed), "bytes_per_second": median(speed) * ROW_BYTES}
-        result.append({"table": "disk", "case": case, **told})
-    for job in found["jobs"]:
-        of_size = {"table": "blocks", "case": f"{job['block_size']:,} rows, {job['advice']} advice"}
-        scenario = f"{job['cache']}, {job['advice']}, {job['access']}"
-        shown = {"table": scenario, "case": f"{job['workers']} workers", "who": job["who"]}
-        numbers = of_runs(job["runs"])
-        if job["block_size"] == 4096:
-            result.append({**shown, **numbers})
-        if "Block" in job["who"] and job["cache"] == "cold" and not job["workers"]:
-            result.append({**of_size, **numbers})
-    return result
+        rows.append({"table": "disk", "case": case, **told})
+    for job, found in runs.items():
+        numbers = of_runs(found)
+        if job.block_size == 4096:
+            scenario = f"{job.cache}, {job.advice}, {job.access}"
+            case = f"{job.workers} workers"
+            rows.append({"table": scenario, "case": case, "who": job.who, **numbers})
+        if "Block" in job.who and job.cache == "cold" and not job.workers:
+            case = f"{job.block_size:,} rows, {job.advice} advice"
+            rows.append({"table": "blocks", "case": case, **numbers})
+    return rows
 
 
 def of_runs(runs: list[dict[str, Any]]) -> dict[str, float]:
@@ -302,7 +296,7 @@ def of_runs(runs: list[dict[str, Any]]) -> dict[str, float]:
 def measure(*, quick: bool) -> list[dict[str, Any]]:
     """Measure all; `quick` on a small file, and once. Return rows."""
     num_rows, rounds, seconds = (2**13, 1, 0.3) if quick else (2**22, 3, 0.8)
-    facts = {"num_rows": num_rows, "rounds": rounds, "seconds": seconds}
+    facts: dict[str, Any] = {"num_rows": num_rows, "rounds": rounds, "seconds": seconds}
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory(prefix="indexplan-") as folder:
         path = Path(folder) / "rows.bin"
@@ -310,7 +304,8 @@ def measure(*, quick: bool) -> list[dict[str, Any]]:
         make(path, num_rows)
         page_cache.cool(path)  # before anything else fails for want of it
         found = run_fresh(f"{__name__}.in_turns", str(path), rounds, seconds, **one_thread)
-        return rows({**facts, "read_ahead": page_cache.read_ahead(path), **found})
+        facts["read_ahead"] = page_cache.read_ahead(path)
+        return [{"table": "conditions", **facts}, *found]
 
 
 @pytest.mark.nightly

@@ -12,7 +12,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +33,7 @@ SPREAD = 0.7
 """Of the logarithm of uneven sizes."""
 LABELS = 10
 RULES = "py1e", "py1s", "py1br"
+OURS, NARROW = "ShardShuffle", "ShardShuffle, window 1"
 Record = dict[str, Any]
 Array = NDArray[np.int64]
 
@@ -137,80 +137,86 @@ def ours(case: Case, sizes: Array, remainder: str, sub_epochs: int, window: int 
     )
 
 
-def counted(case: Case, plan: ip.Plan, sizes: Array, epoch: int = 0) -> Record:
-    """Return what the nodes of a plan read in an epoch, or in what is left of it."""
-    begin = process_time()
+def counted(
+    case: Case,
+    plan: ip.Plan,
+    who: str,
+    how: str = "",
+    epoch: int = 0,
+    *,
+    left: float | None = None,
+    sizes: Array | None = None,
+) -> Record:
+    """Return a row: what the nodes of a plan read in an epoch, or in what is left of it."""
+    sizes = case.sizes() if sizes is None else sizes
     found = ip.traffic(plan, sizes, ranks_per_node=RANKS, epochs=[epoch])
-    left = plan.account(epoch)
+    account = plan.account(epoch)
+    left = 1 - account.num_finished / account.num_units if left is None else left
     (different,) = found.different
     return {
-        "shards": case.num_shards,
-        "even": case.even,
-        "nodes": case.nodes,
-        "left": 1 - left.num_finished / left.num_units,
-        "times": found.times[0],
+        "table": f"{power(case.num_shards)} {'even' if case.even else 'uneven'} shards",
+        "case": f"{case.nodes} node{'s' * (case.nodes > 1)}",
+        "who": who,
+        **({"how": f", {how}"} if how else {}),
+        "times": found.times[0] / left,
         "live": int(found.live.max()),
         "least": different.least,
         "different": different.mean,
-        "count_seconds": process_time() - begin,
     }
 
 
 def of_ours(case: Case) -> Iterator[Record]:
     """Yield what is found of ours: every remainder, sub-epochs, and runs that go on elsewhere."""
     sizes = case.sizes()
-    for remainder in ("drop", "pad", "spread", "carry"):
-        epoch = 1 if remainder == "carry" else 0  # which begins in the middle of a stripe
-        for sub_epochs in (1, 40):
-            if remainder == "drop" and sub_epochs * case.step > sizes.sum():
-                continue  # no sub-epoch of a quick run's few samples fills a step
-            plan = ours(case, sizes, remainder, sub_epochs)
-            more = {"who": "ShardShuffle", "remainder": remainder, "sub_epochs": sub_epochs}
-            yield {**counted(case, plan, sizes, epoch), **more, "resumed": 0}
-        plan, nodes = ours(case, sizes, remainder, 1), OTHERS[case.nodes]
+    for rule in ("drop", "pad", "spread", "carry"):
+        epoch = 1 if rule == "carry" else 0  # which begins in the middle of a stripe
+        plan = ours(case, sizes, rule, 1)
+        yield counted(case, plan, OURS, rule, epoch)
+        if rule != "drop" or 40 * case.step <= sizes.sum():  # else no sub-epoch fills a step
+            yield counted(case, ours(case, sizes, rule, 40), OURS, f"{rule}, 40 sub-epochs", epoch)
         middle = plan.cursor(epoch, step=plan.steps(epoch).stop // 2)
-        rest = plan.replace(world_size=nodes * RANKS).resume(middle)
-        more = {"who": "ShardShuffle", "remainder": remainder, "sub_epochs": 1}
-        yield {**counted(case, rest, sizes, epoch), **more, "resumed": nodes}
+        rest = plan.replace(world_size=OTHERS[case.nodes] * RANKS).resume(middle)
+        yield counted(case, rest, OURS, f"{rule}, gone on", epoch)
 
 
 def worst(case: Case, window: int = 2) -> Record:
     """Return spread at its worst: of a sample more than so many full steps."""
     sizes = case.sizes()
     sizes[-1] += (1 - int(sizes.sum())) % case.step
-    more = {"who": called(window), "remainder": "spread, worst n", "sub_epochs": 1, "resumed": 0}
-    return {**counted(case, ours(case, sizes, "spread", 1, window), sizes), **more}
-
-
-def called(window: int) -> str:
-    """Return what ours is called on the page."""
-    return "ShardShuffle" if window == 2 else f"ShardShuffle, window {window}"
+    plan = ours(case, sizes, "spread", 1, window)
+    who = OURS if window == 2 else NARROW
+    return counted(case, plan, who, "spread, at its worst n", sizes=sizes)
 
 
 def of_narrow(case: Case) -> Iterator[Record]:
     """Yield what is found of ours with windows of one mean shard, where few shards are to live."""
-    sizes = case.sizes()
-    for remainder, sub_epochs in (("drop", 1), ("pad", 1), ("carry", 1), ("carry", 40)):
-        plan = ours(case, sizes, remainder, sub_epochs, window=1)
-        more = {"who": called(1), "remainder": remainder, "sub_epochs": sub_epochs, "resumed": 0}
-        yield {**counted(case, plan, sizes, int(remainder == "carry")), **more}
+    for rule, sub_epochs in (("drop", 1), ("pad", 1), ("carry", 1), ("carry", 40)):
+        plan = ours(case, case.sizes(), rule, sub_epochs, window=1)
+        how = rule + ", 40 sub-epochs" * (sub_epochs > 1)
+        yield counted(case, plan, NARROW, how, int(rule == "carry"))
     yield worst(case, window=1)
 
 
 def of_streaming(case: Case, rule: str) -> Iterator[Record]:
     """Yield what is found of one of Streaming's shuffles; of its own, also where a run goes on."""
-    sizes = case.sizes()
+    sizes, who = case.sizes(), f"Streaming {rule}"
     order = shuffled(case, sizes, rule)
-    more = {"who": f"Streaming {rule}", "remainder": "", "sub_epochs": 1}
     plan = streaming(case, rule, order, case.nodes)
+    row = counted(case, plan, who)
+    yield row
     if case.mixes:
-        more["variance"] = variance(plan.order, sizes, case.step)
-    yield {**counted(case, plan, sizes), **more, "resumed": 0}
+        yield mixed(case, plan.order, row)
     if rule == RULES[0]:
-        nodes = OTHERS[case.nodes]
         done = plan.steps(0).stop // 2 * case.step
-        found = counted(case, streaming(case, rule, order, nodes, done), sizes)
-        yield {**found, **more, "left": 1 - done / len(order), "resumed": nodes}
+        rest = streaming(case, rule, order, OTHERS[case.nodes], done)
+        yield counted(case, rest, who, "gone on", left=1 - done / len(order))
+
+
+def mixed(case: Case, order: ip.Order, row: Record) -> Record:
+    """Return a row of mixing: what was counted, and how evenly labels are mixed."""
+    start = {"table": "mixing", "case": power(case.num_shards), "who": row["who"]}
+    start["variance"] = variance(order, case.sizes(), case.step)
+    return {**start, **{key: row[key] for key in ("different", "live", "times")}}
 
 
 def variance(order: ip.Order, sizes: Array, step: int) -> float:
@@ -244,12 +250,10 @@ def mixing(case: Case) -> Iterator[Record]:
         stripe = math.lcm(case.step, lanes)
         order = ip.ShardShuffle(sizes, lanes=lanes, stripe=stripe, seed=1)
         orders[f"ShardShuffle, lanes {lanes}, stripe {stripe}"] = order
+    fields: dict[str, Any] = {"global_batch_size": case.step, "remainder": "drop"}
     for name, each in orders.items():
-        ranks = case.nodes * RANKS
-        plan = ip.Plan(each, world_size=ranks, global_batch_size=case.step, remainder="drop")
-        more = {"who": name, "remainder": "drop", "sub_epochs": 1, "resumed": 0}
-        mixed = variance(each, sizes, case.step)
-        yield {**counted(case, plan, sizes), **more, "variance": mixed}
+        plan = ip.Plan(each, world_size=case.nodes * RANKS, **fields)
+        yield mixed(case, each, counted(case, plan, name))
 
 
 def rules(case: Case) -> tuple[str, ...]:
@@ -262,45 +266,17 @@ def rules(case: Case) -> tuple[str, ...]:
     return () if case.even else RULES[:1]
 
 
-def row_of(record: Record) -> Record:
-    """Return what was found of one plan as a row of the page."""
-    rule = record["remainder"].replace("worst n", "at its worst n")
-    how = f", {rule}" * bool(rule) + ", 40 sub-epochs" * (record["sub_epochs"] > 1)
-    how += ", gone on" * bool(record["resumed"])
-    nodes, kind = record["nodes"], "even" if record["even"] else "uneven"
-    return {
-        "table": f"{power(record['shards'])} {kind} shards",
-        "case": f"{nodes} node{'s' * (nodes > 1)}",
-        "who": record["who"],
-        **({"how": how} if how else {}),
-        "times": record["times"] / record["left"],
-        **{key: record[key] for key in ("live", "least", "different")},
-    }
-
-
 def measure(*, quick: bool) -> list[Record]:
     """Return all of it as rows; quickly, of few shards on few nodes."""
     shards, nodes = ({100: 256}, (4, 16)) if quick else (SHARDS, NODES)
-    kinds = itertools.product(shards.items(), (True, False), nodes)
-    cases = [Case(num, even, each, mean) for (num, mean), even, each in kinds]
-    records, mixed = [], []
-    for case in cases:
-        records += of_ours(case)
+    rows: list[Record] = []
+    for (num, mean), even, each in itertools.product(shards.items(), (True, False), nodes):
+        case = Case(num, even, each, mean)
+        rows += of_ours(case)
         for rule in rules(case):
-            records += of_streaming(case, rule)
+            rows += of_streaming(case, rule)
         if case.mixes:
-            records.append(worst(case))
-            records += of_narrow(case)
-            mixed += mixing(case)
-        print(f"{case}: {len(records)} records")
-    mixed += [row for row in records if "variance" in row and not row["resumed"]]
-    mixed.sort(key=lambda row: int(row["shards"]))
-    rows = [row_of(record) for record in records]
-    for row in mixed:
-        start = {"table": "mixing", "case": power(row["shards"]), "who": row["who"]}
-        rows.append(
-            {**start, **{key: row[key] for key in ("variance", "different", "live", "times")}}
-        )
+            rows += [worst(case), *of_narrow(case), *mixing(case)]
     return rows
 
 

@@ -3,10 +3,9 @@
 One rank, with one worker, reads shards from an HTTP server on loopback, which limits its bytes per
 second, and delays each answer; a step sleeps for the time of a computation. Printed are the seconds
 of an epoch, the seconds that batches waited for the store in all epochs, and downloads over the
-size of the dataset: for fetching by the plan; for an LRU cache of the same size that fetches what a
-batch asks for; and for fetching everything on demand, once an epoch, with room for all. The bound
-is what the store or the steps alone take. All samples are compared with the plan's; `--quick` reads
-few of them.
+size of the dataset: for fetching by the plan, and for an LRU cache of the same size that fetches
+what a batch asks for. The bound is what the store or the steps alone take. All samples are compared
+with the plan's; `--quick` reads few of them.
 """
 
 from __future__ import annotations
@@ -138,9 +137,9 @@ class Lru(Dataset[Any]):
         return [self.rows(s)[r] for s, r in zip(which.tolist(), rows.tolist(), strict=True)]
 
 
-def epochs(case: Case, plan: ip.Plan, dataset: Any, *, keep: bool) -> list[float]:
-    """Return the seconds of each epoch; workers live on if what they hold is kept."""
-    options = {"num_workers": 1, "prefetch_factor": 4, "persistent_workers": keep}
+def epochs(case: Case, plan: ip.Plan, dataset: Any) -> list[float]:
+    """Return the seconds of each epoch; workers live on, with what they hold."""
+    options = {"num_workers": 1, "prefetch_factor": 4, "persistent_workers": True}
     loader = PlanLoader(dataset, plan, multiprocessing_context="fork", **options)
     found = []
     for epoch in range(case.epochs):
@@ -177,7 +176,7 @@ def run(case: Case) -> list[Found]:
         try:
             url = f"http://127.0.0.1:{ours.recv()}"
             shards = ip.Shards.from_json(here.to_json(), path=url)
-            return [each(case, plan, shards, folder) for each in (by_plan, by_lru, on_demand)]
+            return [each(case, plan, shards, folder) for each in (by_plan, by_lru)]
         finally:
             server.terminate()
             server.join()
@@ -192,7 +191,7 @@ def by_plan(case: Case, plan: ip.Plan, shards: ip.Shards, folder: Path) -> Found
         cache_bytes=int(sum(shards.num_bytes) * case.part),
         num_epochs=case.epochs,
     )
-    seconds = epochs(case, plan, dataset, keep=True)
+    seconds = epochs(case, plan, dataset)
     report = dataset.report()
     return Found("by the plan", seconds, report.waited_seconds, report.num_fetches)
 
@@ -201,18 +200,9 @@ def by_lru(case: Case, plan: ip.Plan, shards: ip.Shards, folder: Path) -> Found:
     """Measure an LRU of the same room."""
     (folder / "lru").mkdir()
     dataset = Lru(shards, f"{folder}/lru", int(sum(shards.num_bytes) * case.part))
-    seconds = epochs(case, plan, dataset, keep=True)
+    seconds = epochs(case, plan, dataset)
     fetched = int(dataset.num_fetched)
     return Found("LRU of the same room", seconds, float(dataset.waited), fetched)
-
-
-def on_demand(case: Case, plan: ip.Plan, shards: ip.Shards, folder: Path) -> Found:
-    """Measure fetching each shard when its first batch comes, in each epoch anew."""
-    (folder / "demand").mkdir()
-    dataset = Lru(shards, f"{folder}/demand", 2**62)
-    seconds = epochs(case, plan, dataset, keep=False)  # new workers know of nothing
-    fetched = int(dataset.num_fetched)
-    return Found("on demand, room for all", seconds, float(dataset.waited), fetched)
 
 
 def report(case: Case) -> str:

@@ -29,6 +29,8 @@ STYLE: Any = {
     "axes.spines.right": False,
 }
 del STYLE["axes.label.color"]
+LEADER = {"arrowstyle": "-", "alpha": 0.6, "ls": ":", "relpos": (0, 0.5)}
+"""From a line's end to its name."""
 
 
 class Series(NamedTuple):
@@ -90,13 +92,7 @@ def lines(path: Path, series: list[Series], **words: str) -> None:
                 va="center",
                 annotation_clip=False,
                 fontweight="bold" if each.ours else "normal",
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": each.colour,
-                    "alpha": 0.6,
-                    "ls": ":",
-                    "relpos": (0, 0.5),
-                },
+                arrowprops={**LEADER, "color": each.colour},
             )
 
 
