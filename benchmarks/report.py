@@ -33,7 +33,7 @@ from benchmarks.render.tables import markdown
 
 Data = dict[str, Any]
 KEPT = ROOT / "build" / "measured"
-ONCE = ("quality", "loading", "shards")
+ONCE = ("quality", "loading", "shards", "tables")
 """Pages that no instruction set changes."""
 
 

@@ -34,7 +34,6 @@ from indexplan_torch import PlanLoader
 
 ROW_BYTES, ROWS_AT_ONCE = 512, 2**15
 BATCH = 256
-MIXED = 2**15  # rows that BlockShuffle mixes at a time, whatever its block size: 16 MiB
 PLAIN = (
     "whole file, 1 MiB at a time, cold",
     "the same, warm",
@@ -66,8 +65,6 @@ class Job:
     workers: int = 0
     cache: str = "cold"
     advice: str = "default"
-    access: str = "gather"
-    block_size: int = 4096
 
     def limits(self, seconds: float) -> tuple[int, float]:
         """Return after how many batches a run ends, and how many seconds after its first."""
@@ -79,7 +76,7 @@ class Job:
 
 
 class Rows:
-    """A dataset of a file's rows, asked for one by one.
+    """A dataset of a file's rows, asked for by the batch, which is what a loader does if it can.
 
     The map is made where the dataset is, and forked workers inherit it: it does not pickle.
     """
@@ -94,35 +91,25 @@ class Rows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: int) -> np.ndarray:
-        return self.rows[index].copy()
-
-
-class GatheredRows(Rows):
-    """The same, asked for by the batch, which is what a loader does where it can."""
-
     def __getitems__(self, indices: list[int]) -> np.ndarray:
         return self.rows[indices]
 
 
 def plan_of(job: Job, num_rows: int) -> ip.Plan:
     """Return the plan of one of ours."""
-    blocks = {"block_size": job.block_size, "window": MIXED // job.block_size}
     order = {
         "indexplan Sequential": lambda: ip.Sequential(num_rows),
         "indexplan Shuffle": lambda: ip.Shuffle(num_rows),
-        "indexplan BlockShuffle": lambda: ip.BlockShuffle(num_rows, **blocks),
+        "indexplan BlockShuffle": lambda: ip.BlockShuffle(num_rows, 4096, 8),
     }[job.who]()
     return ip.Plan(order, world_size=1, batch_size=BATCH, remainder="drop")
 
 
 def loader_of(job: Job, dataset: Rows) -> Iterable[torch.Tensor]:
     """Return the loader of a job; all that differs is who says which rows are read."""
-    options: dict[str, Any] = {"num_workers": job.workers}
+    options: dict[str, Any] = {"num_workers": job.workers, "collate_fn": torch.from_numpy}
     if job.workers:
         options["multiprocessing_context"] = "fork"
-    if job.access == "gather":
-        options["collate_fn"] = torch.from_numpy
     if job.who == "torch DistributedSampler":
         sampler = distributed_sampler().sampler(Asked(len(dataset), world=1, rank=0))
         return DataLoader(dataset, BATCH, sampler=sampler, drop_last=True, **options)
@@ -157,7 +144,7 @@ def read(job: Job, path: Path, theirs: np.ndarray, seconds: float) -> dict[str, 
     """
     num_batches, most = job.limits(seconds)
     before = disk_bytes()
-    dataset = (GatheredRows if job.access == "gather" else Rows)(path, job.advice)
+    dataset = Rows(path, job.advice)
     start = perf_counter()
     batches = iter(loader_of(job, dataset))
     batch = next(batches)
@@ -208,21 +195,13 @@ def all_jobs() -> list[Job]:
     """Return what is measured, in the order of the tables."""
     ours = [f"indexplan {order}" for order in ("Sequential", "Shuffle", "BlockShuffle")]
     whos = ["torch DistributedSampler", *ours]
-    scenarios = [
-        ({"cache": "cold", "advice": "default", "access": "gather"}, whos),
-        ({"cache": "cold", "advice": "random", "access": "gather"}, whos),
-        ({"cache": "warm", "advice": "default", "access": "gather"}, whos),
-        # Warm only, as the disk hides what asking one by one costs; and what it costs is not the
-        # order's, so that two contenders show it.
-        ({"cache": "warm", "advice": "default", "access": "one by one"}, [whos[0], whos[2]]),
+    scenarios = [("cold", "default"), ("cold", "random"), ("warm", "default")]
+    return [
+        Job(who=who, workers=workers, cache=cache, advice=advice)
+        for cache, advice in scenarios
+        for workers in (0, 2)
+        for who in whos
     ]
-    jobs = [Job(who=w, workers=n, **s) for s, some in scenarios for n in (0, 2) for w in some]
-    sizes = [
-        Job(who="indexplan BlockShuffle", advice=advice, block_size=size)
-        for advice in ADVICE
-        for size in (8, 256, 32768)
-    ]
-    return jobs + sizes
 
 
 def in_turns(file: str, rounds: int, seconds: float) -> list[dict[str, Any]]:
@@ -263,14 +242,8 @@ def in_turns(file: str, rounds: int, seconds: float) -> list[dict[str, Any]]:
         told |= {"best_rows_per_second": max(speed), "bytes_per_second": median(speed) * ROW_BYTES}
         rows.append({"table": "disk", "case": case, **told})
     for job, found in runs.items():
-        numbers = of_runs(found)
-        if job.block_size == 4096:
-            scenario = f"{job.cache}, {job.advice}, {job.access}"
-            case = f"{job.workers} workers"
-            rows.append({"table": scenario, "case": case, "who": job.who, **numbers})
-        if "Block" in job.who and job.cache == "cold" and not job.workers:
-            case = f"{job.block_size:,} rows, {job.advice} advice"
-            rows.append({"table": "blocks", "case": case, **numbers})
+        shown = {"table": f"{job.cache}, {job.advice}, gather", "case": f"{job.workers} workers"}
+        rows.append({**shown, "who": job.who, **of_runs(found)})
     return rows
 
 

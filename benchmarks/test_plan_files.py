@@ -56,25 +56,6 @@ def build(n: int, path: str) -> dict[str, Any]:
     return {**result, "num_bytes": saved.num_bytes}
 
 
-def generate(n: int) -> dict[str, Any]:
-    """Time the bytes of chunks and their hashes alone, on one core, without a disk."""
-    hold_to(1)
-    from indexplan.files.format import UNITS_PER_CHUNK, Build
-    from indexplan.kernels.xxh64 import xxh64
-
-    order = order_of(n)
-    plan = ip.Plan(order, world_size=WORLD, batch_size=BATCH)
-    work = Build.of(plan.to_dict(), order, [0], UNITS_PER_CHUNK, None)
-    xxh64(next(work.content(order, next(work.chunks()))))
-    rates = []
-    for chunk in list(work.chunks())[:5]:
-        start = process_time()
-        for block in work.content(order, chunk):
-            xxh64(block)
-        rates.append((chunk.stop - chunk.start) / (process_time() - start))
-    return {"indices_per_second": statistics.median(rates)}
-
-
 def verify(path: str, cores: int | None = None) -> dict[str, Any]:
     """Time a verification of every byte, by the clock and of the CPU, on some of the cores."""
     hold_to(cores)
@@ -264,7 +245,6 @@ def measure(*, quick: bool) -> list[dict[str, Any]]:
                 if cores or key == "seconds":
                     title = case if key == "seconds" else f"verify, {words}, {case}"
                     row(title, seconds=[run[key] for run in runs], num_bytes=num_bytes)
-        row("bytes and hashes alone, no disk", **run_job("generate", n))
         for level, us in run_job("read", path).items():
             row(f"a random read of 256, warm, `{level}`", us=us)
         node = run_job("node", path)

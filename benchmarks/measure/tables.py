@@ -1,15 +1,13 @@
-"""What tables cost a node: `python -m benchmarks.measure.tables [--sizes 1e6 1e7 1e8]`.
+"""What tables cost a node: for each order that derives one, two processes with one empty cache.
 
-For each order that derives a table, two fresh processes with one empty cache: the first builds and
-writes the table, the second maps it. Printed are CPU seconds to the first batch beyond those of a
-small order of the same kind, the most bytes a sample that the process had of its own meanwhile, and
-the bytes a sample of the file. Columns are files that are mapped; 1e9 needs some 30 GB of disk. The
-rows take the place of former ones in benchmarks/results/tables.json.
+The first builds and writes the table, the second maps it. test_tables.py keeps the numbers: CPU
+seconds to the first batch beyond those of a small order of the same kind, the most bytes a sample
+that the process had of its own meanwhile, and the bytes a sample of the file. Columns are files
+that are mapped.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import threading
 import time
@@ -22,19 +20,6 @@ import numpy as np
 
 import indexplan as ip
 from benchmarks.measure.fresh import run_fresh
-from benchmarks.measure.surroundings import surroundings
-from benchmarks.render.rows import run_of
-from benchmarks.render.tables import power
-from tests.runs import results
-
-TITLE = "Tables of orders"
-WORDS = (
-    "For each order that [derives a table](../../docs/starting-up.md#large-tables), two fresh "
-    "processes with one empty cache: the first builds and writes it, the next maps it. CPU seconds "
-    "are those to the first batch beyond a small order's, bytes are a sample's: the most that the "
-    "process had of its own meanwhile, and those of the files. From 16 MiB on a table is written."
-)
-COLUMNS = ("order", "samples", "first, s", "own, B", "next, s", "own, B", "files, B")
 
 ORDERS: dict[str, Callable[[Any], ip.Order]] = {
     "ClassBalanced": ip.ClassBalanced,
@@ -97,51 +82,14 @@ def write(folder: str, name: str, n: int) -> str:
     return str(path)
 
 
-def main(sizes: list[int], names: list[str]) -> None:
-    """Print a row for each order and size, and keep it."""
-    path = results.RESULTS / "tables.json"
-    rows = results.read("tables")["runs"][0]["records"] if path.exists() else {}
-    around = run_of(surroundings())
-    print("".join(each.rjust(16) for each in COLUMNS))
-    for name in names or ORDERS:
-        for n in sizes:
-            row = rows.setdefault(name, {})[str(n)] = measured(name, n)
-            print("".join(each.rjust(16) for each in cells(name, n, row)), flush=True)
-            table = [
-                cells(each, int(size), rows[each][size])
-                for each in sorted(rows)
-                for size in sorted(rows[each], key=int)
-            ]
-            run: dict[str, Any] = {
-                **{key: words for key, words in around.items() if key not in {"run", "table"}},
-                "instructions": "",
-                "figures": [],
-                "records": rows,
-            }
-            run["command"] = "python -m benchmarks.measure.tables"
-            run["blocks"] = results.tabular(" | ".join(COLUMNS), table)
-            results.keep("tables", TITLE, WORDS, run)
-
-
-def measured(name: str, n: int) -> list[float]:
-    """Return seconds and bytes of the first process and the next, and the bytes of files."""
+def measured(name: str, n: int) -> dict[str, float]:
+    """Return seconds and bytes a sample of the first process and the next, and of files."""
     with tempfile.TemporaryDirectory() as folder:
         path = write(folder, name, n)
         job, cache = "benchmarks.measure.tables.first_batch", f"{folder}/cache"
-        both = [run_fresh(job, name, path, INDEXPLAN_CACHE=cache) for _ in range(2)]
+        (first, own), (then, less) = (
+            run_fresh(job, name, path, INDEXPLAN_CACHE=cache) for _ in range(2)
+        )
         kept = sum(file.stat().st_size for file in Path(cache).rglob("*") if file.is_file())
-    return [number for seconds, own in both for number in (seconds, own / n)] + [kept / n]
-
-
-def cells(name: str, n: int, row: list[float]) -> tuple[str, ...]:
-    """Return a row as text."""
-    first, own, then, less, kept = row
-    return name, power(n), f"{first:.2f}", f"{own:.1f}", f"{then:.2f}", f"{less:.1f}", f"{kept:.1f}"
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", nargs="+", type=float, default=[1e6, 1e7, 1e8], metavar="N")
-    parser.add_argument("--orders", nargs="*", default=[], choices=[*ORDERS, []], metavar="ORDER")
-    options = parser.parse_args()
-    main([int(size) for size in options.sizes], options.orders)
+    found = {"seconds": first, "first_seconds": first, "first_bytes": own / n}
+    return {**found, "next_seconds": then, "next_bytes": less / n, "file_bytes": kept / n}

@@ -451,7 +451,6 @@ SCENARIOS = (
     "cold, default, gather",
     "cold, random, gather",
     "warm, default, gather",
-    "warm, default, one by one",
 )
 """The cache, the kernel's advice, and how rows are asked for."""
 FULL, BLOCKS = "indexplan Shuffle", "indexplan BlockShuffle"
@@ -469,7 +468,6 @@ LOADING = Page(
             (("plain reads", "{case}"),),
         ),
         *(Table(key, OF_LOADERS, (("who", "{who}, {case}"),)) for key in SCENARIOS),
-        Table("blocks", OF_LOADERS, (("block", "{case}"),)),
     ),
     (
         Figure(
@@ -799,11 +797,9 @@ SHARDS = Page(
         ),
     ),
     (
-        Figure("downloads under drop", DOWNLOADS, downloads("drop")),
-        Figure("downloads under pad", DOWNLOADS, downloads("pad")),
-        Figure("downloads under carry", DOWNLOADS, downloads("carry")),
-        Figure(
-            "downloads under carry, 40 sub-epochs", DOWNLOADS, downloads("carry, 40 sub-epochs")
+        *(
+            Figure(f"downloads under {how}", DOWNLOADS, downloads(how))
+            for how in ("drop", "pad", "carry", "carry, 40 sub-epochs")
         ),
         *(
             Figure(
@@ -881,8 +877,6 @@ def _result(row: Row, _: list[Row]) -> str:
     if "seconds" in row:
         rates = (row["num_bytes"] / 1e6 / seconds for seconds in row["seconds"])
         return f"{each(row['seconds'])} s; {each(rates)} MB/s"
-    if "indices_per_second" in row:
-        return f"{number(row['indices_per_second'] / 1e6)} M indices/s of CPU"
     if "read_bytes" in row:
         return f"{row['read_bytes']:,} bytes, of which {row['useful_bytes']:,} useful"
     if "grown_bytes" in row:
@@ -958,7 +952,29 @@ PLAN_FILES = Page(
     rivals=False,
 )
 
+# What tables of orders cost a node.
+
+BYTES = "{:.1f}".format
+OF_TABLES = Page(
+    "tables",
+    (
+        Table(
+            "tables",
+            (
+                Column("first_seconds", "first, s", "{:.2f}".format),
+                Column("first_bytes", "own, B", BYTES),
+                Column("next_seconds", "next, s", "{:.2f}".format),
+                Column("next_bytes", "own, B", BYTES),
+                Column("file_bytes", "files, B", BYTES),
+            ),
+            (("order", "{who}"), ("samples", "{case}")),
+            align="lr",
+        ),
+    ),
+    rivals=False,
+)
+
 PAGES = {
     page.name: page
-    for page in (PLANNING, TIMINGS, QUALITY, LOADING, ORDERS, BINS, SHARDS, PLAN_FILES)
+    for page in (PLANNING, TIMINGS, QUALITY, LOADING, ORDERS, BINS, SHARDS, PLAN_FILES, OF_TABLES)
 }

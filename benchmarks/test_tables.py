@@ -1,0 +1,22 @@
+"""What tables of orders cost a node's first process, and the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from benchmarks.conftest import Effort, told
+from benchmarks.measure.tables import ORDERS, measured
+from benchmarks.render.tables import power
+
+pytestmark = [pytest.mark.benchmark(timer=told), pytest.mark.nightly]
+
+
+@pytest.mark.parametrize("n", [10**6, 10**7, 10**8])
+@pytest.mark.parametrize("name", ORDERS)
+def test_tables(name: str, n: int, found: Callable[..., Any], effort: Effort) -> None:
+    """Time the first batch of two processes, and look at their memory and files."""
+    num = n // 1000 if effort.quick else n
+    found(lambda: measured(name, num), "tables", case=power(n), who=name)
