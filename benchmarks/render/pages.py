@@ -13,7 +13,6 @@ from benchmarks.render import rows as kept
 from benchmarks.render.rows import Row
 from benchmarks.render.tables import (
     Column,
-    Figure,
     Page,
     Table,
     less,
@@ -122,35 +121,21 @@ PLANNING = Page(
         _table("build_rate", Column("bytes_per_second", "", _rate("MB"), more)),
         _table("sub_epochs", SECONDS),
     ),
-    (
-        Figure(
-            "time to the first batch at 1e8, against DistributedSampler",
-            ">= 1000 times shorter",
-            _next_to_torch("first_batch"),
+    {
+        "time to the first batch at 1e8, against DistributedSampler": _next_to_torch("first_batch"),
+        "growth for the first batch at 1e8, against DistributedSampler": _next_to_torch(
+            "memory", "peak_bytes"
         ),
-        Figure(
-            "growth for the first batch at 1e8, against DistributedSampler",
-            ">= 1000 times smaller",
-            _next_to_torch("memory", "peak_bytes"),
+        "one rank's share of 64 at 1e8, against DistributedSampler": lambda rows: (
+            1 / _next_to_torch("share", "indices_per_second")(rows)
         ),
-        Figure(
-            "one rank's share of 64 at 1e8, against DistributedSampler",
-            ">= 1000 times faster",
-            lambda rows: 1 / _next_to_torch("share", "indices_per_second")(rows),
+        "the next of 40 sub-epochs at 1e8, against EfficientViT-style sub-epochs": _next_to_torch(
+            "sub_epochs", rival="EfficientViT-style sub-epochs"
         ),
-        Figure(
-            "the next of 40 sub-epochs at 1e8, against EfficientViT-style sub-epochs",
-            ">= 1000 times sooner",
-            _next_to_torch("sub_epochs", rival="EfficientViT-style sub-epochs"),
+        "resume at the middle: 1e12 by 1e6": lambda rows: (
+            of("seconds", "resume", "1e12")(rows) / of("seconds", "resume", "1e6")(rows)
         ),
-        Figure(
-            "resume at the middle: 1e12 by 1e6",
-            "<= 1.5 times",
-            lambda rows: (
-                of("seconds", "resume", "1e12")(rows) / of("seconds", "resume", "1e6")(rows)
-            ),
-        ),
-    ),
+    },
     planners.NAMES,
     more={"short": short},
 )
@@ -191,7 +176,7 @@ IN_LOADERS = {
 }
 
 
-def _whole_against(table: str) -> Measure:
+def _to_whole(table: str) -> Measure:
     """Return how much less an index costs than the fastest rival's, of its whole permutation."""
 
     def ratio(rows: list[Row]) -> float:
@@ -219,7 +204,7 @@ def _between(table: str, key: str, case: str, other: str) -> Measure:
     )
 
 
-def _batch_against_lists(rows: list[Row]) -> float:
+def _to_lists(rows: list[Row]) -> float:
     batches = [row for row in kept.of(rows, "batch") if not row["case"].startswith("first")]
     slowest = max(row["median_seconds"] / row["indices"] for row in batches)
     theirs = kept.one(rows, "sampler", who=TORCH)
@@ -301,94 +286,52 @@ TIMINGS = Page(
             align="lr",
         ),
     ),
-    (
-        Figure(
-            "an index of a stretch, against the fastest whole permutation's at 1e8",
-            ">= 15 times faster",
-            _whole_against("stretch"),
+    {
+        "an index of a stretch, against the fastest whole permutation's at 1e8": _to_whole(
+            "stretch"
         ),
-        Figure(
-            "an index of a rank's share, against the fastest whole permutation's at 1e8",
-            ">= 15 times faster",
-            _whole_against("share"),
+        "an index of a rank's share, against the fastest whole permutation's at 1e8": _to_whole(
+            "share"
         ),
-        Figure(
-            "the whole permutation, against torch.randperm at 1e8",
-            ">= 10 times faster",
-            against("ns", "whole permutation", LARGEST, "torch.randperm", "indexplan.Shuffle"),
+        "the whole permutation, against torch.randperm at 1e8": against(
+            "ns", "whole permutation", LARGEST, "torch.randperm", "indexplan.Shuffle"
         ),
-        Figure(
-            "BlockShuffle, a stretch, by Shuffle's, worst of four shapes",
-            "<= 3 times",
-            _blocks("stretch"),
+        "BlockShuffle, a stretch, by Shuffle's, worst of four shapes": _blocks("stretch"),
+        "BlockShuffle, a rank's share, by Shuffle's, worst of four shapes": _blocks("share"),
+        "plan.batch of 256, the slowest, by a batch of torch's sampler as a list": _to_lists,
+        "cost of a batch flat in n, world and step: dearest by cheapest": _flat(
+            "batch", "seconds", ("n = ", "world", "step", "last")
         ),
-        Figure(
-            "BlockShuffle, a rank's share, by Shuffle's, worst of four shapes",
-            "<= 3 times",
-            _blocks("share"),
+        "batches of 256 as lists, PlanBatchSampler against DistributedSampler": lambda rows: (
+            of("median_seconds", "sampler", who=TORCH)(rows)
+            / of("median_seconds", "sampler", who="indexplan PlanBatchSampler")(rows)
         ),
-        Figure(
-            "plan.batch of 256, the slowest, by a batch of torch's sampler as a list",
-            "<= 1 times",
-            _batch_against_lists,
+        "a pass over PlanLoader against torch's sampler, trivial dataset, 0 workers": against(
+            "median_seconds", "loader", "0 workers", TORCH, "indexplan PlanLoader"
         ),
-        Figure(
-            "cost of a batch flat in n, world and step: dearest by cheapest",
-            "<= 1.25 times",
-            _flat("batch", "seconds", ("n = ", "world", "step", "last")),
+        "a new loader's first batch, 1e8 to 1e12: dearest by cheapest": _flat(
+            "first", "median_seconds", ("a new PlanLoader",)
         ),
-        Figure(
-            "batches of 256 as lists, PlanBatchSampler against DistributedSampler",
-            ">= 3 times faster",
-            lambda rows: (
-                of("median_seconds", "sampler", who=TORCH)(rows)
-                / of("median_seconds", "sampler", who="indexplan PlanBatchSampler")(rows)
-            ),
+        "resume at any step of 1e12: dearest by cheapest": _flat(
+            "first", "median_seconds", ("resume",)
         ),
-        Figure(
-            "a pass over PlanLoader against torch's sampler, trivial dataset, 0 workers",
-            ">= 0.95 times as fast",
-            against("median_seconds", "loader", "0 workers", TORCH, "indexplan PlanLoader"),
+        "import indexplan, by NumPy's own import": _between(
+            "starts",
+            "median_seconds",
+            "import indexplan, NumPy's import included",
+            "import numpy",
         ),
-        Figure(
-            "a new loader's first batch, 1e8 to 1e12: dearest by cheapest",
-            "<= 1.25 times",
-            _flat("first", "median_seconds", ("a new PlanLoader",)),
+        "import to first batch, warm cache, by NumPy's own import": _between(
+            "starts",
+            "median_seconds",
+            "import to first batch of 1e12, warm cache",
+            "import numpy",
         ),
-        Figure(
-            "resume at any step of 1e12: dearest by cheapest",
-            "<= 1.25 times",
-            _flat("first", "median_seconds", ("resume",)),
+        "growth by a plan of 1e12 and all questions to it": _growth("indexplan.Plan"),
+        "growth by a PlanBatchSampler of 1e12 and 1,000 of its batches": _growth(
+            "indexplan PlanBatchSampler"
         ),
-        Figure(
-            "import indexplan, by NumPy's own import",
-            "<= 2.5 times",
-            _between(
-                "starts",
-                "median_seconds",
-                "import indexplan, NumPy's import included",
-                "import numpy",
-            ),
-        ),
-        Figure(
-            "import to first batch, warm cache, by NumPy's own import",
-            "<= 10 times",
-            _between(
-                "starts",
-                "median_seconds",
-                "import to first batch of 1e12, warm cache",
-                "import numpy",
-            ),
-        ),
-        Figure(
-            "growth by a plan of 1e12 and all questions to it", "<= 2 MB", _growth("indexplan.Plan")
-        ),
-        Figure(
-            "growth by a PlanBatchSampler of 1e12 and 1,000 of its batches",
-            "<= 2 MB",
-            _growth("indexplan PlanBatchSampler"),
-        ),
-    ),
+    },
 )
 
 # How random the orders are.
@@ -469,18 +412,14 @@ LOADING = Page(
         ),
         *(Table(key, OF_LOADERS, (("who", "{who}, {case}"),)) for key in SCENARIOS),
     ),
-    (
-        Figure(
-            "cold, page by page: BlockShuffle's rows per second against Shuffle's",
-            ">= 3 times as many",
-            against("best_rows_per_second", SCENARIOS[1], "0 workers", BLOCKS, FULL),
+    {
+        "cold, page by page: BlockShuffle's rows per second against Shuffle's": against(
+            "best_rows_per_second", SCENARIOS[1], "0 workers", BLOCKS, FULL
         ),
-        Figure(
-            "cold, the kernel reads around: 1,000 batches of BlockShuffle against Shuffle's",
-            ">= 2 times sooner",
-            against("best_seconds", SCENARIOS[0], "0 workers", FULL, BLOCKS),
+        "cold, the kernel reads around: 1,000 batches of BlockShuffle against Shuffle's": against(
+            "best_seconds", SCENARIOS[0], "0 workers", FULL, BLOCKS
         ),
-    ),
+    },
     rivals=False,
 )
 
@@ -530,63 +469,37 @@ ORDERS = Page(
         )
         for need in dealers.NEEDS
     ),
-    (
-        Figure(
-            "Weighted, 1e7 samples, an index, against torch",
-            ">= 10 times faster",
-            against("ns", *WEIGHTED, DRAWS),
+    {
+        "Weighted, 1e7 samples, an index, against torch": against("ns", *WEIGHTED, DRAWS),
+        "Weighted, 1e7 samples, to the first batch, against torch": against(
+            "first_seconds", *WEIGHTED, DRAWS
         ),
-        Figure(
-            "Weighted, 1e7 samples, to the first batch, against torch",
-            ">= 10 times sooner",
-            against("first_seconds", *WEIGHTED, DRAWS),
+        "Weighted, memory beside 1e9 weights, from that for 1e8": lambda rows: (
+            of("first_bytes", "weights", "n = 1e8")(rows) / 10**8 - 8
         ),
-        Figure(
-            "Weighted, memory beside 1e9 weights, from that for 1e8",
-            "<= 12 GB",
-            lambda rows: of("first_bytes", "weights", "n = 1e8")(rows) / 10**8 - 8,
+        "Mixture of 30 shuffled sources, an index, against Megatron's blending, not shuffled": (
+            against("ns", *MIXED, "Megatron blending")
         ),
-        Figure(
-            "Mixture of 30 shuffled sources, an index, against Megatron's blending, not shuffled",
-            ">= 0.5 times as fast",
-            against("ns", *MIXED, "Megatron blending"),
+        "Mixture of 30 shuffled sources, an index, against Grain's mix": against(
+            "ns", *MIXED, GRAIN
         ),
-        Figure(
-            "Mixture of 30 shuffled sources, an index, against Grain's mix",
-            ">= 20 times faster",
-            against("ns", *MIXED, GRAIN),
+        "Mixture of 30 sources, to the first batch, against Grain's mix": against(
+            "first_seconds", *MIXED, GRAIN
         ),
-        Figure(
-            "Mixture of 30 sources, to the first batch, against Grain's mix",
-            ">= 1 times sooner",
-            against("first_seconds", *MIXED, GRAIN),
+        "Mixture of 30 sources, a batch of the middle, against Grain's mix": against(
+            "middle_seconds", *MIXED, GRAIN
         ),
-        Figure(
-            "Mixture of 30 sources, a batch of the middle, against Grain's mix",
-            ">= 5 times faster",
-            against("middle_seconds", *MIXED, GRAIN),
+        "ClassBatches, an index, against MPerClassSampler": against(
+            "ns", "class batches", "n = 1e6", "pytorch-metric-learning MPerClassSampler"
         ),
-        Figure(
-            "ClassBatches, an index, against MPerClassSampler",
-            ">= 40 times faster",
-            against("ns", "class batches", "n = 1e6", "pytorch-metric-learning MPerClassSampler"),
+        "Mixtures, a source's distance from its share, anywhere": _worst(
+            lambda row: row.get("deviation", 0)
         ),
-        Figure(
-            "Mixtures, a source's distance from its share, anywhere",
-            "< 3.36 reads",
-            _worst(lambda row: row.get("deviation", 0)),
+        "Mixtures, how unevenly ranks get the sources": _worst(lambda row: row.get("rank_bias", 0)),
+        "a batch of the middle against the first, once built, the worst of all": _worst(
+            lambda row: row["middle_seconds"] / row["start_seconds"]
         ),
-        Figure(
-            "Mixtures, how unevenly ranks get the sources",
-            "< 4 standard deviations of chance",
-            _worst(lambda row: row.get("rank_bias", 0)),
-        ),
-        Figure(
-            "a batch of the middle against the first, once built, the worst of all",
-            "<= 1.5 times as long",
-            _worst(lambda row: row["middle_seconds"] / row["start_seconds"]),
-        ),
-    ),
+    },
     dealers.NAMES,
 )
 
@@ -640,6 +553,11 @@ def _next_to(row: Row) -> list[tuple[str, str]]:
     return [(name, "") for name in dict.fromkeys(names)]
 
 
+def _worst_variance(rows: list[Row]) -> float:
+    found = kept.of(rows, "packing", who=OURS)
+    return max(row["variance"] for row in found if row["case"].partition(",")[0] in REAL)
+
+
 CHATS = "chats, n = 1e6"
 MULTIPACK, GROUPED = "axolotl multipack", "transformers LengthGroupedSampler"
 BINS = Page(
@@ -653,73 +571,45 @@ BINS = Page(
         )
         for need in binners.NEEDS
     ),
-    (
-        Figure("Packed, 1e6 chats, fill", ">= 0.999 of all", of("fill", "packing", CHATS)),
-        Figure(
-            "Packed, 1e6 chats, to build, against axolotl's multipack",
-            ">= 50 times sooner",
-            against("build_seconds", "packing", CHATS, MULTIPACK),
+    {
+        "Packed, 1e6 chats, fill": of("fill", "packing", CHATS),
+        "Packed, 1e6 chats, to build, against axolotl's multipack": against(
+            "build_seconds", "packing", CHATS, MULTIPACK
         ),
-        Figure(
-            "Packed, 1e6 chats, an epoch, against axolotl's multipack",
-            ">= 10 times faster",
-            against("epoch_seconds", "packing", CHATS, MULTIPACK),
+        "Packed, 1e6 chats, an epoch, against axolotl's multipack": against(
+            "epoch_seconds", "packing", CHATS, MULTIPACK
         ),
-        Figure(
-            "Packed, variance of global batches by that of random ones, real lengths, the worst",
-            "<= 1",
-            lambda rows: max(
-                row["variance"]
-                for row in kept.of(rows, "packing", who=OURS)
-                if row["case"].partition(",")[0] in REAL
-            ),
+        "Packed, variance of global batches by that of random ones, real lengths, the worst": (
+            _worst_variance
         ),
-        Figure(
-            "Balance of 1,024 samples, a step, against VERL's",
-            ">= 5 times faster",
-            against(
-                "step_seconds",
-                "balance",
-                "chats, n = 99,328",
-                "VERL Karmarkar-Karp",
-                "indexplan, balance",
-            ),
+        "Balance of 1,024 samples, a step, against VERL's": against(
+            "step_seconds",
+            "balance",
+            "chats, n = 99,328",
+            "VERL Karmarkar-Karp",
+            "indexplan, balance",
         ),
-        Figure(
-            "DocumentWindows, 1e6 documents, to the first window, against Megatron's indices",
-            ">= 3 times sooner",
-            against(
-                "first_seconds",
-                "windows",
-                "documents, n = 1e6",
-                "Megatron indices",
-                "indexplan, windows",
-            ),
+        "DocumentWindows, 1e6 documents, to the first window, against Megatron's indices": against(
+            "first_seconds",
+            "windows",
+            "documents, n = 1e6",
+            "Megatron indices",
+            "indexplan, windows",
         ),
-        Figure(
-            "LengthGrouped of 1e6 chats, padding", "<= 0.03 of all", of("padding", "batches", CHATS)
+        "LengthGrouped of 1e6 chats, padding": of("padding", "batches", CHATS),
+        "LengthGrouped of 1e6 chats, with the first epoch, against transformers": against(
+            "first_seconds", "batches", CHATS, GROUPED
         ),
-        Figure(
-            "LengthGrouped of 1e6 chats, with the first epoch, against transformers",
-            ">= 5 times sooner",
-            against("first_seconds", "batches", CHATS, GROUPED),
+        "LengthGrouped of 1e6 chats, an epoch, against transformers": against(
+            "epoch_seconds", "batches", CHATS, GROUPED
         ),
-        Figure(
-            "LengthGrouped of 1e6 chats, an epoch, against transformers",
-            ">= 10 times faster",
-            against("epoch_seconds", "batches", CHATS, GROUPED),
+        "neighbouring batches of similar length, correlation, the worst of all": lambda rows: max(
+            abs(row["lag"])
+            for need in ("batches", "budget")
+            for row in kept.of(rows, need, who=OURS)
+            if row["num_bins"] > 1000
         ),
-        Figure(
-            "neighbouring batches of similar length, correlation, the worst of all",
-            "<= 0.05",
-            lambda rows: max(
-                abs(row["lag"])
-                for need in ("batches", "budget")
-                for row in kept.of(rows, need, who=OURS)
-                if row["num_bins"] > 1000
-            ),
-        ),
-    ),
+    },
     binners.NAMES,
 )
 
@@ -759,7 +649,6 @@ def worst(key: str, best: Callable[[Iterable[float]], float], who: str = SHARDED
     return lambda rows: best(_in_16_nodes(rows, how, who)[key] for how in kinds)
 
 
-DOWNLOADS = "<= 1.05 times the dataset"
 SHARDS = Page(
     "shards",
     (
@@ -796,62 +685,30 @@ SHARDS = Page(
             is_ours=lambda name: not name.startswith("Streaming"),
         ),
     ),
-    (
-        *(
-            Figure(f"downloads under {how}", DOWNLOADS, downloads(how))
+    {
+        **{
+            f"downloads under {how}": downloads(how)
             for how in ("drop", "pad", "carry", "carry, 40 sub-epochs")
-        ),
-        *(
-            Figure(
-                f"downloads after a resume on 4 nodes, {rule}",
-                "<= 1.05 times what was left",
-                downloads(f"{rule}, gone on"),
-            )
+        },
+        **{
+            f"downloads after a resume on 4 nodes, {rule}": downloads(f"{rule}, gone on")
             for rule in ("drop", "carry")
+        },
+        "downloads under spread, at its worst n": downloads("spread, at its worst n"),
+        "live shards of a node": worst("live", max),
+        "different shards in a global batch, the fewest, drop and carry": lambda rows: min(
+            _in_16_nodes(rows, rule, SHARDED)["least"] for rule in ("drop", "carry")
         ),
-        Figure(
-            "downloads under spread, at its worst n",
-            "<= 1.1 times the dataset",
-            downloads("spread, at its worst n"),
-            "With one sample more than a number of full steps, step after step is a sample short, "
-            "and they drift by nearly a global batch in all: each node passes through all lanes. "
-            "Under drop, pad and carry none does.",
+        "different shards in a global batch, in the mean": worst("different", min),
+        "window 1: downloads under drop": downloads("drop", NARROW),
+        "window 1: downloads under spread, at its worst n": downloads(
+            "spread, at its worst n", NARROW
         ),
-        Figure(
-            "live shards of a node",
-            "<= 30 shards",
-            worst("live", max),
-            "A window is 1,020 places here, twice the mean size, and a lane's turn takes 64: all "
-            "lanes pass from one window to the next within a turn, and hold the shards of both. "
-            "Where the turn divides the window, as with a mean of 512 and a window of 1,024, 23 "
-            "are live.",
+        "window 1: live shards of a node": worst("live", max, NARROW),
+        "window 1: different shards in a global batch, in the mean": worst(
+            "different", min, NARROW
         ),
-        Figure(
-            "different shards in a global batch, the fewest, drop and carry",
-            ">= 120 shards",
-            lambda rows: min(
-                _in_16_nodes(rows, rule, SHARDED)["least"] for rule in ("drop", "carry")
-            ),
-        ),
-        Figure(
-            "different shards in a global batch, in the mean",
-            ">= 120 shards",
-            worst("different", min),
-        ),
-        Figure("window 1: downloads under drop", DOWNLOADS, downloads("drop", NARROW)),
-        Figure(
-            "window 1: downloads under spread, at its worst n",
-            "<= 1.1 times the dataset",
-            downloads("spread, at its worst n", NARROW),
-            "As with a window of 2, but with fewer live shards that two nodes then read.",
-        ),
-        Figure("window 1: live shards of a node", "<= 30 shards", worst("live", max, NARROW)),
-        Figure(
-            "window 1: different shards in a global batch, in the mean",
-            ">= 120 shards",
-            worst("different", min, NARROW),
-        ),
-    ),
+    },
 )
 
 # Plan files, and other ways to keep an order.
@@ -932,23 +789,15 @@ PLAN_FILES = Page(
             align="lrrrrrl",
         ),
     ),
-    (
-        Figure("a build against dd", ">= 0.8 of its speed", _next_to_dd("build, all cores")),
-        Figure(
-            "verify on one core, against dd",
-            ">= 0.8 of its speed",
-            _next_to_dd("verify, one core, its CPU time"),
+    {
+        "a build against dd": _next_to_dd("build, all cores"),
+        "verify on one core, against dd": _next_to_dd("verify, one core, its CPU time"),
+        "a random read of 256, warm, by np.load's": lambda rows: (
+            of("us", "alternatives", who=PLAN)(rows) / of("us", "alternatives", who=NPY)(rows)
         ),
-        Figure(
-            "a random read of 256, warm, by np.load's",
-            "<= 2 times",
-            lambda rows: (
-                of("us", "alternatives", who=PLAN)(rows) / of("us", "alternatives", who=NPY)(rows)
-            ),
-        ),
-        Figure(NODE_READS, "<= 2.5 bytes per useful byte", _node_reads),
-        Figure("growth of a build per core", "<= 64 MiB", _grown_by_core),
-    ),
+        NODE_READS: _node_reads,
+        "growth of a build per core": _grown_by_core,
+    },
     rivals=False,
 )
 

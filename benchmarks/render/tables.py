@@ -4,7 +4,7 @@ The text of a page is `benchmarks/pages/NAME.md`. It has three parts, with a lin
 them: of all runs, of each run, and what ends the page. `{{ name }}` stands for the table of that
 name, `{{ table.key }}` for a number of its first row, and `{{ targets }}`, `{{ ahead }}`,
 `{{ who }}`, `{{ run }}` and `{{ install }}` for what the rows say of these. A section of a table
-that a run has no rows of is left out.
+that a run has no rows of is left out. Targets are lines: `- name: >= 3 times (if missed: why)`.
 """
 
 from __future__ import annotations
@@ -173,12 +173,16 @@ class Table:
         return best(numbers, key=lambda row: float(row[str(column.key)]))
 
 
+Measure = Callable[[list[Row]], float | None]
+TARGET = re.compile(r"^- (.+): ([<>]=? .+?)(?: \(if missed: (.+)\))?\n", re.MULTILINE)
+
+
 class Figure(NamedTuple):
     """A target: what it is of, `">= 3 times"`, and what returns the number to hold against that."""
 
     name: str
     bound: str
-    measure: Callable[[list[Row]], float | None]
+    measure: Measure
     """From the rows of a run; it may raise where the run left that out."""
     loss: str = ""
     """Why it was missed, if it ever was."""
@@ -218,7 +222,8 @@ class Page:
 
     name: str
     tables: tuple[Table, ...]
-    figures: tuple[Figure, ...] = ()
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+    """What is held against the targets that the text lists, by their names."""
     compared: Mapping[str, Contender] = field(default_factory=dict)
     """Whose numbers the rows are of."""
     rivals: bool = True
@@ -229,6 +234,12 @@ class Page:
     def text(self) -> str:
         """Return the text."""
         return (TEXTS / f"{self.name}.md").read_text()
+
+    @property
+    def figures(self) -> list[Figure]:
+        """The targets: what the text says of each, and what returns its number."""
+        found = re.findall(TARGET, self.text())
+        return [Figure(name, bound, self.measures[name], why) for name, bound, why in found]
 
     def titles(self) -> dict[str, str]:
         """Return the heading above each table, by the table's key."""
@@ -339,6 +350,7 @@ def markdown(page: Page, rows: list[Row]) -> str:
 
     runs = kept.runs(rows)
     of_all, of_run, end = page.text().split("\n---\n")
+    of_all = re.sub(TARGET, "", of_all)
     found = [filled(of_all, {"targets": "\n\n".join(targets(page, runs))}, rows)]
     for run in runs:
         found += [f"## {run[0]['run']}\n"] if len(runs) > 1 else []
