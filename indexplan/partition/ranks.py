@@ -88,21 +88,10 @@ def cuts(
     return anchor, [bounds[:-1] + np.diff(each) for each in before]
 
 
-def shares(
-    steps: Steps, world_size: int, rank: int, start_step: int, stop_step: int
-) -> tuple[int, UInt64, UInt64]:
-    """Return the positions that a rank reads in the steps [start_step, stop_step).
-
-    Returns
-    -------
-    anchor : int
-        The position at which `start_step` starts.
-    starts, stops : numpy.ndarray
-        uint64, shape (stop_step - start_step,), distances from the anchor.
-    """
-    ranks = rank, rank + 1
-    anchor, (starts, stops) = cuts(steps, world_size, ranks, start_step, stop_step)
-    return anchor, starts, stops
+def batch_sizes(steps: Steps, world_size: int, rank: int, start_step: int, stop_step: int) -> Int64:
+    """Return how many positions a rank reads in each of the steps [start_step, stop_step)."""
+    _, (starts, stops) = cuts(steps, world_size, (rank, rank + 1), start_step, stop_step)
+    return (stops - starts).astype(np.int64)
 
 
 def runs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -97,7 +97,7 @@ class Batch:
         cuts = [split(len(self), count, part) for part in range(count + 1)]
         return [self._cut(low, high, tuple(inner)) for low, high in pairwise(cuts)]
 
-    def _cut(self, low: int, high: int, inner_counts: tuple[int, ...]) -> Batch:
+    def _cut(self, low: int, high: int, inner_counts: tuple[int, ...] = ()) -> Batch:
         """Return the units [low, high)."""
         start, stop = int(self.offsets[low]), int(self.offsets[high])
         return Batch(
@@ -113,50 +113,33 @@ class Batch:
 def units_of(layout: Layout, epoch: int, sub_epoch: int | None, step: int, rank: int) -> Batch:
     """Return what `Plan.units` does."""
     rank, steps = layout.rank(rank), layout.steps(epoch, sub_epoch)
-    return step_units(layout, steps, rank, layout.step(steps, step))
-
-
-def step_units(layout: Layout, steps: Steps, rank: int, step: int) -> Batch:
-    """Return what a rank reads in a step, divided into its units."""
-    where = layout.step_runs(steps, rank, step)
-    return _batch(layout, steps, rank, step, *walked(layout.order, where))
+    where = layout.step_runs(steps, rank, layout.step(steps, step))
+    return _of_step(walked(layout.order, where), layout, steps, step, rank)
 
 
 def draw_units(layout: Layout, steps: Steps, rank: int, start: int, stop: int) -> Iterator[Batch]:
     """Yield the batches of the steps [start, stop), drawing many at a time."""
     step = start
     for drawn, ends in stretches(layout, steps, rank, start, stop):
-        samples, offsets, spans, copies = walked(layout.order, drawn)
-        begin = 0
+        units, begin = walked(layout.order, drawn), 0
         for end in ends.tolist():
-            low, high = int(offsets[begin]), int(offsets[end])
-            part = None if spans is None else spans[low:high]
-            cut = offsets[begin : end + 1] - low
-            parts = samples[low:high], cut, part, copies[begin:end]
-            yield _batch(layout, steps, rank, step, *parts)
+            some = units._cut(begin, end)  # noqa: SLF001 (of a batch, for this)
+            yield _of_step(some, layout, steps, step, rank)
             begin, step = end, step + 1
 
 
-def walked(order: Order, where: Runs) -> tuple[Int64, Int64, Int64 | None, Int64]:
-    """Return the samples of some runs, where each unit starts, their parts, and units' copies."""
+def walked(order: Order, where: Runs) -> Batch:
+    """Return the units of some runs as a batch without padding or inner batches."""
     parts = [order.ip_copies(*run) for run in where]
     copies = np.concatenate([np.empty(0, np.int64), *parts])
     if not order.deals_bins:
         samples = take(order, where)
-        return samples, np.arange(len(samples) + 1), None, copies
+        return Batch(samples, np.arange(len(samples) + 1), None, len(samples), copies)
     units = deal_units(order, where)  # one walk for all three
-    return units.samples, units.offsets, units.spans, copies
+    return Batch(units.samples, units.offsets, units.spans, len(units.sizes), copies)
 
 
-def _batch(
-    layout: Layout,
-    steps: Steps,
-    rank: int,
-    step: int,
-    samples: Int64,
-    offsets: Int64,
-    spans: Int64 | None,
-    copies: Int64,
-) -> Batch:
-    counts, num_valid = layout.phase(steps, step).inner_counts, layout.num_valid(steps, step, rank)
-    return Batch(samples, offsets, spans, num_valid, copies, counts)
+def _of_step(units: Batch, layout: Layout, steps: Steps, step: int, rank: int) -> Batch:
+    """Return the units of a rank in a step, with what the step says of them."""
+    inner_counts = layout.phase(steps, step).inner_counts
+    return replace(units, num_valid=layout.num_valid(steps, step, rank), inner_counts=inner_counts)

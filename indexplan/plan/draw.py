@@ -8,7 +8,7 @@ import numpy as np
 
 from indexplan.orders.base import Order, spans_of
 from indexplan.orders.units import Units, joined
-from indexplan.partition.ranks import Runs, shares
+from indexplan.partition.ranks import Runs, batch_sizes
 from indexplan.partition.steps import Int64, Steps
 from indexplan.plan.layout import Layout
 
@@ -69,7 +69,6 @@ def stretches(
         each = span.length // span.num_steps // sharing + 1
         until = min(stop, start + max(1, ahead // (each * unit)))
         ahead = min(2 * ahead, most)
-        _, starts, stops = shares(steps, world_size, rank, start, until)
-        ends = np.cumsum((stops - starts).astype(np.int64))
+        ends = np.cumsum(batch_sizes(steps, world_size, rank, start, until))
         yield layout.runs(steps, rank, start, until), ends
         start = until

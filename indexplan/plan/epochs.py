@@ -23,7 +23,7 @@ def different_epochs(layout: Layout) -> list[int]:
         found.add(at[0] if not isinstance(at, int) else partition.extent.holding(at)[0])
     if partition.extent.sums_up:
         found.update(partition.extent.changed)
-    some = range(2 if layout.sums_up else 4)  # else enough for two whole ones in a row
+    some = range(2 if partition.extent.sums_up else 4)  # else enough for two whole ones in a row
     near = {epoch + more for epoch in found for more in some}
     return sorted(epoch for epoch in near if start <= epoch < EPOCH_STOP)
 
@@ -50,7 +50,7 @@ def check_every_epoch_reads(layout: Layout) -> None:
         if -(-num_units // parts) >= largest or is_cut:
             continue
         size = _too_large(partition, epoch)
-        if size is not None and (layout.sums_up or before == epoch - 1):
+        if size is not None and (partition.extent.sums_up or before == epoch - 1):
             raise _reads_nothing(epoch, num_units, parts, size)
         before = epoch if size is not None else None
 

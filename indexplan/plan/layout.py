@@ -59,7 +59,7 @@ class Layout:
             if not isinstance(at, int) and at[1] >= partition.sub_epochs:
                 cure = f"name one of the plan's {partition.sub_epochs} sub-epochs"
                 raise invalid("at's sub_epoch", f"below {partition.sub_epochs}", at[1], cure)
-        if partition.by_place and not self.sums_up:
+        if partition.by_place and not partition.extent.sums_up:
             crosses = partition.policy.crosses
             user = partition.remainder if crosses else "a phase at a stream place"
             cure = "use another remainder, and phases at (epoch, sub_epoch)"
@@ -76,11 +76,6 @@ class Layout:
                 rule = "rising from phase to phase"
                 cure = "sort the phases by their place, and keep one at each"
                 raise invalid("at", rule, (before, after), cure)
-
-    @property
-    def sums_up(self) -> bool:
-        """Whether the start of each epoch in the stream is known without a sum over epochs."""
-        return self.partition.extent.sums_up
 
     def _check_balance(self) -> None:
         """Raise `IndexPlanError` unless balance fits the samples, and their costs add up."""
@@ -165,8 +160,8 @@ class Layout:
         """Return the epoch and the position in it of a stream place, or raise `IndexPlanError`."""
         first, begin = self.partition.resume.unit if self.partition.resume else (0, 0)
         cure = "pass the number of units that the run has read"
-        if self.sums_up:
-            extent = self.partition.extent
+        extent = self.partition.extent
+        if extent.sums_up:  # then the start of each epoch is known without a sum over epochs
             start, stop = extent.before(first) + begin, extent.before(EPOCH_STOP)
             return extent.holding(integer(what, place, start, stop, cure))
         left = place = integer(what, place, 0, PLACE_STOP, cure)

@@ -19,7 +19,7 @@ from indexplan.orders.columns import Column, Columns
 from indexplan.partition.account import Account, account
 from indexplan.partition.locate import Location
 from indexplan.partition.phases import Phase, Size
-from indexplan.partition.ranks import shares
+from indexplan.partition.ranks import batch_sizes
 from indexplan.partition.remainders import Remainder
 from indexplan.partition.steps import Int64, Resume
 from indexplan.plan import spec
@@ -234,9 +234,8 @@ class Plan:
         """
         layout = self._layout
         rank, steps = layout.rank(rank), layout.steps(epoch, sub_epoch)
-        start, stop = layout.stretch(steps, start_step, stop_step)
-        _, starts, stops = shares(steps, layout.world_size, rank, start, stop)
-        return (stops - starts).astype(np.int64)
+        stretch = layout.stretch(steps, start_step, stop_step)
+        return batch_sizes(steps, layout.world_size, rank, *stretch)
 
     @overload
     def batches(

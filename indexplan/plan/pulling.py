@@ -158,8 +158,7 @@ class Stream:
         with self._changing:
             where, stop = self._share(self._next, count)
             if units:
-                samples, offsets, spans, copies = walked(self._plan.order, where)
-                drawn: Any = Batch(samples, offsets, spans, len(offsets) - 1, copies)
+                drawn: Any = walked(self._plan.order, where)
             else:
                 drawn = take(self._plan.order, where)
             self._next = stop
