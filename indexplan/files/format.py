@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from indexplan.canonical import canonical_json, check_fields
 from indexplan.errors import IndexPlanError, counted, integer, invalid
@@ -30,7 +29,7 @@ UNITS_PER_CHUNK = 2**26
 NUM_CHUNKS_MAX = 2**20  # whoever opens a plan looks at the name and the size of each
 HEADER_BYTES = 128
 TAG_BYTES = 32  # with which a file of hashes says what it belongs to
-SLAB_UNITS = 2**19  # units generated at a time: 4 MiB of int64, which stays in the cache
+SLAB_UNITS = 2**18  # units generated at a time: 2 MiB of int64, which stays in the cache
 
 NO_UNITS = "leave out epochs that have no units"
 CURE = "restore the file, or build the plan again at another path"
@@ -199,45 +198,12 @@ class Build:
 
         A block is overwritten when the next is drawn.
         """
-        block = np.empty(BLOCK_BYTES, np.uint8)
-        if self.traits.deals_bins:
-            yield from self._bins(order, chunk, block)
-            return
-        for number in range(-(-(self.num_bytes(chunk) or 0) // BLOCK_BYTES)):
-            yield self.fill_block(order, chunk, number, block).data
-
-    def positions(self, chunk: Chunk, block: int) -> tuple[int, int]:
-        """Return the positions [start, stop) whose indices a block of single samples holds."""
-        each = self.itemsize
-        start, stop = ((block + i) * BLOCK_BYTES - HEADER_BYTES for i in range(2))
-        start, stop = chunk.start + max(0, start) // each, chunk.start + stop // each
-        return start, min(stop, chunk.stop)
-
-    def fill_block(
-        self, order: Order, chunk: Chunk, number: int, block: NDArray[np.uint8]
-    ) -> NDArray[np.uint8]:
-        """Write one block of a chunk of single samples into `block`; return the part filled."""
-        start, stop = self.positions(chunk, number)
-        skip = 0 if number else HEADER_BYTES
-        if skip:
-            block[:skip] = np.frombuffer(header(self.dtype, chunk.stop - chunk.start), np.uint8)
-        filled = block[: skip + (stop - start) * self.itemsize]
-        numbers = filled[skip:].view(self.dtype)
-        slab = np.empty(min(SLAB_UNITS, stop - start), np.int64)
-        for low in range(start, stop, SLAB_UNITS):
-            high = min(stop, low + SLAB_UNITS)
-            part = slab[: high - low]
-            order.fill(chunk.epoch, np.array([low]), np.array([high]), part)
-            numbers[low - start : high - start] = part
-        return filled
-
-    def _bins(self, order: Order, chunk: Chunk, block: NDArray[np.uint8]) -> Iterator[memoryview]:
-        """Yield the blocks of a chunk of bins, which hold as many samples as the bins do."""
         dtype, each = self.type_of(chunk.kind)
-        length = chunk.stop - chunk.start + 1
-        if chunk.kind != OFFSETS:
+        length = chunk.stop - chunk.start + (chunk.kind == OFFSETS)
+        if chunk.kind != OFFSETS and self.traits.deals_bins:
             samples = (int(order.offsets(chunk.epoch, *slab)[-1]) for slab in _slabs(chunk))
             length = each * sum(samples)
+        block = np.empty(BLOCK_BYTES, np.uint8)
         filled = HEADER_BYTES
         block[:filled] = np.frombuffer(header(dtype, length), np.uint8)
         for array in _arrays(order, chunk):
@@ -378,11 +344,14 @@ def _slabs(chunk: Chunk) -> list[tuple[int, int]]:
 
 
 def _arrays(order: Order, chunk: Chunk) -> Iterator[Int64]:
-    """Yield the numbers of a chunk of bins, some at a time; offsets with the last end."""
+    """Yield the numbers of a chunk, some at a time; offsets with the last end."""
     total = 0
     if chunk.kind == OFFSETS:
         yield np.zeros(1, np.int64)
     for start, stop in _slabs(chunk):
+        if not order.deals_bins:
+            yield order.take(chunk.epoch, start, stop)
+            continue
         offsets = order.offsets(chunk.epoch, start, stop)
         if chunk.kind == OFFSETS:
             yield offsets[1:] + total

@@ -42,8 +42,8 @@ def verify(
         The epochs whose steps are checked; by default those that are stored and not finished, or
         else the plan's first. Files are always checked whole.
     progress : callable, optional
-        Called as progress(bytes_done, bytes_in_all) every few blocks while files are checked, in
-        the calling thread.
+        Called as progress(bytes_done, bytes_in_all) after each chunk file that is checked, in the
+        calling thread.
 
     Returns
     -------
