@@ -1,17 +1,15 @@
-"""The chunk files that a process has mapped, and which of their blocks it has checked."""
+"""The chunk files that a reader has mapped, and which of their blocks it has checked."""
 
 from __future__ import annotations
 
 import mmap
 import os
-import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
-from weakref import WeakValueDictionary
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +17,7 @@ from numpy.typing import NDArray
 from indexplan import kernels
 from indexplan.errors import IndexPlanError, PlanFileError, in_file
 from indexplan.files.directory import check_digest
-from indexplan.files.format import HEADER_BYTES, PLAN, Build, Chunk, Key, hashes_in, header
+from indexplan.files.format import HEADER_BYTES, PLAN, Build, Chunk, Key, hashes_in
 from indexplan.orders.units import Int64, expand
 from indexplan.stores.cache import cache_folder, checked_chunk, fetch
 from indexplan.stores.folder import Folder
@@ -32,35 +30,37 @@ CURE = "restore it, or delete it and run the same build again"
 # Each map holds a file descriptor, of which macOS gives a process 256: maps take at most a quarter
 # of the limit. The one that was mapped first is dropped first, which takes no lock.
 MAPS, OF_DESCRIPTORS = 64, 4
-TICKS = 20_000_000  # nanoseconds: some ticks of the clock that file systems stamp files with
 
 Status = tuple[int, ...] | None
 
 
 def plan_status(root: str) -> Status:
     """Return file status that changes when plan.json is replaced; None if there is none."""
-    return _status(Path(root) / PLAN)
-
-
-def _status(path: Path) -> Status:
-    """Return file status that changes with each write to a file; None if it is gone."""
     try:
-        return _status_of(os.lstat(path))
+        found = os.lstat(Path(root) / PLAN)
     except OSError:
         return None
-
-
-def _status_of(found: os.stat_result) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-class Chunks:
-    """The chunk files of a plan directory, as a process reads them.
+class Mapped(NamedTuple):
+    """A chunk file while it is mapped: its map, its numbers as a view of the map, and its hashes.
 
-    `Chunks.of` returns one for all orders of a process that read the same directory, so that a
-    file is mapped once, and a block checked once, unless the file has been written to when an order
-    is opened or the file mapped again. There are no locks, which a fork could leave locked for
-    ever: two threads that touch a new block at once both check it.
+    `checked` says which blocks have been compared with their hashes. The hashes are read when the
+    file is mapped: a map outlives its plan, whose files may be gone or another plan's.
+    """
+
+    map: mmap.mmap
+    numbers: NDArray[Any]
+    hashes: list[int]
+    checked: NDArray[np.bool_]
+
+
+class Chunks:
+    """The chunk files of a plan directory, as one `Stored` reads them.
+
+    A block is checked once, unless its file is mapped again. There are no locks, which a fork could
+    leave locked for ever: two threads that touch a new block at once both check it.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Chunks:
     build : Build
         What it is a build of.
     sizes : dict
-        The bytes of each file, as they were when an order was opened last.
+        The bytes of each file, as they were when it was opened.
     status : tuple, optional
         The `plan_status` from before that was read.
     """
@@ -82,37 +82,15 @@ class Chunks:
         here, root = isinstance(store, Folder), store.path
         self.folder = Path(root) if here else cache_folder(root, build.sha256)
         self.units = dict(zip(build.epochs, build.num_units, strict=True))
-        self._hashes: dict[Key, list[int]] = {}  # of files that are mapped and checked
-        self._checked: dict[Key, NDArray[np.bool_]] = {}
-        # of each file, when it was last mapped, and whether it was new then
-        self._of_checked: dict[Key, tuple[Status, bool]] = {}
-        self._maps: OrderedDict[Key, tuple[mmap.mmap, NDArray[Any]]] = OrderedDict()
-
-    @classmethod
-    def of(cls, store: Store, build: Build, sizes: dict[Key, int], status: Status) -> Chunks:
-        """Return the process's own chunks of a directory that holds this plan."""
-        key = store.path, build.sha256
-        chunks = _CHUNKS.get(key) or _CHUNKS.setdefault(key, cls(store, build, sizes, status))
-        chunks.sizes = sizes  # those of bins are known only from their files
-        chunks.forget_changed()
-        return chunks
-
-    def forget_changed(self) -> None:
-        """Forget what was checked of files that have been written to since."""
-        for key, (before, recent) in list(self._of_checked.items()):
-            changed = not before or before != _status(self.folder / self._chunk(*key).name)
-            if changed or recent:
-                self._checked.pop(key, None)
-            if changed:  # else a map outlives its plan, whose hashes are gone
-                self._hashes.pop(key, None)
+        self._maps: OrderedDict[Key, Mapped] = OrderedDict()
 
     def read_ahead(self, epoch: int, number: int, kind: str, start: int, stop: int) -> None:
         """Let the kernel read the numbers [start, stop) at once, not page by page."""
-        mapped, numbers = self._mapped((epoch, number, kind))
-        first, last = (HEADER_BYTES + i * numbers.itemsize for i in (start, stop))
-        if hasattr(mapped, "madvise"):
+        file = self._mapped((epoch, number, kind))
+        first, last = (HEADER_BYTES + i * file.numbers.itemsize for i in (start, stop))
+        if hasattr(file.map, "madvise"):
             first -= first % mmap.PAGESIZE
-            mapped.madvise(mmap.MADV_WILLNEED, first, last - first)
+            file.map.madvise(mmap.MADV_WILLNEED, first, last - first)
 
     def numbers(
         self,
@@ -132,38 +110,31 @@ class Chunks:
             If a block is not what was written.
         """
         key = epoch, number, kind
-        # first, as this forgets what was checked of another file
-        numbers = (self._maps.get(key) or self._mapped(key))[1]
-        checked = self._checked.get(key)
-        if checked is None:
-            num_blocks = -(-self.sizes[key] // BLOCK_BYTES)
-            checked = self._checked.setdefault(key, np.zeros(num_blocks, np.bool_))
-        each = numbers.itemsize
+        file = self._maps.get(key) or self._mapped(key)
+        each = file.numbers.itemsize
         first: Any = (HEADER_BYTES + starts * each) // BLOCK_BYTES
         last: Any = (HEADER_BYTES + (starts + sizes) * each - 1) // BLOCK_BYTES
         if isinstance(first, int):
             blocks: Iterable[int] = range(first, last + 1)
         else:
             touched = first if (first == last).all() else expand(first, last + 1)
-            blocks = np.unique(touched[~checked[touched]]).tolist()
+            blocks = np.unique(touched[~file.checked[touched]]).tolist()
         for block in blocks:
-            if not checked[block]:
-                self._check_block(key, block)
-                checked[block] = True
-        return numbers
+            if not file.checked[block]:
+                self._check_block(key, file, block)
+                file.checked[block] = True
+        return file.numbers
 
-    def _check_block(self, key: Key, block: int) -> None:
-        mapped = self._mapped(key)[0]
+    def _check_block(self, key: Key, file: Mapped, block: int) -> None:
         start = block * BLOCK_BYTES
-        size = min(BLOCK_BYTES, len(mapped) - start)
-        if hasattr(mapped, "madvise"):  # read it at once, not page by page
-            mapped.madvise(mmap.MADV_WILLNEED, start, size)
-        found = kernels.xxh64.xxh64(np.frombuffer(mapped, np.uint8, size, start))
-        if found != (noted := self._hashes_of(key)[block]):
+        size = min(BLOCK_BYTES, len(file.map) - start)
+        if hasattr(file.map, "madvise"):  # read it at once, not page by page
+            file.map.madvise(mmap.MADV_WILLNEED, start, size)
+        found = kernels.xxh64.xxh64(np.frombuffer(file.map, np.uint8, size, start))
+        if found != file.hashes[block]:
             self._maps.pop(key, None)  # the file may be restored, or that of its hashes
-            self._hashes.pop(key, None)
             chunk = self._chunk(*key)
-            rule = f"must have the XXH64 in {chunk.hashes_name}, {noted:016x}"
+            rule = f"must have the XXH64 in {chunk.hashes_name}, {file.hashes[block]:016x}"
             cure = (
                 "run `indexplan verify` to see what is wrong, then restore the file, or delete it "
                 "and its hashes and run the same build again"
@@ -171,66 +142,43 @@ class Chunks:
             what = f"{self.folder / chunk.name}, block {block}"
             raise PlanFileError(what, rule, f"{found:016x}", self._cure(cure))
 
-    def _hashes_of(self, key: Key) -> list[int]:
-        """Return the hashes of a chunk file's blocks; they are kept as long as its map."""
-        found = self._hashes.get(key)
-        if found is None:
-            chunk = self._chunk(*key)
-            content = self.store.read(chunk.hashes_name)
-            try:
-                found = hashes_in(content, self.build.sha256, chunk, self.sizes[key])
-            except IndexPlanError as error:
-                raise in_file(self.store.path, error) from None
-            self._hashes[key] = found
-        return found
-
-    def _open(self, key: Key, name: str) -> BufferedReader:
+    def _open(self, name: str, size: int, hashes: list[int]) -> BufferedReader:
         """Open a chunk file on this machine; it is downloaded first if need be."""
         if isinstance(self.store, Folder):
             return open_file(self.folder, name)
-        size = self.sizes[key]
-        blocks = partial(self._downloaded, key, name, size)
+        blocks = partial(checked_chunk, self.store, name, size, hashes)
         return fetch(self.store, size, blocks, self.folder / name)
 
-    def _downloaded(self, key: Key, name: str, size: int) -> Iterator[bytes]:
-        return checked_chunk(self.store, name, size, self._hashes_of(key))
-
-    def _mapped(self, key: Key) -> tuple[mmap.mmap, NDArray[Any]]:
-        """Return the memory map of a chunk file, and its numbers as a view of the map."""
+    def _mapped(self, key: Key) -> Mapped:
+        """Return a chunk file; map it if it is not."""
         found = self._maps.get(key)
         if found is None:
             found = self._maps.setdefault(key, self._map(key))
             while len(self._maps) > _most_maps():
-                dropped, _ = self._maps.popitem(last=False)
-                self._hashes.pop(dropped, None)
+                self._maps.popitem(last=False)
         return found
 
-    def _map(self, key: Key) -> tuple[mmap.mmap, NDArray[Any]]:
-        size, name = self.sizes[key], self._chunk(*key).name
-        path = self.folder / name
-        with explained("readable", path), self._open(key, name) as stream:
+    def _map(self, key: Key) -> Mapped:
+        size, chunk = self.sizes[key], self._chunk(*key)
+        path = self.folder / chunk.name
+        content = self.store.read(chunk.hashes_name)
+        try:
+            hashes = hashes_in(content, self.build.sha256, chunk, size)
+        except IndexPlanError as error:
             self._check_same()
-            found = os.fstat(stream.fileno())
-            if found.st_size != size:
-                raise PlanFileError(path, f"must hold {size} bytes", found.st_size, CURE)
-            if ((now := _status_of(found)), False) != self._of_checked.get(key):
-                self._checked.pop(key, None)
-            recent = time.time_ns() - found.st_ctime_ns < TICKS  # and may change without a trace
-            self._of_checked[key] = now, recent
+            raise in_file(self.store.path, error) from None
+        with explained("readable", path), self._open(chunk.name, size, hashes) as stream:
+            self._check_same()
+            found = os.fstat(stream.fileno()).st_size
+            if found != size:
+                raise PlanFileError(path, f"must hold {size} bytes", found, CURE)
             mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
         if hasattr(mapped, "madvise"):
             # Without this, ranks that each read a small slice make the kernel read everything.
             mapped.madvise(mmap.MADV_RANDOM)
         dtype = np.dtype(self.build.type_of(key[2])[0])
-        length = (size - HEADER_BYTES) // dtype.itemsize
-        if mapped[:HEADER_BYTES] != header(dtype.str, length):
-            raise PlanFileError(
-                path,
-                f"must begin with a .npy header for {length} numbers",
-                "another",
-                self._cure(CURE),
-            )
-        return mapped, np.frombuffer(mapped, dtype, offset=HEADER_BYTES)
+        numbers = np.frombuffer(mapped, dtype, offset=HEADER_BYTES)
+        return Mapped(mapped, numbers, hashes, np.zeros(len(hashes), np.bool_))
 
     def _cure(self, there: str) -> str:
         """Return what to do about a damaged file: `there`, unless it is only a kept copy."""
@@ -264,6 +212,3 @@ def _most_maps() -> int:
         return MAPS
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAPS if limit == resource.RLIM_INFINITY else max(1, min(MAPS, limit // OF_DESCRIPTORS))
-
-
-_CHUNKS: WeakValueDictionary[tuple[str, str], Chunks] = WeakValueDictionary()

@@ -76,7 +76,7 @@ class Stored(Layer):
         self.sizes = sizes_in(store, build)
         self.num_samples = build.num_samples
         self.algorithm = str(build.order.get("algorithm"))
-        self._chunks = Chunks.of(store, build, self.sizes, status)
+        self._chunks = Chunks(store, build, self.sizes, status)
         self._units = self._chunks.units
 
     def __reduce__(self) -> tuple[Callable[..., Stored], tuple[str, str]]:

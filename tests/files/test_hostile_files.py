@@ -173,7 +173,7 @@ def test_edited_header(saved: Path) -> None:
     data[20:30] = b"x" * 10
     (saved / CHUNK).write_bytes(data)
     plan = ip.load(saved)
-    with pytest.raises(ip.PlanFileError, match=r"must begin with a \.npy header for 256 numbers"):
+    with pytest.raises(ip.PlanFileError, match=r"block 0 must have the XXH64"):
         plan.order.take(0, 300)
     assert f"{CHUNK}, block 0: the .npy header is wrong" in problems(plan)
 

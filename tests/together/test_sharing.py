@@ -101,16 +101,18 @@ def open_files(below: Path) -> list[str]:
 
 
 def test_what_is_forgotten_is_closed(tmp_path: Path) -> None:
-    """A plan that nobody holds any more holds no file, nor the space of one that was deleted."""
+    """A plan that nobody holds any more holds no file, nor the space of one that was deleted.
+
+    A reader holds a map of each of its files, and its descriptor.
+    """
     ip.save(ip.Plan(ip.Shuffle(3000), batch_size=8), tmp_path / "a.plan", units_per_chunk=10)
     first, second = (ip.load(tmp_path / "a.plan") for _ in range(2))
     for plan in (first, second):
         for start in range(3000):
             plan.order.take(0, start, start + 1)
-    held = open_files(tmp_path)
-    assert 0 < len(held) <= 2 * MAPS  # a map, and its descriptor
+    assert 0 < len(open_files(tmp_path)) <= 4 * MAPS
     del plan, first
-    assert held == open_files(tmp_path)  # the other still reads
+    assert 0 < len(open_files(tmp_path)) <= 2 * MAPS  # the other still reads
     del second
     assert [] == open_files(tmp_path)
 
