@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pickle
 import secrets
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from functools import partial
-from itertools import islice
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from indexplan.errors import IndexPlanError, invalid
@@ -26,16 +25,9 @@ IN_FLIGHT_BYTES = 2**28
 
 def check_executor(executor: Any) -> None:
     """Raise `IndexPlanError` unless tasks can be given to the executor."""
-    if executor is None:
-        return
-    if not isinstance(executor, Executor):
+    if executor is not None and not isinstance(executor, Executor):
         cure = "for Dask, pass client.get_executor()"
         raise invalid("executor", "a concurrent.futures.Executor", executor, cure)
-    try:
-        executor.submit(int)  # executors have no common way to tell whether they were shut down
-    except RuntimeError as error:
-        got = f"{type(error).__name__} ({error})"
-        raise IndexPlanError("executor", "must take tasks", got, "pass a new one") from error
 
 
 def run(
@@ -45,7 +37,7 @@ def run(
     items: Iterable[Item],
     take: Callable[[Item, Result], None],
 ) -> None:
-    """Call take(item, function(*shared, item)) for each item, in this thread, as they are done.
+    """Call take(item, function(*shared, item)) for each item, in this thread, one after another.
 
     Parameters
     ----------
@@ -76,36 +68,36 @@ def run(
         packed = _packed(shared)
         call = partial(_arrived, function, packed)
         most = max(2 * num_cores(), min(IN_FLIGHT, IN_FLIGHT_BYTES // len(packed)))
-    waiting = iter(items)
-    finished: SimpleQueue[Future[Result]] = SimpleQueue()
-    running: dict[Future[Result], Item] = {}
+    running: deque[tuple[Item, Future[Result]]] = deque()
+
+    def take_first() -> None:
+        item, future = running.popleft()
+        try:
+            result = future.result()
+        except (BrokenExecutor, CancelledError) as error:
+            raise _stopped(error) from error
+        take(item, result)
+
     try:
-        while True:
-            for item in islice(waiting, most - len(running)):
-                try:
-                    future = executor.submit(call, item)
-                except RuntimeError as error:
-                    raise _stopped(error) from error
-                running[future] = item
-                future.add_done_callback(finished.put)
-            if not running:
-                return
-            future = finished.get()
-            item = running.pop(future)
+        for item in items:
+            if len(running) == most:
+                take_first()
             try:
-                result = future.result()
-            except (BrokenExecutor, CancelledError) as error:
+                future = executor.submit(call, item)
+            except RuntimeError as error:
                 raise _stopped(error) from error
-            take(item, result)
+            running.append((item, future))
+        while running:
+            take_first()
     finally:
-        for future in running:
+        for _, future in running:
             future.cancel()
 
 
 def _stopped(error: BaseException) -> IndexPlanError:
     """Return the error about an executor that stopped; `error` says how."""
     got = f"{type(error).__name__} ({error})" if str(error) else type(error).__name__
-    cure = "run the same build again, which goes on where this one stopped"
+    cure = "pass a new one, and run the same build again: what is written stays"
     if "start new thread" in str(error):
         cure = "raise the limit on processes (ulimit -u), then run it again"
     return IndexPlanError("the executor", "must run until the build is done", got, cure)

@@ -122,8 +122,8 @@ def save(
         If the directory cannot be written, is something else, holds a damaged file, or is a build
         of another plan, such as one with another partition.
     IndexPlanError
-        If an argument breaks its rule, or the executor was shut down; nothing has been written
-        then. If the order cannot be sent to the executor's workers, or the executor breaks.
+        If an argument breaks its rule; nothing has been written then. If the order cannot be sent
+        to the executor's workers, or the executor breaks or was shut down.
     Exception
         What the order raises, unchanged.
 
