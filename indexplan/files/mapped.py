@@ -84,14 +84,6 @@ class Chunks:
         self.units = dict(zip(build.epochs, build.num_units, strict=True))
         self._maps: OrderedDict[Key, Mapped] = OrderedDict()
 
-    def read_ahead(self, epoch: int, number: int, kind: str, start: int, stop: int) -> None:
-        """Let the kernel read the numbers [start, stop) at once, not page by page."""
-        file = self._mapped((epoch, number, kind))
-        first, last = (HEADER_BYTES + i * file.numbers.itemsize for i in (start, stop))
-        if hasattr(file.map, "madvise"):
-            first -= first % mmap.PAGESIZE
-            file.map.madvise(mmap.MADV_WILLNEED, first, last - first)
-
     def numbers(
         self,
         epoch: int,
@@ -173,9 +165,6 @@ class Chunks:
             if found != size:
                 raise PlanFileError(path, f"must hold {size} bytes", found, CURE)
             mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
-        if hasattr(mapped, "madvise"):
-            # Without this, ranks that each read a small slice make the kernel read everything.
-            mapped.madvise(mmap.MADV_RANDOM)
         dtype = np.dtype(self.build.type_of(key[2])[0])
         numbers = np.frombuffer(mapped, dtype, offset=HEADER_BYTES)
         return Mapped(mapped, numbers, hashes, np.zeros(len(hashes), np.bool_))

@@ -29,12 +29,8 @@ from indexplan.stores.open import store_of
 
 LEAVING_OUT = "without-v1"  # the order that leaves units out
 VERIFY = "run `indexplan verify` to see what is wrong"
-# Runs are copied one by one if they are few or long, which lets the kernel of the system read
-# ahead; a kernel of numba copies many short ones.
+# Runs are copied one by one if they are few or long; a kernel of numba copies many short ones.
 FEW_RUNS, LONG_RUN = 16, 4096
-# Read ahead from some 64 KiB on, and 4 MiB at a time: 80 MB that no cache holds take 0.09 s, and
-# 1.0 page by page; one call for all of it changes nothing.
-AHEAD_UNITS, PIECE_UNITS = 2**14, 2**20
 
 
 class Stored(Layer):
@@ -161,7 +157,7 @@ class Stored(Layer):
             start = starts.item()
             size = stops.item() - start
             number, low = divmod(start, each)
-            if 0 < size <= each - low and size < AHEAD_UNITS:
+            if 0 < size <= each - low:
                 numbers = self._chunks.numbers(epoch, number, INDICES, low, size)
                 return numbers[low : low + size].astype(np.int64)
         if epoch in self._units and self.deals_bins:  # not deal, which reads the spans too
@@ -246,7 +242,7 @@ class Stored(Layer):
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
             while start < stop:
                 number, offset = divmod(start, each)
-                size = min(stop - start, each - offset, PIECE_UNITS)
+                size = min(stop - start, each - offset)
                 yield number, offset, offset + size
                 start += size  # noqa: PLW2901 (walks through the interval)
 
@@ -292,10 +288,7 @@ class Stored(Layer):
         """Return the numbers [start, stop) of a chunk file."""
         if start == stop:
             return np.empty(0, np.int64)
-        numbers = self._chunks.numbers(epoch, number, kind, start, stop - start)
-        if stop - start >= AHEAD_UNITS:
-            self._chunks.read_ahead(epoch, number, kind, start, stop)
-        return numbers[start:stop]
+        return self._chunks.numbers(epoch, number, kind, start, stop - start)[start:stop]
 
 
 class _Unmade(Order):
