@@ -81,13 +81,6 @@ class Chunk(NamedTuple):
         return f"epoch-{self.epoch:05d}/chunk-{self.number:05d}{self.kind}"
 
 
-class Written(NamedTuple):
-    """A chunk file that is there: its bytes, and whether it was there already."""
-
-    size: int
-    kept: bool
-
-
 @dataclass(frozen=True, kw_only=True)
 class Build:
     """What a plan directory is a build of: the content of `plan.json`.

@@ -7,32 +7,30 @@ another plan. Whoever is second at a name keeps the first one's file.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import platform
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from indexplan import kernels
 from indexplan.answers import Answer
-from indexplan.errors import (
-    Cure,
-    check_callable,
-    counted,
-    integer,
-    invalid,
-)
+from indexplan.errors import Cure, PlanFileError, check_callable, counted, integer, invalid
 from indexplan.files import columns
-from indexplan.files.chunk_files import Progress, write_chunks
-from indexplan.files.format import PLAN, UNITS_PER_CHUNK, Build
+from indexplan.files.format import INDICES, PLAN, UNITS_PER_CHUNK, Build, Chunk, hashes_file
 from indexplan.files.read import Stored
-from indexplan.files.running import check_executor
+from indexplan.files.running import check_executor, run
 from indexplan.keywords import named
+from indexplan.orders.base import Order
 from indexplan.parts import split
 from indexplan.plan.plan import Plan, check_plan, columns_of
 from indexplan.seeds import check_epochs
 from indexplan.shards.dataset import Dataset, Identified
-from indexplan.stores.agree import claim
+from indexplan.stores.agree import claim, put
 from indexplan.stores.open import store_of
+
+Progress = Callable[[int, int], None]
 
 NUM_PARTS_STOP = 10**9
 
@@ -151,17 +149,71 @@ def save(
     claim(store, PLAN, what, build.to_dict(), rule, Cure(cure, "choose another path"))
     found = columns_of(plan)
     columns.publish(store, found)
-    written = write_chunks(store, build, order, mine, executor, progress)
-    names = [chunk.name for chunk in islice(build.chunks(), mine.start, mine.stop)]
-    store.tidy([PLAN, *columns.files_of(found), *names])
-    kept = sum(each.kept for each in written)
+    chunks = [*islice(build.chunks(), mine.start, mine.stop)]
+    total = sum(chunk.stop - chunk.start for chunk in chunks if chunk.kind == INDICES)
+    done = num_bytes = num_kept = 0
+
+    def take(chunk: Chunk, result: tuple[int, bool]) -> None:
+        nonlocal done, num_bytes, num_kept
+        done += chunk.stop - chunk.start if chunk.kind == INDICES else 0
+        num_bytes += result[0]
+        num_kept += result[1]
+        if progress is not None:
+            progress(done, total)
+
+    if progress is not None:
+        progress(0, total)
+    # workers may have another working directory, and need to know little of the build
+    root = store.path if executor is None else store.absolute()
+    light = replace(build, plan={}, epochs=(), num_units=(), dataset=None)
+    run(executor, write_chunk, (root, light, build.sha256, order), chunks, take)
+    store.tidy([PLAN, *columns.files_of(found), *(chunk.name for chunk in chunks)])
     return Saved(
         path=store.path,
-        num_bytes=sum(each.size for each in written),
-        num_written=len(written) - kept,
-        num_kept=kept,
+        num_bytes=num_bytes,
+        num_written=len(chunks) - num_kept,
+        num_kept=num_kept,
         fingerprint=plan.fingerprint,
     )
+
+
+def write_chunk(
+    root: str, build: Build, digest: str, order: Order, chunk: Chunk
+) -> tuple[int, bool]:
+    """Write one chunk file and then its hashes, or compare those that are there.
+
+    Return its bytes, and whether it was there.
+
+    A builder that is killed in between leaves a chunk without hashes, which no reader opens. The
+    next one compares the chunk and writes them.
+    """
+    store = store_of(root)
+    if not store.has(PLAN):
+        got = f"no {PLAN} there on {platform.node()}"
+        raise PlanFileError(
+            root,
+            "must be there, for every worker to see",
+            got,
+            "if nobody removed it, choose a path on shared storage",
+        )
+    hashes: list[int] = []
+    size = 0
+
+    def hashed() -> Iterator[memoryview]:
+        nonlocal size
+        hashes.clear()
+        size = 0
+        for block in build.content(order, chunk):
+            hashes.append(kernels.xxh64.xxh64(block))
+            size += len(block)
+            yield block
+
+    def noted() -> list[memoryview]:
+        return [memoryview(hashes_file(digest, chunk, hashes))]
+
+    kept = put(store, chunk.name, hashed, "must hold what its order generates", "build")
+    put(store, chunk.hashes_name, noted, f"must hold the hashes of {chunk.name}", "build")
+    return size, kept
 
 
 def _chunks_of(part: Any, num_chunks: int) -> range:
@@ -175,8 +227,6 @@ def _chunks_of(part: Any, num_chunks: int) -> range:
         raise invalid("part", rule, part, "leave it out to build all") from None
     cure = "pass (number, of how many), such as (1, 4)"
     of = integer("part's second number", of, 1, NUM_PARTS_STOP, cure)
-    number = integer("part's first number", number, 0, NUM_PARTS_STOP, cure)
-    if not 1 <= number <= of:
-        cure = f"count from 1, in a job array with --array=1-{of}"
-        raise invalid("part", f"from 1/{of} to {of}/{of}", f"{number}/{of}", cure)
+    cure = f"count from 1, in a job array with --array=1-{of}"
+    number = integer("part", number, 1, of + 1, cure)
     return range(split(num_chunks, of, number - 1), split(num_chunks, of, number))

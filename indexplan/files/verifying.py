@@ -164,12 +164,11 @@ def _miscounts(stored: Stored, num_bytes: int) -> list[str]:
     for epoch in stored.build.epochs:
         words[:] = 0
         words[-1] = -1 << num_samples % 64 if num_samples % 64 else 0  # no samples: they count
-        num_units, found = stored.num_units(epoch), []
+        num_units, num_read, distinct = stored.num_units(epoch), 0, 0
         for start in range(0, num_units, slab):
             samples = stored.take(epoch, start, min(num_units, start + slab))
-            found.append((len(samples), *kernels.seen.mark(num_samples, samples, words)))
-        read, again, first_again, outside, first_outside = zip(*found, strict=True)
-        distinct = sum(read) - sum(again) - sum(outside)
+            num_read += len(samples)
+            distinct += kernels.seen.mark(num_samples, samples, words)
         if missing := num_samples - distinct:
             word = int(np.argmax(words != -1))
             bits = ~int(words[word])
@@ -178,15 +177,6 @@ def _miscounts(stored: Stored, num_bytes: int) -> list[str]:
             said.append(
                 f"epoch {epoch}: {counted(missing, 'sample')} {are} never read, first {first}"
             )
-        if sum(again):
-            said.append(
-                f"epoch {epoch}: {sum(again)} reads are of a sample that was read before, the "
-                f"first such sample {min(first_again)}"
-            )
-        if sum(outside):
-            example = min(one for one, many in zip(first_outside, outside, strict=True) if many)
-            said.append(
-                f"epoch {epoch}: {sum(outside)} indices are not from 0 to {num_samples - 1}, such "
-                f"as {example}"
-            )
+        if again := num_read - distinct:
+            said.append(f"epoch {epoch}: {counted(again, 'read')} of no sample or of one again")
     return said

@@ -13,23 +13,14 @@ if TYPE_CHECKING:
 
 
 @kernel(INT64, READ_INT64, WRITE_INT64)
-def mark(n: int, indices: NDArray[np.int64], words: NDArray[np.int64]) -> tuple[int, int, int, int]:
-    """Set the bits of indices in [0, n), and return what was wrong.
-
-    That is how many were set already, the smallest of these (n if none), how many are outside
-    [0, n), and the smallest of these (0 if none).
-    """
-    repeated = outside = example = 0
-    first = n
+def mark(n: int, indices: NDArray[np.int64], words: NDArray[np.int64]) -> int:
+    """Set the bits of indices in [0, n), and return how many of them were not set before."""
+    new = 0
     for index in indices:
-        if index < 0 or index >= n:
-            example = index if outside == 0 else min(example, index)
-            outside += 1
-            continue
-        bit = np.int64(1) << (index & 63)
-        word = words[index >> 6]
-        if word & bit:
-            repeated += 1
-            first = min(first, index)
-        words[index >> 6] = word | bit
-    return repeated, first, outside, example
+        if 0 <= index < n:
+            bit = np.int64(1) << (index & 63)
+            word = words[index >> 6]
+            if not word & bit:
+                new += 1
+            words[index >> 6] = word | bit
+    return new

@@ -19,8 +19,8 @@ import pytest
 from dask.distributed import Client, KilledWorker, LocalCluster
 
 import indexplan as ip
-from indexplan.files.chunk_files import write_chunk
 from indexplan.files.format import Build
+from indexplan.files.saving import write_chunk
 from tests.support.found import at
 from tests.support.trees import tree
 from tests.test_docs import ROOT, blocks, inside

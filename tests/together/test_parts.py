@@ -105,14 +105,14 @@ def test_other_numbers_of_parts(tmp_path: Path, expected: dict[str, bytes]) -> N
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ((0, 4), "part must be from 1/4 to 4/4; got '0/4'; count from 1, in a job array with "
+        ((0, 4), "part must be an integer from 1 to 4; got 0; count from 1, in a job array with "
                  "--array=1-4"),
-        ((5, 4), "part must be from 1/4 to 4/4; got '5/4'; count from 1, in a job array with "
+        ((5, 4), "part must be an integer from 1 to 4; got 5; count from 1, in a job array with "
                  "--array=1-4"),
         ((1, 0), "part's second number must be an integer from 1 to 999999999; got 0; "
                  "pass (number, of how many), such as (1, 4)"),
-        ((1.0, 2), "part's first number must be an integer from 0 to 999999999; got 1.0; "
-                   "pass (number, of how many), such as (1, 4)"),
+        ((1.0, 2), "part must be an integer from 1 to 2; got 1.0; count from 1, in a job array with "
+                   "--array=1-2"),
         (3, "part must be a pair (number, of how many), such as (1, 4); got 3; "
             "leave it out to build all"),
     ],
@@ -223,7 +223,7 @@ def test_smaller_chunks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ("0/4", "--part must be from 1/4 to 4/4; got '0/4'; count from 1, in a job array with "
+        ("0/4", "--part must be an integer from 1 to 4; got 0; count from 1, in a job array with "
                 "--array=1-4"),
         ("/", "--part must be a part and how many there are, such as 1/4; got '/'; write it as "
               "I/N, or leave it out to build all of it"),

@@ -16,8 +16,8 @@ from unittest.mock import patch
 import numpy as np
 
 import indexplan as ip
-from indexplan.files.chunk_files import write_chunk
 from indexplan.files.format import Build
+from indexplan.files.saving import write_chunk
 from indexplan.orders import Traits
 from tests.errors.catalogue.made import (
     CHUNK,
