@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, inside, invalid
+from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, invalid
 from indexplan.files.columns import finder, identities
 from indexplan.files.directory import build_in, replaced, sizes_in
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS, Build
@@ -303,15 +303,6 @@ class _Unmade(Order):
         """The order; `IndexPlanError` where it still cannot be made."""
         return order_from_dict(self._build.order, self._find_column)
 
-    def _of(self, epoch: int) -> Order:
-        """Return it for an epoch that is not stored."""
-        try:
-            return self.made
-        except IndexPlanError as error:
-            stored = self._build.epochs
-            where = f"epoch {epoch}, not one of the stored {stored[0]} to {stored[-1]}"
-            raise inside(where, error) from error
-
     @property
     def traits(self) -> Traits:
         return self._build.traits
@@ -320,13 +311,13 @@ class _Unmade(Order):
         return self._build.order
 
     def num_units(self, epoch: int) -> int:
-        return self._of(epoch).num_units(epoch)
+        return self.made.num_units(epoch)
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        self._of(epoch).fill(epoch, starts, stops, out)
+        self.made.fill(epoch, starts, stops, out)
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
-        return self._of(epoch).deal(epoch, starts, stops)
+        return self.made.deal(epoch, starts, stops)
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         return self.made.find(epoch, indices, most)

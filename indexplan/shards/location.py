@@ -49,11 +49,6 @@ def stamp_of(said: Mapping[str, Any]) -> str:
 class Local(Folder):
     """A folder on this machine; unlike in plan directories, links in it are followed."""
 
-    def names(self) -> list[str]:
-        """Return the names of what is in the folder itself."""
-        with explained("readable", self.root):
-            return [path.name for path in self.root.iterdir()]
-
     def find(self, pattern: str | None = None) -> dict[str, Found]:
         """Return all files below, or those that match, by their names."""
         with explained("readable", self.root):

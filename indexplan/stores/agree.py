@@ -36,7 +36,15 @@ def claim(
         If the place cannot be written, holds anything but not that file, or the file says another
         thing, or is not JSON.
     """
-    store.claim(marker, what)
+    if not store.has(marker):
+        new, other = f"must be new, empty or {what}", "choose another path"
+        if store.kind() == "a file":
+            raise PlanFileError(store.path, new, "a file", other)
+        store.make()
+        # those that are not hidden, as temporary files and those of file managers are
+        names = [name for name in store.names() if not name.startswith(".")]
+        if names and not store.has(marker):  # after the names, as another builder may be at work
+            raise PlanFileError(store.path, new, f"a folder that holds {min(names)}", other)
     store.publish(marker, [canonical_json(content).encode()])
     # read back even if it was published: in some stores a later writer replaces what is there
     try:

@@ -9,10 +9,8 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
-from indexplan.errors import PlanFileError
 from indexplan.stores.plain import check_kind, open_file, read_small
 from indexplan.stores.publish import explained, publish, sync_folder
-from indexplan.stores.store import visible
 from indexplan.stores.temporary import sweep
 
 
@@ -30,22 +28,18 @@ class Folder:
                 return "a folder"
             return "a file" if self.root.exists() else "nothing there"
 
-    def claim(self, marker: str, what: str) -> None:
-        """Make the folder, but not those above it."""
-        rule, cure = f"must be new, empty or {what}", "choose another path"
+    def make(self) -> None:
+        """Make the folder unless it is there, but not those above it."""
         with explained("a folder that can be made", self.root):
-            try:
+            with suppress(FileExistsError):
                 self.root.mkdir()
-            except FileExistsError:
-                if not self.root.is_dir():
-                    raise PlanFileError(self.path, rule, "a file", cure) from None
-                names = set(visible(file.name for file in self.root.iterdir()))
-                # looked up after the listing, as other builders may add files meanwhile
-                if names and not (self.root / marker).exists():
-                    got = f"a folder that holds {min(names)}"
-                    raise PlanFileError(self.path, rule, got, cure) from None
             with suppress(PermissionError):  # the parent may be one to enter, but not to read
                 sync_folder(self.root.parent)
+
+    def names(self) -> list[str]:
+        """Return the names of what is in the folder itself."""
+        with explained("readable", self.root):
+            return [path.name for path in self.root.iterdir()]
 
     def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
         """Write a file, and make the folders that it is in."""
@@ -58,13 +52,8 @@ class Folder:
         return publish(self.root / name, blocks)
 
     def has(self, name: str) -> bool:
-        """Return whether a file, or anything else, is there."""
-        with explained("readable", self.root / name):
-            try:
-                os.lstat(self.root / name)
-            except (FileNotFoundError, NotADirectoryError):
-                return False
-        return True
+        """Return whether a file is there."""
+        return next(self.sizes([name])) is not None
 
     def sizes(self, names: Iterable[str]) -> Iterator[int | None]:
         """Yield the bytes of each file, which must be a plain one; None if it is missing."""

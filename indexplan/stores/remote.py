@@ -8,14 +8,14 @@ import re
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from indexplan.errors import IndexPlanError, PlanFileError, install, invalid
 from indexplan.stores.plain import read_small
 from indexplan.stores.publish import explained, write_all
-from indexplan.stores.store import BLOCK_BYTES, visible
+from indexplan.stores.store import BLOCK_BYTES
 
 PIECE_BYTES = 2 * BLOCK_BYTES  # of a request; a core holds a few of them at a time
 MOST_PIECES = 10_000  # of one file, on S3
@@ -44,16 +44,8 @@ class Remote:
             except FileNotFoundError:
                 return "nothing there"
 
-    def claim(self, marker: str, what: str) -> None:
-        """Refuse a place that holds something else; stores need no folders to be made."""
-        rule, cure = f"must be new, empty or {what}", "choose another path"
-        if self.has(marker):
-            return
-        if self.kind() == "a file":
-            raise PlanFileError(self.path, rule, "a file", cure)
-        if (names := [*visible(self.names())]) and marker not in names:
-            got = f"a folder that holds {min(names)}"
-            raise PlanFileError(self.path, rule, got, cure)
+    def make(self) -> None:
+        """Do nothing: stores need no folders."""
 
     def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
         """Write a file by way of a temporary one on this machine."""
@@ -66,16 +58,9 @@ class Remote:
             for block in blocks:
                 with explained(what, url):
                     write_all(file.fileno(), block)
-            for wait in WAITS:
-                with suppress(_Collision):
-                    return self._upload(file.name, name)
-                time.sleep(wait)
-            try:
-                return self._upload(file.name, name)
-            except _Collision as error:
-                raise error.args[0] from None
+            return self._upload(file.name, name, WAITS)
 
-    def _upload(self, local: str, name: str) -> bool:
+    def _upload(self, local: str, name: str, waits: tuple[float, ...]) -> bool:
         size = Path(local).stat().st_size
         # a multiple of 256 KiB, which Google Cloud Storage asks for
         piece = max(PIECE_BYTES, -(-size // MOST_PIECES // 2**18) * 2**18)
@@ -97,8 +82,9 @@ class Remote:
                 there = self._size(name)
                 if there == size or (careful and there is not None):
                     return False
-                if _code(error) == "ConditionalRequestConflict":
-                    raise _Collision(_said(f"{self.path}/{name}", "written", error)) from None
+                if waits and _code(error) == "ConditionalRequestConflict":
+                    time.sleep(waits[0])
+                    return self._upload(local, name, waits[1:])
                 raise
         return True
 
@@ -185,7 +171,7 @@ class Remote:
         try:
             store, root = _store(self.path)
             yield store, f"{root}/{name}" if name else root
-        except (IndexPlanError, _Collision):
+        except IndexPlanError:
             raise
         except Exception as error:
             # its message may hold keys and signed URLs, so neither that nor its traceback is shown
@@ -222,10 +208,6 @@ class _Pieces(io.RawIOBase):
         buffer[: len(data)] = data
         self.position += len(data)
         return len(data)
-
-
-class _Collision(Exception):  # noqa: N818 (it happens, and is tried again)
-    """The store refused an upload because another one to the same name was under way."""
 
 
 def _store(url: str) -> tuple[Any, str]:

@@ -21,11 +21,11 @@ class Store(Protocol):
     def kind(self) -> str:
         """Return "a folder", "a file" or "nothing there"."""
 
-    def claim(self, marker: str, what: str) -> None:
-        """Make the place unless it is there; refuse one that holds anything, but not `marker`.
+    def make(self) -> None:
+        """Make the place unless it is there."""
 
-        `what` says in the error what places have that file: "a plan directory".
-        """
+    def names(self) -> list[str]:
+        """Return the names of what is in the place itself."""
 
     def publish(self, name: str, blocks: Iterable[bytes | memoryview]) -> bool:
         """Write a file whole or not at all; return False, and change nothing, if it is there."""
@@ -47,8 +47,3 @@ class Store(Protocol):
 
     def absolute(self) -> str:
         """Return the path that names this place from any working directory."""
-
-
-def visible(names: Iterable[str]) -> Iterator[str]:
-    """Yield the names that are not hidden; temporary files and those of file managers are."""
-    return (name for name in names if not name.startswith("."))

@@ -358,7 +358,7 @@ def test_order_that_nobody_registered(tmp_path: Path) -> None:
     with pytest.raises(ip.IndexPlanError) as refused:
         read.batch(1, step=0, rank=0)
     error = refused.value
-    assert "epoch 1, not one of the stored 0 to 0: an order's algorithm" == error.what
+    assert "an order's algorithm" == error.what
     assert ("'sparse-test'", "must be one of") == (error.got, error.rule[:14])
     assert "upgrade indexplan, or import the module that registers it" == error.cure
     with pytest.raises(ip.IndexPlanError, match=r"must be one of .*block-shuffle-v1"):

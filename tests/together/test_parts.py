@@ -111,8 +111,8 @@ def test_other_numbers_of_parts(tmp_path: Path, expected: dict[str, bytes]) -> N
                  "--array=1-4"),
         ((1, 0), "part's second number must be an integer from 1 to 999999999; got 0; "
                  "pass (number, of how many), such as (1, 4)"),
-        ((1.0, 2), "part must be an integer from 1 to 2; got 1.0; count from 1, in a job array with "
-                   "--array=1-2"),
+        ((1.0, 2), "part must be an integer from 1 to 2; got 1.0; count from 1, in a job array "
+                   "with --array=1-2"),
         (3, "part must be a pair (number, of how many), such as (1, 4); got 3; "
             "leave it out to build all"),
     ],

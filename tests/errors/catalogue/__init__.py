@@ -258,11 +258,6 @@ NOT_PROVOKED: dict[tuple[str, str, str], str] = {
     ): "opening the file comes first, and fails; takes a disk that breaks",
     (
         "indexplan/stores/remote.py",
-        "Remote._upload",
-        "raise _Collision(_said(f'{self.path}/{name}', 'written', err",
-    ): "takes an S3 server that answers 409: tests/together/test_remote_save.py",
-    (
-        "indexplan/stores/remote.py",
         "Remote.sizes",
         "self._explained('readable')",
     ): "fsspec lists what a local folder lets it see; takes a server that goes away",
