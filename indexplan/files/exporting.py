@@ -102,7 +102,11 @@ def export(
         check_pyarrow()
     files: Files = columns.files_of(columns_of(plan))
     for epoch in numbers:
-        files |= _arrays(plan, epoch) if format == "npy" else _table(plan, epoch)
+        if format == "npy":
+            files |= _arrays(plan, epoch)
+        else:
+            rows = partial(table_of, plan, epoch, _sub_epochs(plan, epoch))
+            files[f"epoch-{epoch:05d}.parquet"] = rows
     root = store_of(out, "out")
     said = {
         "format": "indexplan-export",
@@ -135,12 +139,6 @@ def _sub_epochs(plan: Plan, epoch: int) -> range:
     first = plan.start.sub_epoch if epoch == plan.start.epoch else 0
     layout_of(plan).steps(epoch, first)  # raises if all of them are
     return range(first, plan.sub_epochs)
-
-
-def _table(plan: Plan, epoch: int) -> Files:
-    """Return the one file with an epoch's rows."""
-    name = f"epoch-{epoch:05d}.parquet"
-    return {name: partial(table_of, plan, epoch, _sub_epochs(plan, epoch))}
 
 
 def _arrays(plan: Plan, epoch: int) -> Files:

@@ -27,9 +27,9 @@ from indexplan.stores.store import BLOCK_BYTES, Store
 
 CURE = "restore it, or delete it and run the same build again"
 
-# Each map holds a file descriptor, of which macOS gives a process 256: maps take at most a quarter
-# of the limit. The one that was mapped first is dropped first, which takes no lock.
-MAPS, OF_DESCRIPTORS = 64, 4
+# Each map holds a file descriptor, of which some systems give a process few. The one that was
+# mapped first is dropped first, which takes no lock.
+MAPS = 8
 
 Status = tuple[int, ...] | None
 
@@ -146,7 +146,7 @@ class Chunks:
         found = self._maps.get(key)
         if found is None:
             found = self._maps.setdefault(key, self._map(key))
-            while len(self._maps) > _most_maps():
+            while len(self._maps) > MAPS:
                 self._maps.popitem(last=False)
         return found
 
@@ -191,13 +191,3 @@ class Chunks:
         each = self.build.units_per_chunk
         start = number * each
         return Chunk(epoch, number, start, min(start + each, self.units[epoch]), kind)
-
-
-def _most_maps() -> int:
-    """Return how many files of a plan directory may be mapped at a time."""
-    try:
-        import resource
-    except ImportError:  # Windows, where a map holds no descriptor
-        return MAPS
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MAPS if limit == resource.RLIM_INFINITY else max(1, min(MAPS, limit // OF_DESCRIPTORS))

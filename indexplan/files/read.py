@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
+from indexplan.canonical import canonical_json
 from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, invalid
 from indexplan.files.columns import finder, identities
 from indexplan.files.directory import build_in, replaced, sizes_in
@@ -116,12 +117,7 @@ class Stored(Layer):
     @once
     def _leaves_out(self) -> bool:
         """Whether the order that is stored leaves units out: only then is it computed for them."""
-        said: Any = self.build.order
-        while isinstance(said, Mapping):
-            if said.get("algorithm") == LEAVING_OUT:
-                return True
-            said = said.get("order")
-        return False
+        return f'"{LEAVING_OUT}"' in canonical_json(self.build.order)
 
     # what a layer reads at other positions, the order inside has there: here, it has the same ones
     _moves = False
@@ -264,7 +260,8 @@ class Stored(Layer):
         # callers make arrays of these sizes, which a flipped bit could make those of petabytes
         inside = ends[0] >= 0 and ends[-1] <= size // self.build.itemsize
         if not inside or (ends[1:] < ends[:-1]).any():
-            raise self._impossible(epoch)
+            what = f"{self.path}: the offsets of epoch {epoch}"
+            raise PlanFileError(what, "must ascend inside their chunk", "others", VERIFY)
         return ends
 
     def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
@@ -279,10 +276,6 @@ class Stored(Layer):
             what = f"{self.path}: the spans of epoch {epoch}"
             raise PlanFileError(what, "must hold at least one token each", "empty ones", VERIFY)
         return spans
-
-    def _impossible(self, epoch: int) -> PlanFileError:
-        what = f"{self.path}: the offsets of epoch {epoch}"
-        return PlanFileError(what, "must ascend inside their chunk", "others", VERIFY)
 
     def _read(self, epoch: int, number: int, kind: str, start: int, stop: int) -> NDArray[Any]:
         """Return the numbers [start, stop) of a chunk file."""

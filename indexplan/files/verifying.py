@@ -7,20 +7,19 @@ of 4 MiB is hashed, and compared with the same block generated again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.errors import IndexPlanError, counted
+from indexplan.errors import IndexPlanError, counted, difference_in_words
 from indexplan.files.columns import damage
 from indexplan.files.format import HEADER_BYTES, Build, Chunk, Key, hashes_in
 from indexplan.files.read import Stored
 from indexplan.files.running import run
 from indexplan.orders.base import Order
 from indexplan.orders.registry import is_one_to_one
-from indexplan.orders.traits import Traits
 from indexplan.stores.open import store_of
 from indexplan.stores.publish import explained
 from indexplan.stores.store import BLOCK_BYTES, Store
@@ -62,8 +61,8 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     root = store_of(stored.path)
     findings = Findings(sum(stored.sizes.values()), not_generated=why)
     findings.problems.extend(damage(root, build.spec))
-    if source is not None and (said := _disagreements(build, source)):
-        findings.problems.extend(said)
+    if source is not None and (said := _disagreement(build, source)):
+        findings.problems.append(f"plan.json: {said}")
         findings.not_generated, source = "its order is not that of plan.json", None
     done = 0
 
@@ -88,20 +87,14 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     return findings
 
 
-def _disagreements(build: Build, source: Order) -> list[str]:
-    """Return messages about numbers of plan.json that are not those of its order."""
-    facts: dict[str, tuple[object, object]] = {
-        "num_samples": (build.num_samples, source.num_samples),
-        "num_units": (list(build.num_units), [source.num_units(epoch) for epoch in build.epochs]),
-        "stream_key": (build.stream_key, source.stream_key),
-    }
-    for name in (each.name for each in fields(Traits)):
-        facts[name] = getattr(build.traits, name), getattr(source.traits, name)
-    return [
-        f"plan.json: {name} is {said!r}; its order has {right!r}"
-        for name, (said, right) in facts.items()
-        if said != right
-    ]
+def _disagreement(build: Build, source: Order) -> str:
+    """Return in words which numbers of plan.json are not those of its order; "" if none."""
+    try:
+        spec = build.plan, source, build.epochs, build.units_per_chunk, build.dataset
+        right = Build.of(*spec).to_dict()
+    except IndexPlanError as error:
+        return str(error)
+    return difference_in_words(build.to_dict(), right, ["sha256"])
 
 
 def _look(

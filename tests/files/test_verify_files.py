@@ -294,8 +294,8 @@ def test_plan_json_of_another_order(tmp_path: Path, num_samples: int, num_units:
     )
     report = ip.verify(ip.load(tmp_path / "a.plan"))
     assert (
-        f"plan.json: num_samples is 1000; its order has {num_samples}",
-        f"plan.json: num_units is {num_units}; its order has [{num_samples}]",
+        f"plan.json: num_samples 1000, not {num_samples}; num_units {num_units}, not "
+        f"[{num_samples}]",
     ) == next(check.problems for check in report.checks if check.name == WRITTEN)
 
 
