@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
+
 from indexplan.errors import printable
 
 
@@ -58,13 +60,15 @@ class Shown(Answer):
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as JSON types: records as objects, tuples as arrays."""
+    """Return a value as JSON types: records as objects, tuples and NumPy's arrays as arrays."""
     if isinstance(value, Answer):
         return value.to_dict()
     if is_dataclass(value):
         return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     if hasattr(value, "_asdict"):
         value = value._asdict()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     if isinstance(value, Mapping):
         return {name: as_json(each) for name, each in value.items()}
     return [as_json(each) for each in value] if isinstance(value, list | tuple) else value

@@ -60,7 +60,7 @@ def lay_guide(firsts: Int64s, shift: int, guide: Int64s) -> None:
 
 
 @kernel(
-    *(READ_INT64, READ_INT64, INT64, READ_INT64, READ_INT64, INT64, INT64, INT64),
+    *(READ_INT64, READ_INT64, INT64, READ_INT64, READ_INT64, INT64, INT64),
     *(WRITE_INT64, WRITE_INT64, WRITE_INT64, WRITE_INT64, WRITE_INT64),
 )
 def note_reads(
@@ -71,14 +71,13 @@ def note_reads(
     ends: Int64s,
     step: int,
     met: int,
-    most: int,
     slots: Int64s,
     shards: Int64s,
     first_steps: Int64s,
     last_steps: Int64s,
     counts: Int64s,
-) -> tuple[int, int]:
-    """Note what steps read of each shard; return the next step, and how many shards were met.
+) -> int:
+    """Note what steps read of each shard; return how many shards were met.
 
     Parameters
     ----------
@@ -92,8 +91,6 @@ def note_reads(
         The number of the first of these steps.
     met : int
         Shards that earlier steps have met.
-    most : int
-        Stop after the step in which this many shards are met.
     slots : int64 (num_shards,)
         1 more than where a shard is noted; 0 if it is not met yet.
     shards, first_steps, last_steps, counts : int64 (room,)
@@ -114,9 +111,7 @@ def note_reads(
             counts[slot] += 1
         done = end
         step += 1
-        if met >= most:
-            break
-    return step, met
+    return met
 
 
 @kernel(

@@ -32,6 +32,11 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "sizes_sha256": (str, type(None)),
     "header": (str, type(None)),
 }
+# what the hashes say where they differ
+_CHANGED = {
+    "names_sha256": "files were added, removed or renamed",
+    "sizes_sha256": "sizes of files changed",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,25 +199,14 @@ class Dataset:
             raise invalid("built_for", "a Dataset", built_for, "pass what Dataset.scan returned")
         if self == built_for:
             return
-        changes = [
-            said
-            for name, said in (
-                ("kind", f"it was a {built_for.kind} and is a {self.kind}"),
-                ("pattern", f"its pattern was {built_for.pattern} and is {self.pattern}"),
-                (
-                    "num_samples",
-                    f"it had {counted(built_for.num_samples, 'sample')}, has {self.num_samples:,}",
-                ),
-                ("names_sha256", "files were added, removed or renamed"),
-                ("sizes_sha256", "sizes of files changed"),
-                (
-                    "num_bytes",
-                    f"it had {counted(built_for.num_bytes, 'byte')}, has {self.num_bytes:,}",
-                ),
-                ("header", f"its header was {built_for.header}, and is {self.header}"),
-            )
-            if getattr(self, name) != getattr(built_for, name)
-        ]
+        changes = []
+        for name in _FIELDS:
+            was, now = getattr(built_for, name), getattr(self, name)
+            said = _CHANGED.get(name, f"its {name} was {was}, and is {now}")
+            if name.startswith("num_"):
+                said = f"it had {counted(was, name[4:-1])}, has {now:,}"
+            if was != now:
+                changes.append(said)
         raise PlanFileError(
             "dataset",
             "must be the one that the plan was built for",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
-from indexplan.answers import Answer, as_json, table
+from indexplan.answers import Answer, table
 from indexplan.errors import Cure, counted, integer, invalid
 from indexplan.keywords import named
 from indexplan.orders.base import Int64
@@ -88,12 +88,7 @@ class Traffic(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types, with arrays as lists, and `times` too."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        found = {
-            name: value.tolist() if isinstance(value, np.ndarray) else as_json(value)
-            for name, value in values.items()
-        }
-        return {**found, "times": list(self.times)}
+        return {**super().to_dict(), "times": list(self.times)}
 
     def __str__(self) -> str:
         nodes = f"{counted(self.num_nodes, 'node')} of {counted(self.ranks_per_node, 'rank')}"

@@ -183,7 +183,10 @@ class Shards(Answer):
         IndexPlanError
             If an index is out of range.
         """
-        array = _in_range("index", indices, self.num_samples)
+        array = as_int64("index", indices)
+        if (bad := (array < 0) | (array >= self.num_samples)).any():
+            rule, cure = f"from 0 to {self.num_samples - 1}", "pass numbers in that range"
+            raise invalid("index", rule, int(array[bad].flat[0]), cure)
         shards = np.searchsorted(self._firsts, array, "right") - 1
         return shards, array - self._firsts[shards]
 
@@ -320,15 +323,6 @@ class Shards(Answer):
             f"{sizes.min():,} to {sizes.max():,} in a shard, "
             f"{self.num_samples / len(self):,.0f} on average"
         )
-
-
-def _in_range(what: str, values: ArrayLike, stop: int) -> NDArray[np.int64]:
-    """Return integers from 0 to stop - 1, or raise `IndexPlanError`."""
-    array = as_int64(what, values)
-    if (bad := (array < 0) | (array >= stop)).any():
-        cure = "pass numbers in that range"
-        raise invalid(what, f"from 0 to {stop - 1}", int(array[bad].flat[0]), cure)
-    return array
 
 
 def _is_stored(value: Any) -> bool:

@@ -90,7 +90,7 @@ def test_damage_is_found(saved: Path) -> None:
 def test_files_that_are_gone_or_of_other_numbers(saved: Path, change: Any) -> None:
     """Seen when the directory is opened, or the file is."""
     change(saved / SPANS)
-    with pytest.raises(ip.PlanFileError, match=r"chunk-00001\.spans\.npy[ ;]"):
+    with pytest.raises(ip.PlanFileError, match=r"chunk-00001\.spans\.npy[ ;,]"):
         ip.load(saved).order.spans(1, 0, 40)
 
 

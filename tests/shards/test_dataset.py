@@ -80,12 +80,12 @@ def test_changes_of_a_folder(folder: Path, tmp_path: Path) -> None:
     assert "files were added, removed or renamed" == said()
     (folder / "tip.txt").rename(folder / "top.txt")
     (folder / "top.txt").write_text("longer than before")
-    assert "sizes of files changed; it had 29 bytes, has 40" == said()
+    assert "it had 29 bytes, has 40; sizes of files changed" == said()
     (folder / "top.txt").write_text("top.txt")
     (folder / "new.txt").write_text("")
     assert said().startswith("it had 4 samples, has 5; files were added, removed or renamed; ")
     (folder / "new.txt").unlink()
-    assert said("**/*").startswith("its pattern was **/*.txt and is **/*; it had 4 samples, has 5")
+    assert said("**/*").startswith("its pattern was **/*.txt, and is **/*; it had 4 samples, has 5")
 
 
 @where_all_may_enter
