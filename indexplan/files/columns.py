@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -72,17 +73,23 @@ def _content(column: Column) -> Iterator[memoryview]:
     yield from column.blocks(dtype)
 
 
+def open_here(
+    store: Store, folder: Path, name: str, size: int, blocks: Callable[[], Iterator[bytes]]
+) -> BufferedReader:
+    """Open a large file on this machine; from a store it is fetched first, by checked blocks."""
+    if isinstance(store, Folder):
+        return open_file(folder, name)
+    return fetch(store, size, blocks, folder / name)
+
+
 def finder(store: Store, folder: Path) -> Callable[[Identity], Column]:
     """Return a function that finds a plan directory's columns, in `folder` on this machine."""
 
     def find(identity: Identity) -> Column:
         (name,) = identities(identity)
-        path, size = folder / name, num_bytes(identity)
-        if isinstance(store, Folder):
-            with explained("readable", path), open_file(folder, name):
-                pass  # raises unless it is a plain file, and no link
-        else:
-            fetch(store, size, lambda: _checked(store, name, identity), path).close()
+        path, blocks = folder / name, partial(_checked, store, name, identity)
+        with explained("readable", path):
+            open_here(store, folder, name, num_bytes(identity), blocks).close()
         try:
             return Column.claimed(str(path), identity)
         except IndexPlanError as error:  # which says how to make a column, not what is wrong here

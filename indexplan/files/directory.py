@@ -8,15 +8,7 @@ from contextlib import suppress
 from indexplan.canonical import parse_json_object
 from indexplan.errors import IndexPlanError, PlanFileError, in_file
 from indexplan.files.columns import identities, num_bytes
-from indexplan.files.format import (
-    CURE,
-    HEADER_BYTES,
-    PLAN,
-    SPANS,
-    Build,
-    Key,
-    hashes_bytes,
-)
+from indexplan.files.format import CURE, HEADER_BYTES, INDICES, PLAN, Build, Key, hashes_bytes
 from indexplan.stores.store import Store
 
 
@@ -57,6 +49,8 @@ def sizes_in(store: Store, build: Build) -> dict[Key, int]:
             yield chunk.hashes_name
         yield from columns
 
+    found = store.sizes(names())
+
     def look(name: str) -> int:
         # the first that is missing ends it: an edited plan.json may claim millions of files
         if (size := next(found)) is None:
@@ -65,25 +59,18 @@ def sizes_in(store: Store, build: Build) -> dict[Key, int]:
             raise PlanFileError(store.path, rule, f"none named {name}", cure)
         return size
 
-    def check(name: str, found: int, size: int) -> None:
-        if found != size:  # builders keep what is there, and refuse it where it is wrong
+    def check(name: str, size: int, right: int) -> None:
+        if size != right:  # builders keep what is there, and refuse it where it is wrong
             cure = "restore it, or delete it and run the same build again"
-            raise PlanFileError(f"{store.path}/{name}", f"must hold {size} bytes", found, cure)
+            raise PlanFileError(f"{store.path}/{name}", f"must hold {right} bytes", size, cure)
 
-    found = store.sizes(names())
     sizes: dict[Key, int] = {}
     samples = 0
     for chunk in build.chunks():
-        size, hashes = look(chunk.name), look(chunk.hashes_name)
-        right = build.num_bytes(chunk)
-        if right is None and chunk.kind == SPANS:
-            right = HEADER_BYTES + 16 * samples
-        elif right is None:
-            samples = max(0, size - HEADER_BYTES) // build.itemsize
-            right = HEADER_BYTES + build.itemsize * samples
-        check(chunk.name, size, right)
-        check(chunk.hashes_name, hashes, hashes_bytes(size))
-        sizes[chunk.key] = size
+        sizes[chunk.key] = size = look(chunk.name)
+        check(chunk.name, size, build.num_bytes(chunk, samples, size))
+        samples = (size - HEADER_BYTES) // build.itemsize if chunk.kind == INDICES else samples
+        check(chunk.hashes_name, look(chunk.hashes_name), hashes_bytes(size))
     for name, identity in columns.items():
         check(name, look(name), num_bytes(identity))
     return sizes

@@ -179,12 +179,19 @@ class Build:
                 for kind in self.kinds:
                     yield Chunk(epoch, number, start, stop, kind)
 
-    def num_bytes(self, chunk: Chunk) -> int | None:
-        """Return the size of a chunk file; None if it depends on the bins in it."""
+    def num_bytes(self, chunk: Chunk, samples: int, found: int) -> int:
+        """Return the size that a chunk file of `found` bytes must have.
+
+        How many samples bins hold is as their file says; of spans, it is the `samples` of that.
+        """
         units = chunk.stop - chunk.start
         if chunk.kind == OFFSETS:
             return HEADER_BYTES + 8 * (units + 1)
-        return None if self.traits.deals_bins else HEADER_BYTES + self.itemsize * units
+        if chunk.kind == SPANS:
+            return HEADER_BYTES + 16 * samples
+        if self.traits.deals_bins:
+            units = max(0, found - HEADER_BYTES) // self.itemsize
+        return HEADER_BYTES + self.itemsize * units
 
     def content(self, order: Order, chunk: Chunk) -> Iterator[memoryview]:
         """Yield the bytes of a chunk file as its blocks, of 4 MiB each but for the last.

@@ -7,7 +7,6 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import partial
-from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +15,12 @@ from numpy.typing import NDArray
 
 from indexplan import kernels
 from indexplan.errors import IndexPlanError, PlanFileError, in_file
+from indexplan.files.columns import open_here
 from indexplan.files.directory import check_digest
 from indexplan.files.format import HEADER_BYTES, PLAN, Build, Chunk, Key, hashes_in
 from indexplan.orders.units import Int64, expand
-from indexplan.stores.cache import cache_folder, checked_chunk, fetch
+from indexplan.stores.cache import cache_folder, checked_chunk
 from indexplan.stores.folder import Folder
-from indexplan.stores.plain import open_file
 from indexplan.stores.publish import explained
 from indexplan.stores.store import BLOCK_BYTES, Store
 
@@ -134,13 +133,6 @@ class Chunks:
             what = f"{self.folder / chunk.name}, block {block}"
             raise PlanFileError(what, rule, f"{found:016x}", self._cure(cure))
 
-    def _open(self, name: str, size: int, hashes: list[int]) -> BufferedReader:
-        """Open a chunk file on this machine; it is downloaded first if need be."""
-        if isinstance(self.store, Folder):
-            return open_file(self.folder, name)
-        blocks = partial(checked_chunk, self.store, name, size, hashes)
-        return fetch(self.store, size, blocks, self.folder / name)
-
     def _mapped(self, key: Key) -> Mapped:
         """Return a chunk file; map it if it is not."""
         found = self._maps.get(key)
@@ -159,7 +151,11 @@ class Chunks:
         except IndexPlanError as error:
             self._check_same()
             raise in_file(self.store.path, error) from None
-        with explained("readable", path), self._open(chunk.name, size, hashes) as stream:
+        blocks = partial(checked_chunk, self.store, chunk.name, size, hashes)
+        with (
+            explained("readable", path),
+            open_here(self.store, self.folder, chunk.name, size, blocks) as stream,
+        ):
             self._check_same()
             found = os.fstat(stream.fileno()).st_size
             if found != size:

@@ -156,10 +156,6 @@ class Stored(Layer):
             if 0 < size <= each - low:
                 numbers = self._chunks.numbers(epoch, number, INDICES, low, size)
                 return numbers[low : low + size].astype(np.int64)
-        if epoch in self._units and self.deals_bins:  # not deal, which reads the spans too
-            out = np.empty(int(self.ip_offsets(epoch, starts, stops)[-1]), np.int64)
-            self._copy(epoch, starts, stops, out)
-            return out
         return super().ip_take(epoch, starts, stops)
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:

@@ -63,13 +63,17 @@ def _count(file: File, what: str, value: Any) -> int:
     return value
 
 
+def _objects(file: File, index: Mapping[str, Any], field: str) -> list[Any]:
+    listed = index.get(field)
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise file.wrong(f"have a list of {field}", repr(listed), CURE)
+    return listed
+
+
 def read_mds(file: File, index: Mapping[str, Any]) -> Listed:
     """Read MosaicML Streaming's index.json, and compare it with the shards next to it."""
-    listed = index.get("shards")
-    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise file.wrong("list shards", repr(listed), CURE)
     there, entries = file.location.find(), []
-    for each in listed:
+    for each in _objects(file, index, "shards"):
         said = [each.get(part) for part in ("raw_data", "zip_data")]
         kinds = [part for part in said if isinstance(part, dict)]
         names = [part["basename"] for part in kinds if isinstance(part.get("basename"), str)]
@@ -108,14 +112,11 @@ def _same_bytes(file: File, there: Mapping[str, Found], name: str, num_bytes: An
 
 def read_wids(file: File, index: Mapping[str, Any]) -> Listed:
     """Read an index of WebDataset's wids, and compare it with the shards next to it."""
-    listed = index.get("shardlist")
     if index.get("wids_version") != 1 or index.get("datasets"):
         rule = "be of wids_version 1, with a shardlist and no other datasets"
         raise file.wrong(rule, repr(index.get("wids_version")), CURE)
-    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise file.wrong("have a shardlist", repr(listed), CURE)
     there, entries, elsewhere = None, [], False
-    for each in listed:
+    for each in _objects(file, index, "shardlist"):
         url = each.get("url")
         if not isinstance(url, str):
             raise file.wrong("name the file of each shard", repr(each), CURE)
