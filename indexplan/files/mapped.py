@@ -17,7 +17,7 @@ from indexplan import kernels
 from indexplan.errors import IndexPlanError, PlanFileError, in_file
 from indexplan.files.columns import open_here
 from indexplan.files.directory import check_digest
-from indexplan.files.format import HEADER_BYTES, PLAN, Build, Chunk, Key, hashes_in
+from indexplan.files.format import HEADER_BYTES, Build, Chunk, Key, hashes_in
 from indexplan.orders.units import Int64, expand
 from indexplan.stores.cache import cache_folder, checked_chunk
 from indexplan.stores.folder import Folder
@@ -29,17 +29,6 @@ CURE = "restore it, or delete it and run the same build again"
 # Each map holds a file descriptor, of which some systems give a process few. The one that was
 # mapped first is dropped first, which takes no lock.
 MAPS = 8
-
-Status = tuple[int, ...] | None
-
-
-def plan_status(root: str) -> Status:
-    """Return file status that changes when plan.json is replaced; None if there is none."""
-    try:
-        found = os.lstat(Path(root) / PLAN)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 class Mapped(NamedTuple):
@@ -69,14 +58,10 @@ class Chunks:
         What it is a build of.
     sizes : dict
         The bytes of each file, as they were when it was opened.
-    status : tuple, optional
-        The `plan_status` from before that was read.
     """
 
-    def __init__(
-        self, store: Store, build: Build, sizes: dict[Key, int], status: Status = None
-    ) -> None:
-        self.store, self.build, self.sizes, self._status = store, build, sizes, status
+    def __init__(self, store: Store, build: Build, sizes: dict[Key, int]) -> None:
+        self.store, self.build, self.sizes = store, build, sizes
         # the files that are mapped: those of the plan directory, or kept copies of those in a store
         here, root = isinstance(store, Folder), store.path
         self.folder = Path(root) if here else cache_folder(root, build.sha256)
@@ -149,14 +134,13 @@ class Chunks:
         try:
             hashes = hashes_in(content, self.build.sha256, chunk, size)
         except IndexPlanError as error:
-            self._check_same()
+            check_digest(self.store, self.build.sha256)  # another plan may have taken its place
             raise in_file(self.store.path, error) from None
         blocks = partial(checked_chunk, self.store, chunk.name, size, hashes)
         with (
             explained("readable", path),
             open_here(self.store, self.folder, chunk.name, size, blocks) as stream,
         ):
-            self._check_same()
             found = os.fstat(stream.fileno()).st_size
             if found != size:
                 raise PlanFileError(path, f"must hold {size} bytes", found, CURE)
@@ -170,18 +154,6 @@ class Chunks:
         if isinstance(self.store, Folder):
             return there
         return f"delete this copy of what {self.store.path} holds, to fetch it again"
-
-    def _check_same(self) -> None:
-        """Raise `PlanFileError` if another plan has taken the place of this one.
-
-        It is enough to look after a file was opened, as a plan can be replaced only by deleting it,
-        plan.json and all. Files from a store are compared with their hashes instead.
-        """
-        if isinstance(self.store, Folder):
-            status = plan_status(self.store.path)
-            if status is None or status != self._status:
-                check_digest(self.store, self.build.sha256)
-                self._status = status
 
     def _chunk(self, epoch: int, number: int, kind: str) -> Chunk:
         each = self.build.units_per_chunk

@@ -15,7 +15,7 @@ from indexplan.errors import Cure, IndexPlanError, PlanFileError, in_file, inval
 from indexplan.files.columns import finder, identities
 from indexplan.files.directory import build_in, replaced, sizes_in
 from indexplan.files.format import HEADER_BYTES, INDICES, OFFSETS, SPANS, Build
-from indexplan.files.mapped import Chunks, plan_status
+from indexplan.files.mapped import Chunks
 from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.base import Float64, Int64, Order, Why
@@ -67,13 +67,12 @@ class Stored(Layer):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = store_of(path).absolute()
-        status = plan_status(self.path)  # before it is read, so that later changes are noticed
         store = store_of(self.path)
         self.build = build = build_in(store)
         self.sizes = sizes_in(store, build)
         self.num_samples = build.num_samples
         self.algorithm = str(build.order.get("algorithm"))
-        self._chunks = Chunks(store, build, self.sizes, status)
+        self._chunks = Chunks(store, build, self.sizes)
         self._units = self._chunks.units
 
     def __reduce__(self) -> tuple[Callable[..., Stored], tuple[str, str]]:
@@ -156,6 +155,10 @@ class Stored(Layer):
             if 0 < size <= each - low:
                 numbers = self._chunks.numbers(epoch, number, INDICES, low, size)
                 return numbers[low : low + size].astype(np.int64)
+        if epoch in self._units and self.deals_bins:  # not deal, which reads the spans too
+            out = np.empty(int(self.ip_offsets(epoch, starts, stops)[-1]), np.int64)
+            self._copy(epoch, starts, stops, out)
+            return out
         return super().ip_take(epoch, starts, stops)
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:

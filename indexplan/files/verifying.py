@@ -6,13 +6,13 @@ of 4 MiB is hashed, and compared with the same block generated again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexplan import kernels
+from indexplan.checks import Check
 from indexplan.errors import IndexPlanError, counted, difference_in_words
 from indexplan.files.columns import damage
 from indexplan.files.format import HEADER_BYTES, Build, Chunk, Key, hashes_in
@@ -29,23 +29,9 @@ Octets = NDArray[np.uint8]
 SLAB, BINS = 2**16, 2**10  # units whose samples are counted at a time
 
 
-@dataclass
-class Findings:
-    """What was found in the files of a plan directory.
-
-    `not_generated` says why indices were not compared with what the order generates, `not_counted`
-    why samples were not counted; they are empty if that was done.
-    """
-
-    num_bytes: int
-    num_counted: int = 0
-    problems: list[str] = field(default_factory=list)
-    miscounts: list[str] = field(default_factory=list)
-    not_generated: str = ""
-    not_counted: str = ""
-
-
-def check_files(stored: Stored, progress: Callable[[int, int], None] | None = None) -> Findings:
+def check_files(
+    stored: Stored, progress: Callable[[int, int], None] | None = None
+) -> Iterator[Check]:
     """Compare every block with its hash and with what the order generates; count samples.
 
     Each problem names the chunk, the block and the first wrong position in it. Samples are counted
@@ -56,35 +42,38 @@ def check_files(stored: Stored, progress: Callable[[int, int], None] | None = No
     PlanFileError
         If a file cannot be read, or is not a plain file.
     """
-    build = stored.build
-    source, why = stored.known
-    root = store_of(stored.path)
-    findings = Findings(sum(stored.sizes.values()), not_generated=why)
-    findings.problems.extend(damage(root, build.spec))
+    build, root = stored.build, store_of(stored.path)
+    source, unknown = stored.known
+    problems = damage(root, build.spec)
     if source is not None and (said := _disagreement(build, source)):
-        findings.problems.append(f"plan.json: {said}")
-        findings.not_generated, source = "its order is not that of plan.json", None
-    done = 0
+        problems.append(f"plan.json: {said}")
+        unknown, source = "its order is not that of plan.json", None
+    num_bytes, done = sum(stored.sizes.values()), 0
 
-    def take(chunk: Chunk, problems: list[str]) -> None:
+    def take(chunk: Chunk, found: list[str]) -> None:
         nonlocal done
         done += stored.sizes[chunk.key]
-        findings.problems.extend(problems)
+        problems.extend(found)
         if progress is not None:
-            progress(done, findings.num_bytes)
+            progress(done, num_bytes)
 
     if progress is not None:
-        progress(0, findings.num_bytes)
+        progress(0, num_bytes)
     run(None, _look, (root, build, stored.sizes, source), build.chunks(), take)
-    if build.traits.reads != "once":
-        findings.not_counted = "the order need not read every sample once"
-    elif findings.problems:
-        findings.not_counted = "files are wrong, as said above"
+    bytes_of, once = "every byte of every chunk is what", "every epoch reads every sample once"
+    if unknown:
+        yield Check(f"{bytes_of} was written", num_bytes, tuple(problems))
+        yield Check(f"{bytes_of} the order generates", 0, skipped=unknown)
     else:
-        findings.num_counted = build.num_samples * len(build.epochs)
-        if source is None or not is_one_to_one(source):
-            findings.miscounts = _miscounts(stored, findings.num_bytes)
-    return findings
+        yield Check(f"{bytes_of} the order generates", num_bytes, tuple(problems))
+    if build.traits.reads != "once":
+        yield Check(once, 0, skipped="the order need not read every sample once")
+    elif problems:
+        yield Check(once, 0, skipped="files are wrong, as said above")
+    else:
+        proven = source is not None and is_one_to_one(source)
+        miscounts = [] if proven else _miscounts(stored, num_bytes)
+        yield Check(once, build.num_samples * len(build.epochs), tuple(miscounts))
 
 
 def _disagreement(build: Build, source: Order) -> str:

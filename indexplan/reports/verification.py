@@ -8,12 +8,12 @@ generated again and compared with every byte of its files.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from indexplan.checks import Check, Report
 from indexplan.errors import check_callable
 from indexplan.files.read import Stored
-from indexplan.files.verifying import Findings, check_files
+from indexplan.files.verifying import check_files
 from indexplan.keywords import named
 from indexplan.orders.base import not_located
 from indexplan.plan.plan import Plan, check_plan, layout_of
@@ -91,7 +91,7 @@ def verify(
         plan = dataclasses.replace(plan, order=source)  # the files come last
     checks = _law_checks(plan, chosen, unknown or not_located(plan.order))
     if stored is not None:
-        checks.extend(_file_checks(check_files(stored, progress)))
+        checks.extend(check_files(stored, progress))
     return Report(tuple(checks))
 
 
@@ -124,14 +124,3 @@ def _law_checks(plan: Plan, epochs: list[int], unlocated: str) -> list[Check]:
         unchecked.append(Check(INVERSE, 0, skipped=unlocated))
     checks = [Check(law, sum(counts), tuple(found)) for law, (counts, found) in seen.items()]
     return [*checks, *unchecked]
-
-
-def _file_checks(found: Findings) -> Iterator[Check]:
-    bytes_of = "every byte of every chunk is what"
-    if found.not_generated:
-        yield Check(f"{bytes_of} was written", found.num_bytes, tuple(found.problems))
-        yield Check(f"{bytes_of} the order generates", 0, skipped=found.not_generated)
-    else:
-        yield Check(f"{bytes_of} the order generates", found.num_bytes, tuple(found.problems))
-    said = tuple(found.miscounts)
-    yield Check("every epoch reads every sample once", found.num_counted, said, found.not_counted)

@@ -36,11 +36,11 @@ def claim(
         If the place cannot be written, holds anything but not that file, or the file says another
         thing, or is not JSON.
     """
+    new, other = f"must be new, empty or {what}", "choose another path"
+    store.make()
+    if store.kind() == "a file":
+        raise PlanFileError(store.path, new, "a file", other)
     if not store.has(marker):
-        new, other = f"must be new, empty or {what}", "choose another path"
-        if store.kind() == "a file":
-            raise PlanFileError(store.path, new, "a file", other)
-        store.make()
         # those that are not hidden, as temporary files and those of file managers are
         names = [name for name in store.names() if not name.startswith(".")]
         if names and not store.has(marker):  # after the names, as another builder may be at work

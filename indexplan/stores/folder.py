@@ -26,7 +26,7 @@ class Folder:
         with explained("readable", self.root):
             if self.root.is_dir():
                 return "a folder"
-            return "a file" if self.root.exists() else "nothing there"
+            return "a file" if os.path.lexists(self.root) else "nothing there"
 
     def make(self) -> None:
         """Make the folder unless it is there, but not those above it."""
