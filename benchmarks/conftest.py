@@ -168,7 +168,7 @@ def timed(benchmark: Any, request: pytest.FixtureRequest) -> Callable[..., Any]:
     return run
 
 
-LONG = 60
+LONG = 15
 """Seconds after which nobody is asked again, nor whoever stopped: the last answer counts."""
 CLOCK = [0.0]
 

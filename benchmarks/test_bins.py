@@ -8,17 +8,25 @@ from typing import Any
 import pytest
 
 from benchmarks.conftest import TIMES, Effort, told
-from benchmarks.contenders.binners import DRAWN, NAMES, Case
+from benchmarks.contenders.binners import NAMES, Case
 from benchmarks.measure import bins
 
 pytestmark = pytest.mark.benchmark(timer=told)
 HERE = [name for name, binner in NAMES.items() if not binner.standing()["missing"]]
+TELLING = {
+    "packing": "chats, n = 1e5",
+    "batches": "chats, n = 1e6",
+    "budget": "chats, n = 1e5",
+    "balance": "chats, n = 99,328",
+    "windows": "documents, n = 1e6",
+}
+"""Lengths that are always run; the others are nightly."""
 CASES = [
     pytest.param(
         case,
         name,
         id=f"{case.need}, {case.kind}, {name}",
-        marks=[pytest.mark.nightly] * (case.kind not in DRAWN),
+        marks=[pytest.mark.nightly] * (bins.size_of(case, 2**62) not in TELLING[case.need]),
     )
     for case, name in bins.asked(HERE)
 ]

@@ -12,12 +12,13 @@ from benchmarks.contenders.dealers import DEALERS, Case
 from benchmarks.measure import orders
 
 pytestmark = pytest.mark.benchmark(timer=told)
-LATE = (10**8,)
+TELLING = {("weights", 10**6), ("class batches", 10**6), ("mixture", 3 * 10**6)}
+"""Needs and sizes that are always run; the others are nightly."""
 HERE = [dealer for dealer in DEALERS if not dealer.standing()["missing"]]
 CASES = [
     pytest.param(
         case, dealer.name, id=f"{case.need}, {orders.size_of(case)}, {dealer.name}",
-        marks=[pytest.mark.nightly] * (case.n in LATE or case.num == 30),
+        marks=[pytest.mark.nightly] * ((case.need, case.n) not in TELLING),
     )
     for case in orders.CASES
     for dealer in HERE
