@@ -232,7 +232,7 @@ def in_turns(file: str, rounds: int, seconds: float) -> list[dict[str, Any]]:
         for group in groups:
             members = [job for job in jobs if (job.cache, job.advice) == group]
             for job in members[:: (1, -1)[turn % 2]]:  # nobody always comes first
-                page_cache.heat(path, job.cache)
+                (page_cache.cool if job.cache == "cold" else page_cache.warm)(path)
                 runs[job].append(forked(job, path, theirs, seconds))
         page_cache.cool(path)
         pages.append(page_cache.read_pages(path, seconds / 2, turn))  # a row used of each
@@ -273,7 +273,6 @@ def measure(*, quick: bool) -> list[dict[str, Any]]:
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory(prefix="indexplan-") as folder:
         path = Path(folder) / "rows.bin"
-        page_cache.check_space(path.parent, num_rows * ROW_BYTES)
         make(path, num_rows)
         page_cache.cool(path)  # before anything else fails for want of it
         found = run_fresh(f"{__name__}.in_turns", str(path), rounds, seconds, **one_thread)

@@ -23,18 +23,12 @@ import indexplan as ip
 from benchmarks.measure import page_cache
 from benchmarks.measure.fresh import run_fresh
 from benchmarks.measure.memory import measured
+from benchmarks.render.pages import PEERS
 
 PAGE = "plan-files"
 WORLD, BATCH, NODE = 4096, 256, range(2048, 2056)
 READS = 2000
-KINDS = {
-    "plan": "indexplan, plan directory, order generated",
-    "export": "indexplan.export, a .npy for each of 8 ranks, generated",
-    "npy": "np.save of int64, np.load(mmap_mode)",
-    "safetensors": "safetensors, uint32, safe_open",
-    "pickle": "pickle of a list",
-    "none": "no file: indexplan.Shuffle computes it",
-}
+KINDS = dict(zip(("plan", "export", "npy", "safetensors", "pickle", "none"), PEERS, strict=True))
 """Ways to keep an order."""
 
 
@@ -228,7 +222,6 @@ def measure(*, quick: bool) -> list[dict[str, Any]]:
 
     with tempfile.TemporaryDirectory(prefix="indexplan-") as name:
         folder, path = Path(name), f"{name}/a.plan"
-        page_cache.check_space(folder, 10**8 if quick else 9 * 10**9)
         small = run_job("build", few, f"{path}.few")
         dds, builds = [], []
         for _ in range(rounds):  # in turns

@@ -277,6 +277,8 @@ CHANGES = {
     "sources that join a mixture": partial(phases, joined=True),
     "updates of weights": updated,
 }
+JAX = {f"JAX, n = {n:,}": partial(in_jax, n) for n in (10**6, 2**31 - 1)}
+JAX["jax.random.permutation, n = 1e6"] = jax_permutation
 CALLS = [
     *(
         Call(make.__name__, case, partial(make, order), nightly="1e12" in case)
@@ -308,15 +310,7 @@ CALLS = [
         for n in (10**6, 10**9)
         if shutil.which("gcc")
     ),
-    *(
-        Call("elsewhere", f"JAX, n = {n:,}", partial(in_jax, n))
-        for n in (10**6, 2**31 - 1)
-        if find_spec("jax")
-    ),
-    *(
-        Call("elsewhere", "jax.random.permutation, n = 1e6", jax_permutation)
-        for _ in range(bool(find_spec("jax")))
-    ),
+    *(Call("elsewhere", case, make) for case, make in JAX.items() if find_spec("jax")),
     *(
         Call("changes", f"{num} {name}", partial(chain, change, num), nightly=True)
         for name, change in CHANGES.items()

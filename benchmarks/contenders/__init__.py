@@ -28,8 +28,14 @@ class Contender:
     ours: bool = field(default=False, kw_only=True)
     cure: str = field(default="pip install -e . --group bench", kw_only=True)
     """What installs it."""
+    apart: str = field(default="", kw_only=True)
+    """What is installed instead, without what it depends on."""
     note: str = field(default="", kw_only=True)
     """How it is used, for the page, if its function does not say it."""
+
+    def command(self) -> str:
+        """Return what installs it."""
+        return f"pip install --no-deps {self.apart}" if self.apart else self.cure
 
     def load(self) -> Any:
         """Import its code; ImportError if what it needs is missing."""
@@ -56,7 +62,10 @@ class Contender:
             self.load()
             return {"version": f"{self.package} {self.version()}", "missing": ""}
         except (ImportError, importlib.metadata.PackageNotFoundError) as error:
-            return {"version": "", "missing": f"{type(error).__name__}: {error}; `{self.cure}`"}
+            return {
+                "version": "",
+                "missing": f"{type(error).__name__}: {error}; `{self.command()}`",
+            }
 
 
 def standing(table: Sequence[Contender]) -> list[dict[str, str]]:

@@ -410,13 +410,7 @@ BINNERS = (
     Entry("indexplan, shuffled", "shuffled", "indexplan", ("batches",), ours=True),
     Entry("indexplan, balance", "balanced", "indexplan", ("balance",), ours=True),
     Entry("indexplan, windows", "document_windows", "indexplan", ("windows",), ours=True),
-    Entry(
-        "axolotl multipack",
-        "multipack",
-        "axolotl",
-        ("packing",),
-        cure="pip install --no-deps axolotl==0.19.0",
-    ),
+    Entry("axolotl multipack", "multipack", "axolotl", ("packing",), apart="axolotl==0.19.0"),
     Entry(
         "TRL bfd",
         "trl_bfd",
@@ -424,7 +418,7 @@ BINNERS = (
         ("packing",),
         options={"rows": 1000},
         most=10**5,
-        cure="pip install --no-deps trl==1.16.0 datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19",
+        apart="trl==1.16.0 datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19",
     ),
     Entry(
         "TRL bfd, all rows at once",
@@ -433,7 +427,7 @@ BINNERS = (
         ("packing",),
         note="The same with `map_kwargs={'batch_size': None}`.",
         most=10**5,
-        cure="pip install --no-deps trl==1.16.0 datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19",
+        apart="trl==1.16.0 datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19",
     ),
     Entry(
         "OLMo-core packer",
@@ -441,7 +435,7 @@ BINNERS = (
         "ai2-olmo-core",
         ("packing",),
         most=10**5,
-        cure="pip install --no-deps ai2-olmo-core==3.0.0",
+        apart="ai2-olmo-core==3.0.0",
     ),
     Entry(
         "Grain first fit",
@@ -459,20 +453,14 @@ BINNERS = (
         beside="indexplan, 32 buckets",
         cure="pip install -e . --group test",
     ),
-    Entry(
-        "fairseq batch_by_size",
-        "by_size",
-        "fairseq",
-        ("budget",),
-        cure="pip install --no-deps fairseq==0.12.2",
-    ),
+    Entry("fairseq batch_by_size", "by_size", "fairseq", ("budget",), apart="fairseq==0.12.2"),
     Entry(
         "Lhotse DynamicBucketingSampler",
         "dynamic_buckets",
         "lhotse",
         ("budget",),
         most=10**5,
-        cure="pip install --no-deps lhotse==1.33.0 soundfile==0.14.0 intervaltree==3.2.1 "
+        apart="lhotse==1.33.0 soundfile==0.14.0 intervaltree==3.2.1 "
         "sortedcontainers==2.4.0 tabulate==0.10.0 lilcom==1.8.2 cytoolz==1.2.0 toolz==1.2.0",
     ),
     Entry(
@@ -481,7 +469,7 @@ BINNERS = (
         "verl",
         ("balance",),
         beside="indexplan, balance",
-        cure="pip install --no-deps verl==0.9.1",
+        apart="verl==0.9.1",
     ),
     Entry(
         "Megatron indices",
@@ -489,7 +477,7 @@ BINNERS = (
         "megatron-core",
         ("windows",),
         beside="indexplan, windows",
-        cure="pip install --no-deps megatron-core==0.16.1",
+        apart="megatron-core==0.16.1",
     ),
 )
 NAMES = {binner.name: binner for binner in BINNERS}

@@ -164,26 +164,20 @@ def weighted_random_sampler() -> Any:
     For equal classes its weights are 1 / the size of the class. A resume skips batches.
     """
     import torch
-    from torch.utils.data import BatchSampler, WeightedRandomSampler
+    from torch.utils.data import WeightedRandomSampler
 
-    class Dealer:
+    class Seeded(WeightedRandomSampler):
         def __init__(self, case: Case, given: dict[str, Any]) -> None:
-            self.case, self.generator = case, torch.Generator()
-            if case.need == "weights":
-                weights = given["weights"]
-            else:
+            self.case, weights = case, given.get("weights")
+            if weights is None:
                 weights = 1 / np.bincount(given["labels"])[given["labels"]]
-            self.sampler = WeightedRandomSampler(weights, case.n, generator=self.generator)
+            super().__init__(weights, case.n, generator=torch.Generator())
 
-        def batches(self, step: int) -> Iterator[Any]:
+        def __iter__(self) -> Iterator[int]:
             self.generator.manual_seed(self.case.seed)
-            return islice(BatchSampler(self.sampler, self.case.batch, drop_last=False), step, None)
+            return super().__iter__()
 
-        def epoch(self, limit: int) -> Any:
-            self.generator.manual_seed(self.case.seed)
-            return list(islice(self.sampler, limit))
-
-    return Dealer
+    return sampled(Seeded)
 
 
 def repeat_factor_style() -> Any:
@@ -366,14 +360,14 @@ DEALERS = (
         "pytorch-metric-learning",
         ("class batches",),
         seeks=False,
-        cure="pip install --no-deps pytorch-metric-learning==2.9.0",
+        apart="pytorch-metric-learning==2.9.0",
     ),
     Entry(
         "Megatron blending",
         "megatron_blending",
         "megatron-core",
         ("mixture",),
-        cure="pip install --no-deps megatron-core==0.16.1",
+        apart="megatron-core==0.16.1",
     ),
     Entry("Grain mix", "grain_mix", "grain", ("mixture",), limit=10**6),
     Entry(
@@ -381,14 +375,8 @@ DEALERS = (
         "interleave",
         "datasets",
         ("first exhausted", "all exhausted"),
-        cure="pip install --no-deps datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19",
+        apart="datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19",
     ),
-    Entry(
-        "timm RepeatAugSampler",
-        "repeat_aug",
-        "timm",
-        ("repeats",),
-        cure="pip install --no-deps timm==1.0.31",
-    ),
+    Entry("timm RepeatAugSampler", "repeat_aug", "timm", ("repeats",), apart="timm==1.0.31"),
 )
 NAMES = {dealer.name: dealer for dealer in DEALERS}

@@ -89,8 +89,8 @@ def ours() -> Any:
         def stream(self, job: Job) -> Iterator[Any]:
             return self.plan(job).batches(0, rank=job.rank)
 
-        def share(self, job: Job) -> Any:
-            plan = self.plan(job)
+        def share(self, job: Job, of: ip.Plan | None = None) -> Any:
+            plan = of or self.plan(job)
             stop = min(plan.steps(0).stop, max(1, job.limit // job.batch))
             return plan.indices(0, rank=job.rank, stop_step=stop)
 
@@ -137,9 +137,7 @@ def ours_saved() -> Any:
             return iter(self.plan(job).batches(0, rank=job.rank))
 
         def share(self, job: Job) -> Any:
-            plan = self.plan(job)
-            stop = min(plan.steps(0).stop, max(1, job.limit // job.batch))
-            return plan.indices(0, rank=job.rank, stop_step=stop)
+            return computing.share(job, self.plan(job))
 
         def saved(self, job: Job, step: int) -> str:
             return str(computing.saved(job, step))
@@ -476,7 +474,7 @@ RIVALS = (
         "#CC79A7",
         order_name="Streaming py1e",
         largest_order=10**6,
-        cure="pip install --no-deps mosaicml-streaming==0.13.0",
+        apart="mosaicml-streaming==0.13.0",
     ),
     Rival("Megatron-style cached .npy", "megatron_style", "numpy", "#56B4E9", bytes_per_index=4),
     Rival("EfficientViT-style sub-epochs", "efficientvit_style", "torch", "#D55E00", dashes="--"),

@@ -180,7 +180,8 @@ def answer(name: str, fields: dict[str, Any], most: int) -> Record:
     entry, case = NAMES[name], Case(**fields)
     measure_it = MEASURES.get(case.need, epochs)
     lengths = given(case, most)
-    for given_to in (few(case, lengths), lengths):
+    few = lengths[: case.ranks * case.per_rank or FEW]  # one step, or some bins
+    for given_to in (few, lengths):
         begin = process_time()
         binner = entry.load()(case, given_to, **entry.options)
         built = process_time() - begin
@@ -188,11 +189,6 @@ def answer(name: str, fields: dict[str, Any], most: int) -> Record:
     if "first_seconds" in found:
         found["first_seconds"] += built
     return {"n": len(lengths), "build_seconds": built, **found}
-
-
-def few(case: Case, lengths: Int64) -> Int64:
-    """Return a few lengths: one step, or some bins."""
-    return lengths[: case.ranks * case.per_rank or FEW]
 
 
 def asked(names: list[str]) -> list[tuple[Case, str]]:

@@ -13,6 +13,7 @@ import statistics
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -72,10 +73,6 @@ def begin_sub_epoch(rival: Any, job: Job) -> Timed:
     return lambda: (next(begin(next(following))), None)
 
 
-def begin_build(rival: Any, job: Job) -> Timed:
-    return lambda: rival.build(job)
-
-
 def check_batch(output: Any, job: Job) -> None:
     batch = np.asarray(output[0])
     # A remainder may be spread, so that no step is full: half of it, where two steps share it.
@@ -94,7 +91,11 @@ def check_share(output: Any, job: Job) -> None:
     assert 0 <= share.min() <= share.max() < job.n
 
 
-def check_build(output: Any, job: Job) -> None:
+def begin_build(rival: Any, job: Job) -> Timed:
+    return partial(rival.build, job)
+
+
+def check_file(output: Any, job: Job) -> None:
     assert output >= 4 * job.n
 
 
@@ -151,7 +152,7 @@ QUESTIONS = (
         limit=2**62,
     ),
     Question("resume", begin_resume, check_batch, can("resume"), follows="first_batch"),
-    Question("build", begin_build, check_build, can("build"), sizes=TO_1E8),
+    Question("build", begin_build, check_file, can("build"), sizes=TO_1E8),
     Question("sub_epochs", begin_sub_epoch, check_batch, can("sub_epochs"), sizes=TO_1E8, again=8),
 )
 

@@ -55,13 +55,8 @@ FULL = Case(96, 256, 1024, 3e6, 0.022, 0.4, 2)
 QUICK = Case(24, 64, 256, 8e6, 0.0, 0.6, 2)
 
 
-class Found(NamedTuple):
-    """What a way of fetching took."""
-
-    name: str
-    epochs: list[float]
-    waited: float
-    fetched: int
+Found = tuple[str, list[float], float, int]
+"""A way of fetching: the seconds of its epochs, what batches waited, and how often it fetched."""
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -176,33 +171,25 @@ def run(case: Case) -> list[Found]:
         try:
             url = f"http://127.0.0.1:{ours.recv()}"
             shards = ip.Shards.from_json(here.to_json(), path=url)
-            return [each(case, plan, shards, folder) for each in (by_plan, by_lru)]
+            return ways(case, plan, shards, folder)
         finally:
             server.terminate()
             server.join()
 
 
-def by_plan(case: Case, plan: ip.Plan, shards: ip.Shards, folder: Path) -> Found:
-    """Measure what this library does."""
-    dataset = ShardedDataset(
-        shards,
-        rows_of,
-        cache_dir=folder / "plan",
-        cache_bytes=int(sum(shards.num_bytes) * case.part),
-        num_epochs=case.epochs,
-    )
-    seconds = epochs(case, plan, dataset)
-    report = dataset.report()
-    return Found("by the plan", seconds, report.waited_seconds, report.num_fetches)
-
-
-def by_lru(case: Case, plan: ip.Plan, shards: ip.Shards, folder: Path) -> Found:
-    """Measure an LRU of the same room."""
+def ways(case: Case, plan: ip.Plan, shards: ip.Shards, folder: Path) -> list[Found]:
+    """Measure what this library does, and an LRU of the same room."""
+    room = int(sum(shards.num_bytes) * case.part)
     (folder / "lru").mkdir()
-    dataset = Lru(shards, f"{folder}/lru", int(sum(shards.num_bytes) * case.part))
-    seconds = epochs(case, plan, dataset)
-    fetched = int(dataset.num_fetched)
-    return Found("LRU of the same room", seconds, float(dataset.waited), fetched)
+    ours: Any = {"cache_dir": folder / "plan", "cache_bytes": room, "num_epochs": case.epochs}
+    planned = ShardedDataset(shards, rows_of, **ours)
+    lru = Lru(shards, f"{folder}/lru", room)
+    first, second = epochs(case, plan, planned), epochs(case, plan, lru)
+    told = planned.report()
+    return [
+        ("by the plan", first, told.waited_seconds, told.num_fetches),
+        ("LRU of the same room", second, float(lru.waited), int(lru.num_fetched)),
+    ]
 
 
 def report(case: Case) -> str:

@@ -71,11 +71,6 @@ def rows(dealt: Any) -> Array:
     return np.stack(dealt, axis=-1) if isinstance(dealt, tuple) else np.asarray(dealt)
 
 
-def num_reads(dealt: Any) -> int:
-    """Return how many reads a dealer dealt."""
-    return len(dealt[0] if isinstance(dealt, tuple) else dealt)
-
-
 def read_seconds(batches: Callable[[int], Iterator[Any]], step: int, most: int) -> float:
     """Return the median of the seconds to the first batch from a step on, and its neighbours.
 
@@ -116,7 +111,7 @@ def answer(name: str, fields: dict[str, Any]) -> Record:
     begin = process_time()
     dealt = dealer.epoch(entry.limit)
     seconds = process_time() - begin
-    num = num_reads(dealt)
+    num = len(dealt[0] if isinstance(dealt, tuple) else dealt)
     last = num // case.batch - 1
     found: Record = {
         "first_seconds": statistics.median(warm or [cold]),

@@ -8,21 +8,10 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import shutil
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-
-
-def check_space(folder: Path, num_bytes: int) -> None:
-    """Raise if a folder's disk cannot hold a file and stay usable."""
-    free, least = shutil.disk_usage(folder).free, num_bytes + num_bytes // 4
-    if free < least:
-        raise OSError(
-            f"{folder} must have {least:,} bytes free; got {free:,}; "
-            "set TMPDIR to a folder on a larger disk"
-        )
 
 
 def resident(path: Path) -> np.ndarray:
@@ -69,11 +58,6 @@ def warm(path: Path) -> None:
     raise OSError(
         f"the page cache must hold the whole file; got {share:.1%} of it; free some memory"
     )
-
-
-def heat(path: Path, cache: str) -> None:
-    """Make a file "cold" or "warm"."""
-    {"cold": cool, "warm": warm}[cache](path)
 
 
 def read_through(path: Path) -> float:

@@ -306,7 +306,7 @@ def who(page: Page, rows: list[Row]) -> str:
 
 def install(page: Page) -> str:
     """Return what installs whoever is compared."""
-    cures = dict.fromkeys(each.cure for each in page.compared.values() if "--no-deps" in each.cure)
+    cures = [each.command() for each in page.compared.values() if each.apart]
     return " && ".join(dict.fromkeys([*INSTALL, *cures])) + "\n"
 
 
