@@ -3,11 +3,14 @@
 The first builds and writes the table, the second maps it. test_tables.py keeps the numbers: CPU
 seconds to the first batch beyond those of a small order of the same kind, the most bytes a sample
 that the process had of its own meanwhile, and the bytes a sample of the file. Columns are files
-that are mapped.
+that are mapped. Of other sizes, `python -m benchmarks.measure.tables 1e9 Weighted Packed` prints them,
+and refuses what memory or disk can't hold.
 """
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -20,6 +23,10 @@ import numpy as np
 
 import indexplan as ip
 from benchmarks.measure.fresh import run_fresh
+
+# Bytes a sample: of memory 16 of the builder's own and 4 of its column, or 12 and 8 of Weighted; of
+# disk its 8 and a table's 12.
+MOST = 20
 
 ORDERS: dict[str, Callable[[Any], ip.Order]] = {
     "ClassBalanced": ip.ClassBalanced,
@@ -84,6 +91,15 @@ def write(folder: str, name: str, n: int) -> str:
 
 def measured(name: str, n: int) -> dict[str, float]:
     """Return seconds and bytes a sample of the first process and the next, and of files."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    memory = sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    disk = shutil.disk_usage(tempfile.gettempdir()).free
+    for what, have in (("memory", memory), ("disk", disk)):
+        if n * MOST > have:
+            raise SystemExit(
+                f"{n:,} samples need {n * MOST / 1e9:.1f} GB of {what}, and {have / 1e9:.1f} GB "
+                "are free: free some, or measure fewer samples"
+            )
     with tempfile.TemporaryDirectory() as folder:
         path = write(folder, name, n)
         job, cache = "benchmarks.measure.tables.first_batch", f"{folder}/cache"
@@ -93,3 +109,8 @@ def measured(name: str, n: int) -> dict[str, float]:
         kept = sum(file.stat().st_size for file in Path(cache).rglob("*") if file.is_file())
     found = {"seconds": first, "first_seconds": first, "first_bytes": own / n}
     return {**found, "next_seconds": then, "next_bytes": less / n, "file_bytes": kept / n}
+
+
+if __name__ == "__main__":
+    for each in sys.argv[2:]:
+        print(each, measured(each, int(float(sys.argv[1]))), flush=True)
