@@ -75,17 +75,17 @@ def table_of(
 
 
 @functools.cache
-def _library() -> str | None:
+def _library() -> str:
     """Return the version of this library, and a digest of what builds tables, as it may be edited.
 
-    None if it was edited since this process began, which may run the code from before. Read with
-    the first large table, in some 2 ms; of a zip there is the version alone.
+    OSError if it was edited since this process began, which may run the code from before. Read
+    with the first large table, in some 2 ms; of a zip there is the version alone.
     """
     digest = hashlib.sha256()
     for path in sorted(path for folder in BUILDERS for path in (TOP / folder).glob("*.py")):
         digest.update(path.read_bytes())
         if path.stat().st_ctime > STARTED:
-            return None
+            raise OSError(f"{path} was changed after this process began")
     return f"{__version__} {digest.hexdigest()}"
 
 
@@ -96,10 +96,9 @@ def _shared(
     from indexplan.stores.cache import keep, open_kept, user_folder
     from indexplan.stores.temporary import LOCKS
 
-    library = _library()
-    if not LOCKS or library is None:  # Windows, or a checkout
+    if not LOCKS:  # Windows
         return build()
-    group, name = key["table"], canonical_json({**key, "library": library})
+    group = key["table"]
     made: list[Table] = []
     building = False
 
@@ -128,6 +127,7 @@ def _shared(
         return None if fields is None else kind(**fields)  # damaged: it is built in its place
 
     try:
+        name = canonical_json({**key, "library": _library()})
         path = user_folder("tables") / "tables" / group / hashlib.sha256(name.encode()).hexdigest()
         return keep(path, whole, blocks)
     except (OSError, PlanFileError) as error:
