@@ -3,8 +3,8 @@
 The first builds and writes the table, the second maps it. test_tables.py keeps the numbers: CPU
 seconds to the first batch beyond those of a small order of the same kind, the most bytes a sample
 that the process had of its own meanwhile, and the bytes a sample of the file. Columns are files
-that are mapped. Of other sizes, `python -m benchmarks.measure.tables 1e9 Weighted Packed` prints them,
-and refuses what memory or disk can't hold.
+that are mapped. Of other sizes, `python -m benchmarks.measure.tables 1e9 Weighted Packed` prints
+them, and refuses what memory or disk cannot hold.
 """
 
 from __future__ import annotations
