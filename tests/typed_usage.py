@@ -73,7 +73,7 @@ mixed: ip.Mixture = ip.Mixture(
 larger: ip.Mixture = mixed.with_phase(
     ip.Plan(mixed, batch_size=2).start, {"web": 1, "code": 1, "new": 2}, sources={"new": weighted}
 )
-ahead: ip.types.Reads = ip.reads(plan, [600, 400], 0, 1, ranks=range(2), most=1)
+ahead: ip.types.Reads = ip.reads(plan, [600, 400], 0, 1, ranks=range(2), stop_step=1)
 found: ip.types.Traffic = ip.traffic(plan, [600, 400], ranks_per_node=1, epochs=range(3))
 mixed_shards: float = found.different[0].mean
 lanes: int = ip.ShardShuffle([5, 0, 7], lanes=2, stripe=8, sticky=True).stripe
