@@ -255,7 +255,8 @@ def test_shards_that_ranks_read_are_those_of_balanced_batches() -> None:
     for each in (plan, plan.replace(balance=None)):
         needed = [sorted(set((each.indices(0, rank=rank) // 3).tolist())) for rank in range(4)]
         for rank in range(4):
-            assert needed[rank] == sorted(ip.reads(each, sizes, 0, ranks=[rank]).shards.tolist())
+            read = ip.reads(each, sizes, 0, ranks=range(rank, rank + 1))
+            assert needed[rank] == sorted(read.shards.tolist())
         downloads = ip.traffic(each, sizes, ranks_per_node=1, epochs=[0]).downloads
         assert [3 * len(shards) for shards in needed] == downloads[0].tolist()
         found.append((needed, downloads.tolist()))
