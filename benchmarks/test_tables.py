@@ -18,5 +18,5 @@ pytestmark = [pytest.mark.benchmark(timer=told), pytest.mark.nightly]
 @pytest.mark.parametrize("name", ORDERS)
 def test_tables(name: str, n: int, found: Callable[..., Any], effort: Effort) -> None:
     """Time the first batch of two processes, and look at their memory and files."""
-    num = n // 1000 if effort.quick else n
+    num = min(n, 10**5) if effort.quick else n  # fewer have classes of too few samples
     found(lambda: measured(name, num), "tables", case=power(n), who=name)

@@ -55,10 +55,12 @@ def first_batch(name: str, path: str) -> tuple[float, int]:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    read(make(ip.Column(path)))
-    seconds = time.process_time() - began
-    done.set()
-    watcher.join()
+    try:
+        read(make(ip.Column(path)))
+        seconds = time.process_time() - began
+    finally:  # else the process would not end when an order refuses its column
+        done.set()
+        watcher.join()
     return seconds, max(most, private() - before)
 
 
