@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections import Counter
 from itertools import combinations, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from tests.support.examples import examples
-from tests.support.strategies import cursors, fresh_plans, partitions, plans
 
 labels = st.lists(st.integers(0, 3), min_size=1, max_size=20)
 weights = st.lists(st.integers(1, 5), min_size=1, max_size=20)
@@ -106,60 +103,3 @@ def test_nested_orders_answer_alike(order: ip.Order, epoch: int) -> None:
         assert flat == copy.take(epoch, 0, num).tolist()
     if order.group_names:
         assert 1 == pytest.approx(order.group_shares(epoch, 0, num).sum())
-
-
-@examples(30)
-@given(fresh_plans(NESTED, "spread"), st.data())
-def test_a_run_goes_on_under_another_world(plan: ip.Plan, data: st.DataObject) -> None:
-    """Before and after a resume, each unit of two epochs is read once, over all ranks."""
-    order = plan.order
-    assert ip.verify(plan).ok
-    cursor = data.draw(cursors(plan, 2))
-    fields = data.draw(partitions(order, plan.sub_epochs, "spread"))
-    rest = ip.Plan(order, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
-    read: list[int] = []
-    for part, begin, stop in (
-        (plan, (0, 0, 0), (cursor.epoch, cursor.sub_epoch, cursor.step)),
-        (rest, (cursor.epoch, cursor.sub_epoch, cursor.step), (2, 0, 0)),
-    ):
-        for epoch in range(begin[0], min(stop[0], 1) + 1):
-            for sub_epoch in range(plan.sub_epochs):
-                if not begin[:2] <= (epoch, sub_epoch) <= stop[:2]:
-                    continue
-                for step in part.steps(epoch, sub_epoch):
-                    if begin <= (epoch, sub_epoch, step) < stop:
-                        for rank in range(part.world_size or 0):
-                            read += part.batch(epoch, sub_epoch, step=step, rank=rank).tolist()
-    expected = [sample for epoch in range(2) for unit in units(order, epoch) for sample in unit]
-    assert Counter(expected) == Counter(read)
-
-
-@examples(20)
-@given(plans(NESTED))
-def test_plans_over_nested_orders_keep_the_laws(plan: ip.Plan) -> None:
-    """Under all remainders and schedules, in sub-epochs, fresh and resumed."""
-    assert ip.verify(plan, [plan.start.epoch, plan.start.epoch + 1]).ok
-    again = ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values()))
-    assert (again, again.fingerprint) == (plan, plan.fingerprint)
-
-
-def test_a_nested_order_in_a_plan_directory(tmp_path: Path) -> None:
-    """Orders of three kinds, mixed and cut into epochs, are stored, and need nothing else."""
-    sources = {
-        "rare": ip.Weighted([1, 5, 2, 9], epoch_size=30),
-        "web": ip.BlockShuffle(50, 5, 2),
-        "pairs": ip.ClassBatches([0, 0, 1, 1, 2, 2, 2], classes=2, per_class=2),
-    }
-    mixture = ip.Mixture(sources, weights={"rare": 0.3, "web": 0.5, "pairs": 0.2})
-    order = ip.Epochs(mixture, 40)
-    plan = ip.Plan(order, world_size=3, batch_size=4, remainder="carry")
-    ip.save(plan, tmp_path / "a.plan", epochs=range(3))
-    stored = ip.load(tmp_path / "a.plan")
-    assert stored.order.traits == order.traits
-    assert ip.verify(stored).ok
-    for epoch in (0, 2, 7):  # the last one is computed
-        for rank in range(3):
-            expected = plan.indices(epoch, rank=rank).tolist()
-            assert expected == stored.indices(epoch, rank=rank).tolist()
-    assert ip.draws(stored).to_dict() == ip.draws(plan).to_dict()
-    assert stored.order.group_names == ("rare", "web", "pairs")

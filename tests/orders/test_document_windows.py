@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.kernels import documents as documents_kernels
 from indexplan.partition.remainders import REMAINDERS
-from indexplan.testing import check_order
 from tests.support.documents_oracle import Documents, Piece
 from tests.support.examples import examples
 from tests.support.strategies import plans, seeds, steps_of
@@ -230,15 +229,6 @@ def over(order: ip.Order) -> dict[str, ip.Order]:
     }
 
 
-@pytest.mark.parametrize("name", over(ip.DocumentWindows([3], 1)))
-def test_the_kit(name: str) -> None:
-    """Everything that plans, files and resuming rely on, also inside other orders."""
-    lengths = [5, 1, 1, 30, 2, 8, 1, 4, 4, 9, 3]
-    order = over(ip.DocumentWindows(lengths, 6, block_size=4, seed=1))[name]
-    assert order.traits.cuts_samples
-    assert check_order(order, epochs=[0, 1], fresh_process=False).ok
-
-
 @given(documents(), st.integers(0, 2))
 @examples(25)
 def test_spans_inside_other_orders(fields: Documents, epoch: int) -> None:
@@ -278,14 +268,6 @@ def test_layers_refuse_what_they_cannot_say() -> None:
         ip.Mixture(sources, {"a": 1, "b": 1})
     with pytest.raises(ip.IndexPlanError, match="to have spans; got 'shuffle-v1'"):
         ip.Shuffle(7).spans(0, 1)
-
-
-@given(plans(small))
-@examples(30)
-def test_plans(plan: ip.Plan) -> None:
-    """A plan over it is one as any other, resumed ones too; JSON brings it back."""
-    assert ip.verify(plan).ok
-    assert ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values())) == plan
 
 
 @pytest.mark.parametrize("remainder", ["spread", "drop", "pad"])
@@ -335,43 +317,8 @@ def test_what_a_step_holds(remainder: str, quadratic: int | None) -> None:
     assert read == plan.account(0).num_read or remainder == "carry"
 
 
-@pytest.mark.parametrize("remainder", ["spread", "carry"])
-@given(small, st.integers(1, 5), st.integers(1, 5), st.data())
-@examples(15)
-def test_a_resume_loses_no_target(
-    remainder: str, order: ip.DocumentWindows, world: int, other: int, data: st.DataObject
-) -> None:
-    """Two epochs, cut in the first: each window of each is read once, whatever the worlds."""
-    plan = ip.Plan(order, world_size=world, batch_size=3, remainder=remainder)
-    cut = plan.cursor(0, step=data.draw(st.integers(0, plan.steps(0).stop)))
-    rest = plan.replace(world_size=other, batch_size=2).resume(cut)
-    parts = [(plan, 0, cut.step if cut.epoch == 0 else plan.steps(0).stop)]
-    parts += [(rest, epoch, rest.steps(epoch).stop) for epoch in range(cut.epoch, 3)]
-    read = [
-        unit
-        for plan, epoch, stop in parts
-        for step in range(plan.steps(epoch).start, stop)
-        for rank in range(plan.world_size or 1)
-        for unit in batch_of(plan, epoch=epoch, step=step, rank=rank)
-    ]
-    num = order.num_units(0)
-    for epoch in range(2):
-        assert sorted(units_of(order, epoch)) == sorted(read[epoch * num : epoch * num + num])
-
-
 def batch_of(plan: ip.Plan, **where: Any) -> list[list[Piece]]:
     """Return what each unit of a batch reads."""
     rows = np.column_stack([plan.batch(**where), plan.units(**where).spans]).tolist()
     offsets = plan.units(**where).offsets.tolist()
     return [[tuple(row) for row in rows[a:b]] for a, b in pairwise(offsets)]
-
-
-def test_written_as_text(tmp_path: Path) -> None:
-    """`--order` takes its lengths in a file or, if they are few, as a list."""
-    from indexplan.cli.written import order_as_written
-
-    order = ip.DocumentWindows([5, 3, 9, 4], 10, seed=2)
-    np.save(tmp_path / "a.npy", np.array([5, 3, 9, 4]))
-    path = str(tmp_path / "a.npy")
-    assert order == order_as_written(f"DocumentWindows({path!r}, 10, seed=2)")
-    assert order == order_as_written("DocumentWindows([5, 3, 9, 4], length=10, seed=2)")

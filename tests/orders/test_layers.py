@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.reports.lockstep import agrees_until
-from indexplan.testing import check_order
 from tests.orders.test_protocol import Later, units
 from tests.support.bins import Bins, Drawn
-from tests.support.strategies import plans
 
 INSIDE = st.one_of(
     st.builds(ip.Shuffle, st.integers(1, 40), st.integers(0, 9)),
@@ -112,38 +110,12 @@ def test_layers_are_their_words(order: ip.Order, epoch: int) -> None:
     )
 
 
-@given(plans(LAYERS))
-def test_plans_over_layers_keep_the_laws(plan: ip.Plan) -> None:
-    """Such an order is one as any other to a plan: verified, saved as JSON, seeded from inside."""
-    assert ip.verify(plan).ok
-    again = ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values()))
-    assert (again, again.order.stream_key) == (plan, plan.order.stream_key)
-
-
 def test_a_unit_that_holds_a_sample_twice_is_verified() -> None:
     """It is named twice, and found so."""
     order = ip.Subset(Bins(3), [1, 0, 0], 3)
     assert [[1], [0, 0]] == units(order, 0)
     assert ([1, 1], [0, 2]) == tuple(part.tolist() for part in order.locate_all(0, [0]))
     assert ip.verify(ip.Plan(order, world_size=1, batch_size=1)).ok
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        ip.Epochs(ip.Shuffle(30, seed=1), 7),
-        ip.Epochs(ip.Shuffle(7, seed=1), 30),
-        ip.Epochs(Bins(20), 5),
-        ip.Repeat(ip.Shuffle(30, seed=1), 3, 12),
-        ip.Subset(ip.Shuffle(5, seed=1), [3, 1, 4, 1, 5], 9),
-        ip.Subset(ip.Epochs(ip.Shuffle(5, seed=1), 9), range(20, 0, -4), 21),
-        ip.Repeat(ip.Epochs(ip.Subset(ip.BlockShuffle(6, 2), np.arange(12) % 2 == 1, 12), 4), 2),
-    ],
-    ids=lambda order: order.algorithm,
-)
-def test_the_kit(order: ip.Order) -> None:
-    """Everything that plans, files and resuming rely on."""
-    assert check_order(order, fresh_process=False).ok
 
 
 def test_known_answers() -> None:

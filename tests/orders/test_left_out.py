@@ -213,22 +213,6 @@ def test_what_the_command_shows(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert row in shown
 
 
-def test_a_plan_directory(tmp_path: Path) -> None:
-    """A stored plan reads, counts and resumes as the computed one."""
-    cursor = PLAN.cursor(1, step=7)
-    order = ip.Without(SHUFFLE, range(100), since=cursor)
-    plan = PLAN.replace(order=order, sub_epochs=3, remainder="carry")
-    ip.save(plan, tmp_path / "a.plan", epochs=range(1, 3))
-    stored = ip.load(tmp_path / "a.plan")
-    for epoch in (0, 1, 2, 3):
-        assert plan.account(epoch) == stored.account(epoch)
-        for sub_epoch in range(3):
-            assert read(plan, epoch, sub_epoch) == read(stored, epoch, sub_epoch)
-    assert ip.verify(plan, epochs=[1, 2, 3]).ok
-    assert ip.verify(stored).ok
-    assert plan == stored
-
-
 def test_the_stream_of_a_carry() -> None:
     """Places count what is read, so frameworks that count samples find their place."""
     cursor = PLAN.cursor(1, step=7)

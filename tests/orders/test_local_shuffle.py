@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.testing import check_order
 from tests.support import oracles
-from tests.support.strategies import plans, seeds
+from tests.support.strategies import seeds
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "local_shuffle_v1.json"
 CASES = json.loads(GOLDEN.read_text())["cases"]
@@ -68,29 +67,3 @@ def test_windows_stay_in_place(window: int) -> None:
     cut = np.concatenate([row[a:b] for a, b in zip(starts, stops, strict=True)])
     assert np.array_equal(cut, order.take(2, starts, stops))
     assert np.array_equal(order.take(2, order.locate(2, cut)), cut)
-
-
-def test_the_kit() -> None:
-    """All that plans rely on, alone and under other orders."""
-    inside = ip.LocalShuffle(40, 7, seed=1)
-    sorted_by_size = ip.Subset(inside, np.argsort(np.arange(40) * 7 % 40), 40)
-    for order in (inside, sorted_by_size, ip.Epochs(inside, 30)):
-        assert check_order(order, fresh_process=False).ok
-
-
-@given(plans(small))
-def test_plans(plan: ip.Plan) -> None:
-    """A plan over it is one as any other."""
-    assert ip.verify(plan).ok
-    assert ip.Plan.from_json(plan.to_json()) == plan
-
-
-def test_saved(tmp_path: Path) -> None:
-    """A directory of it is proven whole by its bytes, as the kind of order is one-to-one."""
-    plan = ip.Plan(ip.LocalShuffle(1000, 64, seed=2), world_size=2, batch_size=8)
-    ip.save(plan, tmp_path / "a.plan", epochs=range(2))
-    report = ip.verify(ip.load(tmp_path / "a.plan"))
-    assert report.ok
-    assert np.array_equal(
-        ip.load(tmp_path / "a.plan").order.take(1, 0, 1000), plan.order.take(1, 0, 1000)
-    )

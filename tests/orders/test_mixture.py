@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,10 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.orders.base import Int64
 from indexplan.orders.registry import register
-from indexplan.testing import check_order
 from tests.orders.test_protocol import Later, units
 from tests.support import mixing
 from tests.support.bins import Bins, Drawn
-from tests.support.strategies import cursors, fresh_plans, partitions, plans, seeds
+from tests.support.strategies import cursors, fresh_plans, partitions, seeds
 
 WEIGHTS = st.sampled_from([0, 1, 1, 2, 3, 7, 0.5, 0.1, 0.25, 1 / 7, 0.123456789, 1e-9, 2**60 - 1])
 
@@ -141,15 +139,6 @@ def test_known_samples() -> None:
         "epoch_size": 15,
         "seed": 5,
     } == mixture.to_dict()
-
-
-@given(plans(mixtures()))
-def test_plans_over_mixtures_keep_the_laws(plan: ip.Plan) -> None:
-    """A mixture is an order as any other to a plan: verified, saved as JSON, resumed."""
-    assert ip.verify(plan).ok
-    again = ip.Plan.from_json(plan.to_json())
-    assert (again, again.order.stream_key) == (plan, plan.order.seed)
-    assert pickle.loads(pickle.dumps(plan.order)) == plan.order  # noqa: S301 (our own)
 
 
 @given(fresh_plans(mixtures(PLAIN)), st.data())
@@ -325,33 +314,6 @@ def test_groups_are_the_sources() -> None:
     assert [0, 1] == mixture.group_shares(7, 0, 5).tolist()
     part = ip.Subset(mixture, range(3, 18), 20)
     assert [-1, 0, 0, 1, -1] == part.group_of([2, 3, 12, 13, 19]).tolist()
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        ip.Mixture({"a": ip.Shuffle(30), "b": ip.BlockShuffle(7, 3)}, {"a": 0.7, "b": 0.3}),
-        ip.Mixture(
-            {"a": Bins(20), "b": ip.Shuffle(9)}, [(0, {"a": 1, "b": 1}), (30, {"a": 1, "b": 0})]
-        ),
-        ip.Epochs(ip.Mixture({"a": ip.Shuffle(30), "b": ip.Shuffle(8)}, {"a": 2, "b": 1}), 25),
-        ip.Subset(ip.Mixture({"a": ip.Shuffle(5)}, {"a": 1}, epoch_size=9), [9, 8, 7, 3, 1], 12),
-        ip.Mixture(
-            {
-                "inner": ip.Mixture(
-                    {"a": ip.Shuffle(9), "b": ip.Shuffle(3)}, {"a": 2, "b": 1}, seed=1
-                ),
-                "part": ip.Split(12, {"x": 1, "y": 2})["y"],
-                "listed": ip.Repeat(ip.Subset(ip.Shuffle(4), [3, 1, 3, 0], 5), 2),
-            },
-            {"inner": 2, "part": 1, "listed": 1},
-        ),
-    ],
-    ids=lambda order: order.algorithm,
-)
-def test_the_kit(order: ip.Order) -> None:
-    """Everything that plans, files and resuming rely on, also inside other orders."""
-    assert check_order(order, fresh_process=False).ok
 
 
 @register

@@ -14,10 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.testing import check_order
 from tests.support.examples import examples
 from tests.support.shards_oracle import Shards
-from tests.support.strategies import plans, seeds
+from tests.support.strategies import seeds
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "shard_shuffle_v1.json"
 CASES = json.loads(GOLDEN.read_text())["cases"]
@@ -150,32 +149,6 @@ def test_a_node_keeps_its_lanes(drawn: tuple[Shards, int, int, int], sub_epochs:
     for of_node in lanes_of:
         assert all(len(lanes) <= most for lanes in of_node)
         assert len(set().union(*of_node)) == sum(map(len, of_node)) <= fields.lanes // nodes
-
-
-@examples(20)
-@given(plans(drawn(12, 8)))
-def test_plans_keep_the_laws(plan: ip.Plan) -> None:
-    """Fresh and resumed, under all remainders: verified, and the same from JSON with columns."""
-    assert ip.verify(plan).ok
-    again = ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values()))
-    assert again == plan
-    n = plan.order.num_samples
-    assert plan.order.take(1, 0, n).tolist() == again.order.take(1, 0, n).tolist()
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        ip.ShardShuffle([1]),
-        ip.ShardShuffle([0, 5, 0], lanes=9, sticky=True),
-        ip.ShardShuffle(range(40), lanes=8, stripe=32, grid="stream", seed=2**128 - 1),
-        ip.ShardShuffle(range(40), lanes=8, stripe=32, window=3, sticky=True),
-        ip.Epochs(ip.ShardShuffle(range(20), lanes=4, stripe=16), 300),
-    ],
-)
-def test_the_kit(order: ip.Order) -> None:
-    """Everything that plans, files and resuming rely on."""
-    assert check_order(order, fresh_process=False).ok
 
 
 @pytest.mark.parametrize("sticky", [False, True])

@@ -1,4 +1,4 @@
-"""Orders of bins by length and by group in plans: partitioned, resumed, saved, pickled, nested."""
+"""Orders of bins by length and by group: how they are drawn, their columns, and what they share."""
 
 from __future__ import annotations
 
@@ -6,23 +6,16 @@ import gc
 import json
 import os
 import pickle
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.stores.tables import TABLES
-from indexplan.testing import check_order
-from tests.orders.test_layers import layers
 from tests.orders.test_protocol import units
-from tests.support.examples import examples
-from tests.support.lengths import binned, epoch_of, fields_of
-from tests.support.strategies import cursors, fresh_plans, partitions, plans
+from tests.support.lengths import fields_of
 
 loads = pickle.loads  # of our own
 
@@ -34,78 +27,6 @@ ORDERS = [
     ip.Packed(LENGTHS, 200, max_samples=7, min_stratum=6, seed=3),
 ]
 names = [order.algorithm for order in ORDERS]
-
-
-@examples(20)
-@given(plans(binned(30)))
-def test_plans_keep_the_laws(plan: ip.Plan) -> None:
-    """Fresh and resumed, under all remainders: verified, and the same from JSON with columns."""
-    assert ip.verify(plan).ok
-    again = ip.Plan.from_json(plan.to_json(), columns=list(plan.order.columns.values()))
-    assert (again, again.order.stream_key) == (plan, plan.order.stream_key)
-    assert units(plan.order, 1) == units(again.order, 1)
-
-
-def bins_of(plan: ip.Plan, epoch: int, stop: ip.Cursor | None = None) -> list[tuple[int, ...]]:
-    """Return the bins that ranks read of an epoch, up to a cursor; padding is left out."""
-    read = []
-    for sub_epoch in range(plan.start.sub_epoch if plan._resumed else 0, plan.sub_epochs):
-        counts = set()
-        for step in plan.steps(epoch, sub_epoch):
-            if stop is not None and (sub_epoch, step) >= (stop.sub_epoch, stop.step):
-                return read
-            for rank in range(plan.world_size or 1):
-                where = {"step": step, "rank": rank}
-                batch = plan.batch(epoch, sub_epoch, **where)
-                offsets = plan.units(epoch, sub_epoch, **where).offsets
-                cut = [tuple(part.tolist()) for part in np.split(batch, offsets[1:-1])]
-                read += cut[: plan.units(epoch, sub_epoch, **where).num_valid]
-        for rank in range(plan.world_size or 1):
-            counts.add(len(plan.batch_sizes(epoch, sub_epoch, rank=rank)))
-        assert 1 == len(counts)  # L8: as many steps on all ranks
-    return read
-
-
-@examples(30)
-@given(fresh_plans(binned(30), remainder="spread"), st.data())
-def test_a_resume_with_other_ranks_reads_the_rest(plan: ip.Plan, data: st.DataObject) -> None:
-    """L6 and L7: before and after a cursor, each bin of the oracle's epoch is read once, as is."""
-    cursor = ip.Cursor.from_json(data.draw(cursors(plan, epochs=1)).to_json())
-    fields = data.draw(partitions(plan.order, plan.sub_epochs, "spread"))
-    rest = ip.Plan(plan.order, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
-    stopped = cursor.epoch == 0  # else the epoch was read to its end
-    read = bins_of(plan, 0, cursor if stopped else None) + (bins_of(rest, 0) if stopped else [])
-    order: Any = plan.order
-    expected = epoch_of(order, 0)
-    assert Counter(map(tuple, expected)) == Counter(read)
-
-
-@examples(15)
-@given(plans(layers(binned(20))))
-def test_inside_layers(plan: ip.Plan) -> None:
-    """Epochs, Repeat and Subset of such an order are orders as any."""
-    assert ip.verify(plan).ok
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        *ORDERS,
-        ip.LengthGrouped([5], 3),
-        ip.TokenBudget([7] * 40, 21, num_buckets=65536),
-        ip.Grouped(np.arange(60) % 31, 1),
-        ip.Packed([5], 5),
-        ip.Packed(LENGTHS, 90),
-        ip.Packed([7] * 40, 10**6, max_samples=3),
-        ip.Epochs(ORDERS[0], 50),
-        ip.Repeat(ORDERS[1], 2, 8),
-        ip.Epochs(ip.Subset(ORDERS[2], range(300, 600), 600), 31),
-    ],
-    ids=lambda order: order.algorithm,
-)
-def test_the_kit(order: ip.Order) -> None:
-    """Everything that plans, files and resuming rely on."""
-    assert check_order(order, fresh_process=False).ok
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=names)
@@ -212,21 +133,6 @@ def test_a_column_that_changes_in_its_file(order: Any, tmp_path: Path) -> None:
     assert found == again.locate(1, range(300)).tolist()
 
 
-@pytest.mark.parametrize("order", ORDERS, ids=names)
-def test_plan_directories(order: Any, tmp_path: Path) -> None:
-    """A directory keeps the column, and answers for epochs stored and not stored."""
-    plan = ip.Plan(order, world_size=3, batch_size=(2, 2))
-    ip.save(plan, tmp_path / "a.plan", epochs=range(1), units_per_chunk=11)
-    loaded = ip.load(tmp_path / "a.plan")
-    assert plan == loaded
-    assert ip.verify(loaded).ok
-    for epoch in range(2):
-        assert units(order, epoch) == units(loaded.order, epoch)
-    assert 1 == len(list((tmp_path / "a.plan" / "columns").iterdir()))
-    again = ip.Plan.from_json(plan.to_json(), columns=tmp_path / "a.plan" / "columns")
-    assert units(order, 1) == units(again.order, 1)
-
-
 def test_sizes_of_groups_are_written_in_one_way() -> None:
     """A number, a mapping, a row or pairs: equal orders are equal."""
     groups = [2, 0, 2, 3]
@@ -257,20 +163,3 @@ def test_what_is_worked_out_waits() -> None:
     order = ip.LengthGrouped([3, 1, 4, 1, 5, 9, 2], 2, seed=5)
     assert order.to_dict()["lengths"]["length"] == 7
     assert held == len(TABLES)
-
-
-def test_orders_from_text(tmp_path: Path) -> None:
-    """The command line names the file of the column, and the other fields."""
-    from indexplan.cli.written import order_as_written
-
-    np.save(tmp_path / "a.npy", LENGTHS)
-    path = repr(str(tmp_path / "a.npy"))
-    text = f"LengthGrouped({path}, batch_size=4, num_buckets=9, seed=3)"
-    assert ORDERS[0] == order_as_written(text)
-    text = f"TokenBudget({path}, 200, max_samples=12, multiple_of=4, num_buckets=9, seed=3)"
-    assert ORDERS[1] == order_as_written(text)
-    assert ip.Grouped(LENGTHS, 4) == order_as_written(f"Grouped({path}, 4)")
-    sizes = {1: 4, 2: 3}
-    assert ip.Grouped([1, 2, 1], sizes) == order_as_written(f"Grouped([1, 2, 1], {sizes})")
-    text = f"Packed({path}, 200, max_samples=7, min_stratum=6, seed=3)"
-    assert ORDERS[3] == order_as_written(text)

@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.testing import check_order
-from tests.support.examples import examples
-from tests.support.strategies import plans, seeds
+from tests.support.strategies import seeds
 from tests.support.windows_oracle import Windows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "token_windows_v1.json"
@@ -121,71 +119,6 @@ def test_seeds_and_epochs_differ() -> None:
     ):
         assert a.min() != b.min()
         assert not np.array_equal(a - a.min(), b - b.min())
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        ip.TokenWindows(400, 7, seed=1),
-        ip.TokenWindows(99, 9, overlap=40, shift=False),
-        ip.TokenWindows(30, 20),
-        ip.Epochs(ip.TokenWindows(400, 7, overlap=0), 30),
-        ip.Mixture(
-            {"web": ip.TokenWindows(300, 6), "code": ip.TokenWindows(90, 6, seed=2)},
-            {"web": 0.7, "code": 0.3},
-        ),
-        ip.Repeat(ip.TokenWindows(60, 4), 2),
-    ],
-    ids=lambda order: order.algorithm,
-)
-def test_the_kit(order: ip.Order) -> None:
-    """Everything that plans, files and resuming rely on, also inside other orders."""
-    assert check_order(order, fresh_process=False).ok
-
-
-@given(plans(small))
-def test_plans(plan: ip.Plan) -> None:
-    """A plan over it is one as any other, resumed ones too; JSON brings it back."""
-    assert ip.verify(plan).ok
-    assert ip.Plan.from_json(plan.to_json()) == plan
-
-
-@pytest.mark.parametrize("remainder", ["spread", "carry"])
-@given(small, st.integers(1, 5), st.integers(1, 5), st.data())
-@examples(20)
-def test_a_resume_loses_no_target(
-    remainder: str, order: ip.TokenWindows, world: int, other: int, data: st.DataObject
-) -> None:
-    """Three epochs, cut in the second: each target of each is read once, whatever the worlds."""
-    plan = ip.Plan(order, world_size=world, batch_size=3, remainder=remainder)
-    cut = plan.cursor(1, step=data.draw(st.integers(plan.steps(1).start, plan.steps(1).stop)))
-    rest = plan.replace(world_size=other, batch_size=2).resume(cut)
-    parts = [(plan, 0, plan.steps(0).stop), (plan, 1, cut.step if cut.epoch == 1 else None)]
-    parts += [(rest, epoch, None) for epoch in range(cut.epoch, 4)]
-    read = [
-        plan.batch(epoch, step=step, rank=rank)
-        for plan, epoch, stop in parts
-        for step in range(plan.steps(epoch).start, plan.steps(epoch).stop if stop is None else stop)
-        for rank in range(plan.world_size or 1)
-    ]
-    starts = np.concatenate(read)
-    num = order.num_units(0)
-    for epoch in range(3):
-        mine = starts[epoch * num : epoch * num + num] + order.overlap
-        targets = np.concatenate([np.arange(i, i + order.length) for i in mine])
-        assert list(order.targets(epoch)) == sorted(targets.tolist())
-
-
-def test_saved(tmp_path: Path) -> None:
-    """A directory of it gives the same windows, and is verified."""
-    order = ip.TokenWindows(20_000, 16, seed=2)
-    plan = ip.Plan(order, world_size=2, batch_size=8, remainder="carry")
-    ip.save(plan, tmp_path / "a.plan", epochs=range(2))
-    loaded = ip.load(tmp_path / "a.plan")
-    assert ip.verify(loaded).ok
-    assert loaded.order.traits == order.traits
-    num = order.num_units(1)
-    assert np.array_equal(loaded.order.take(1, 0, num), order.take(1, 0, num))
 
 
 def test_written_as_text() -> None:
