@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from tests.orders.test_protocol import units
 from tests.support import class_oracles
 from tests.support.examples import examples
 from tests.support.strategies import seeds
@@ -106,22 +105,6 @@ def test_batches_are_the_oracle(order: ip.ClassBatches, epoch: int, data: st.Dat
     assert expected == order.take(epoch, starts, stops).tolist()
 
 
-@given(balanced() | batches(), st.sampled_from([0, 1, 5, 2**31]))
-def test_reads_are_found_and_counted(order: Any, epoch: int) -> None:
-    """`locate_all` names all positions, `locate` the first, `count` how many."""
-    row = units(order, epoch)
-    samples = range(order.num_samples)
-    places: dict[int, list[int]] = {sample: [] for sample in samples}
-    for at, unit in enumerate(row):
-        for sample in unit:
-            places[sample].append(at)
-    positions, offsets = order.locate_all(epoch, samples)
-    expected = [places[sample] for sample in samples]
-    assert expected == [positions[a:b].tolist() for a, b in pairwise(offsets.tolist())]
-    assert [each[0] if each else -1 for each in expected] == order.locate(epoch, samples).tolist()
-    assert [len(each) for each in expected] == order.count(epoch, samples).tolist()
-
-
 def test_first_reads_after_a_seam() -> None:
     """An epoch may begin after a sample's read in a round, and the next round may leave it out."""
     order = ip.ClassBatches([0, 1] * 7, 2, 3, 5, seed=1)
@@ -148,39 +131,6 @@ def test_rows_hold_each_class_its_share(order: ip.ClassBalanced, first: int) -> 
         assert shares == Counter(labels[index] for index in read)
 
 
-@given(balanced(), st.integers(1, 5))
-def test_samples_of_a_class_are_read_evenly(order: ip.ClassBalanced, epochs: int) -> None:
-    """At any place, or with weights at ends of epochs, counts in a class differ by at most 1."""
-    size, labels = order.num_units(0), labels_of(order)
-    counts = sum(order.count(epoch, range(order.num_samples)) for epoch in range(epochs))
-    if order.weights is None:
-        counts += np.bincount(order.take(epochs, 0, size // 2), minlength=order.num_samples)
-    for label in set(labels):
-        own = counts[[i for i, each in enumerate(labels) if each == label]]
-        assert own.max() - own.min() <= 1
-
-
-@given(batches(), st.integers(0, 2**20))
-def test_batches_hold_different_samples_of_different_classes(
-    order: ip.ClassBatches, epoch: int
-) -> None:
-    """Of each class as many as it should, all different where there are as many."""
-    labels = labels_of(order)
-    sizes = Counter(labels)
-    for unit in units(order, epoch):
-        assert order.classes == len({labels[index] for index in unit})
-        for i in range(order.classes):
-            own = unit[i * order.per_class : (i + 1) * order.per_class]
-            (label,) = {labels[index] for index in own}
-            counts = Counter(own)
-            if sizes[label] >= order.per_class:
-                assert {1} == set(counts.values())
-            else:
-                assert order.short == "repeat"
-                every = [counts[i] for i, each in enumerate(labels) if each == label]
-                assert max(every) - min(every) <= 2
-
-
 @given(batches(), st.integers(1, 4))
 def test_rows_of_batches(order: ip.ClassBatches, num_rows: int) -> None:
     """Units of a row have disjoint classes; classes, and samples in them, are read evenly."""
@@ -203,14 +153,6 @@ def test_rows_of_batches(order: ip.ClassBatches, num_rows: int) -> None:
     for label in kept:
         seen = [samples[index] for index, each in enumerate(labels) if each == label]
         assert max(seen) - min(seen) <= (2 if len(seen) >= order.per_class else 1)
-
-
-def test_one_class_is_a_shuffle() -> None:
-    """Each epoch reads every sample once, in an order of its own."""
-    order = ip.ClassBalanced(np.zeros(1000, np.int64), seed=3)
-    first, then = (order.take(epoch, 0, 1000) for epoch in (0, 1))
-    assert np.array_equal(np.sort(first), np.arange(1000))
-    assert not np.array_equal(first, then)
 
 
 def test_huge_epochs() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import indexplan as ip
 from indexplan.cli.written import order_as_written
 from indexplan.testing import check_order
 from tests.laws.promises import EPOCHS, read, units_of
-from tests.laws.test_nested import NESTED
+from tests.laws.recipes import names_of
 from tests.orders import (
     test_document_windows,
     test_local_shuffle,
@@ -32,6 +33,7 @@ from tests.support.bins import Bins
 from tests.support.every_order import every_order
 from tests.support.examples import examples
 from tests.support.lengths import binned
+from tests.support.nested import NESTED
 from tests.support.strategies import plans
 
 
@@ -60,6 +62,9 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
     "weights in layers": layers(weights()),
 }
 
+# of one sample inside, these read so many epochs in one of theirs that it would have none left
+READ_FURTHER = ("bins in layers", "layers", "mixtures", "nested", "weights in layers")
+
 
 @pytest.mark.parametrize("kind", KINDS)
 @examples(20)
@@ -84,6 +89,33 @@ def test_a_run_reads_the_order(kind: str, data: st.DataObject) -> None:
     """Six epochs, stopped in each and continued on other ranks, are the order's, unit by unit."""
     order = data.draw(KINDS[kind])
     assert [units_of(order, epoch) for epoch in EPOCHS] == read(data.draw, order)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@examples(20)
+@given(st.data())
+def test_reads_are_found_and_counted(kind: str, data: st.DataObject) -> None:
+    """Units are taken alone as together; `locate_all`, `locate` and `count` lead back to them."""
+    order = data.draw(KINDS[kind])
+    far = 2**8 if kind in READ_FURTHER else 2**31
+    epoch = data.draw(st.sampled_from([0, 1, 5, far]))
+    row = [names_of(unit) for unit in units_of(order, epoch)]
+    assert row == [order.take(epoch, at).tolist() for at in range(len(row))]
+    places: list[list[int]] = [[] for _ in range(order.num_samples)]
+    for at, unit in enumerate(row):
+        for sample in unit:
+            places[sample].append(at)
+    last = order.num_samples - 1
+    for samples in (range(last + 1), range(last, -1, -1), [last, 0, last]):
+        expected = [places[sample] for sample in samples]
+        positions, offsets = order.locate_all(epoch, samples)
+        found = [positions[a:b].tolist() for a, b in pairwise(offsets.tolist())]
+        assert expected == found
+        firsts = [each[0] if each else -1 for each in expected]
+        assert firsts == order.locate(epoch, samples).tolist()
+        assert list(map(len, expected)) == order.count(epoch, samples).tolist()
+    if order.group_names:
+        assert 1 == pytest.approx(order.group_shares(epoch, 0, len(row)).sum())
 
 
 LENGTHS = [1 + i * i * 37 % 90 for i in range(300)]

@@ -22,17 +22,6 @@ CHATS = np.clip(np.round(RNG.lognormal(5.4, 1, 20_000)), 1, 4096).astype(np.int6
 
 
 @given(packeds(), EPOCHS)
-def test_bins_are_not_too_long(order: ip.Packed, epoch: int) -> None:
-    """L2: no bin is above the bounds, in tokens and samples; none could be left out by volume."""
-    row = order.lengths.array
-    bins = units(order, epoch)
-    assert all(1 <= len(unit) <= (order.max_samples or len(unit)) for unit in bins)
-    sums = [sum(row[unit].tolist()) for unit in bins]
-    assert max(sums) <= order.max_length
-    assert len(bins) >= -(-sum(row.tolist()) // order.max_length)
-
-
-@given(packeds(), EPOCHS)
 def test_bins_have_the_lengths_of_their_pattern(order: ip.Packed, epoch: int) -> None:
     """Longest first, as long as samples are of one stratum each; the same lengths in all epochs."""
     row = order.lengths.array.tolist()

@@ -71,36 +71,6 @@ def test_the_oracle(fields: Shards, epoch: int, data: st.DataObject) -> None:
     assert [expected[at] for at in some] == order.take(epoch, some).tolist()
 
 
-@examples(60)
-@given(shards(300, 40), epochs)
-def test_each_epoch_is_a_permutation(fields: Shards, epoch: int) -> None:
-    """Of all samples, and its inverse; wherever the grid starts."""
-    order = made(fields)
-    row = order.take(epoch, 0, order.num_samples)
-    assert list(range(order.num_samples)) == sorted(row.tolist())
-    assert list(range(order.num_samples)) == order.locate(epoch, row).tolist()
-
-
-@examples(40)
-@given(shards(60, 30), st.integers(0, 5))
-def test_windows_and_lanes(fields: Shards, epoch: int) -> None:
-    """A lane is a stretch of the row, read front to back; no sample leaves its window."""
-    order, n = made(fields), sum(fields.sizes)
-    shift = epoch * n % fields.stripe if fields.grid == "stream" else 0
-    lanes = np.array([fields.lane_at(p + shift) for p in range(n)])
-    w = fields.places
-    row, start = fields.row(epoch), 0
-    for lane in sorted(set(lanes.tolist())):
-        dealt = order.take(epoch, np.flatnonzero(lanes == lane)).tolist()
-        expected = row[start : start + len(dealt)]
-        if fields.sticky:
-            expected = fields.in_pieces(epoch, lane, expected)
-            assert sorted(expected) == sorted(row[start : start + len(dealt)])
-        for v in range(0, len(dealt), w):
-            assert sorted(expected[v : v + w]) == sorted(dealt[v : v + w])
-        start += len(dealt)
-
-
 @st.composite
 def aligned(draw: st.DrawFn) -> tuple[Shards, int, int, int]:
     """Draw fields for which the law of locality holds; with nodes, ranks of each and G."""
@@ -170,20 +140,6 @@ def test_huge_ones(sizes: list[int], lanes: int, stripe: int, sticky: bool) -> N
         assert len(set(samples.tolist())) == len(places)
         assert 0 <= samples.min() <= samples.max() < n
         assert places == order.locate(epoch, samples).tolist()
-
-
-def test_a_sticky_node_keeps_its_shards() -> None:
-    """In all epochs a lane has the same samples, in another order; without sticky it has others."""
-    sizes = np.arange(50) * 7 % 40
-    for sticky in (True, False):
-        order = ip.ShardShuffle(sizes, lanes=5, stripe=20, sticky=sticky, seed=3)
-        places = np.arange(order.num_samples)
-        rows = [order.take(epoch, places) for epoch in (0, 1)]
-        held = [
-            [sorted(row[places // 4 % 5 == lane].tolist()) for lane in range(5)] for row in rows
-        ]
-        assert (held[0] == held[1]) is sticky
-        assert rows[0].tolist() != rows[1].tolist()
 
 
 def test_rows_are_kept_of_some_epochs() -> None:

@@ -22,7 +22,6 @@ from tests.support.lengths import (
     binned,
     epoch_of,
     fields_of,
-    groupeds,
     length_grouped,
     strata_of,
     token_budgets,
@@ -68,20 +67,6 @@ def test_edges_are_the_oracles(counts: list[tuple[int, int]], num_buckets: int) 
     assert strata_oracle.edges(row, num_buckets) == _edges(keys, places, num_buckets)
 
 
-@given(binned(), EPOCHS)
-def test_each_sample_is_read_once_and_found(order: Any, epoch: int) -> None:
-    """L1, L4, L5: a permutation, in bins that are not empty; each sample leads to its bin."""
-    num = order.num_units(epoch)
-    samples, offsets = order.take(epoch, 0, num), order.offsets(epoch, 0, num)
-    assert list(range(order.num_samples)) == sorted(samples.tolist())
-    assert (0, len(samples)) == (offsets[0], offsets[-1])
-    assert (np.diff(offsets) > 0).all()
-    position = np.repeat(np.arange(num), np.diff(offsets))
-    assert position.tolist() == order.locate(epoch, samples).tolist()
-    for at in {0, num // 2, num - 1}:
-        assert {at} == set(order.locate(epoch, order.take(epoch, at)).tolist())
-
-
 @given(binned(), st.lists(EPOCHS, min_size=2, max_size=2, unique=True))
 def test_epochs_differ_in_what_they_deal_and_not_in_sizes(order: Any, epochs: list[int]) -> None:
     """L3 and L9: as many bins of the same sizes in all epochs; other orders and contents."""
@@ -117,39 +102,6 @@ def test_other_seeds_and_epochs_mix_anew(kind: str) -> None:
         held = [[row[sample] for sample in unit] for unit in first]
         # bins, and not only their samples, are shuffled
         assert held != [[row[sample] for sample in unit] for unit in other]
-
-
-@given(length_grouped(), EPOCHS)
-def test_bins_of_length_grouped(order: ip.LengthGrouped, epoch: int) -> None:
-    """L2: all bins are full but for one, which has none of the longer samples."""
-    sizes = [len(unit) for unit in units(order, epoch)]
-    short = [size for size in sizes if size != order.batch_size]
-    assert short == [left for left in [order.num_samples % order.batch_size] if left]
-
-
-@given(token_budgets(), EPOCHS)
-def test_bins_of_token_budget(order: ip.TokenBudget, epoch: int) -> None:
-    """L2: no bin is above the budget, and all but one have a multiple of samples, or fewer."""
-    row = order.lengths.array
-    odd = 0
-    for unit in units(order, epoch):
-        assert int(row[unit].max()) * len(unit) <= order.max_tokens
-        assert order.max_samples is None or len(unit) <= order.max_samples
-        odd += len(unit) > order.multiple_of and len(unit) % order.multiple_of > 0
-    assert odd <= 1
-
-
-@given(groupeds(), EPOCHS)
-def test_bins_of_grouped(order: ip.Grouped, epoch: int) -> None:
-    """L2: a bin is of one group, and all of a group but one are full."""
-    groups, sizes = order.groups.array.tolist(), order.batch_size
-    of = dict(sizes) if isinstance(sizes, tuple) else dict.fromkeys(groups, sizes)
-    short: Counter[int] = Counter()
-    for unit in units(order, epoch):
-        (group,) = {groups[sample] for sample in unit}
-        assert len(unit) <= of[group]
-        short[group] += len(unit) < of[group]
-    assert all(count == (groups.count(group) % of[group] > 0) for group, count in short.items())
 
 
 @given(st.one_of(length_grouped(), token_budgets()), EPOCHS)

@@ -68,26 +68,6 @@ def test_the_oracle(fields: Windows, epoch: int, data: st.DataObject) -> None:
     assert [-1] * len(between) == order.locate(epoch, between).tolist()
 
 
-@given(small, epochs)
-def test_a_token_is_a_target_at_most_once(order: ip.TokenWindows, epoch: int) -> None:
-    """Windows lie in the row; which tokens they predict is one interval, the same size always."""
-    num = order.num_units(epoch)
-    starts = order.take(epoch, 0, num)
-    assert 0 <= starts.min()
-    assert starts.max() + order.length + order.overlap <= order.num_tokens
-    first = starts + order.overlap
-    targets = np.concatenate([np.arange(i, i + order.length) for i in first])
-    assert list(order.targets(epoch)) == sorted(targets.tolist())
-    assert len(order.targets(epoch)) == len(order.targets(0)) == num * order.length
-    fewer = 2 * order.length if order.shift else order.length
-    assert order.num_tokens - len(order.targets(epoch)) < fewer + order.overlap
-    window = targets - (targets - order.targets(epoch).start) % order.length - order.overlap
-    assert np.array_equal(np.repeat(starts, order.length), window)
-    located = np.full(order.num_tokens, -1)
-    located[starts] = np.arange(num)
-    assert np.array_equal(located, order.locate(epoch, np.arange(order.num_tokens)))
-
-
 @pytest.mark.parametrize(("num_tokens", "overlap"), [(103, 1), (120, 0), (29, 0), (30, 1), (20, 0)])
 def test_each_epoch_cuts_elsewhere(num_tokens: int, overlap: int) -> None:
     """All phases come, so that every token that has one before it is a target in some epoch."""

@@ -67,22 +67,6 @@ def test_draws_are_the_oracles(spec: dict[str, Any], epoch: int) -> None:
 
 
 @given(specs(), EPOCHS)
-def test_reads_are_located(spec: dict[str, Any], epoch: int) -> None:
-    """All positions of each sample are found, and counted, without reading the epoch."""
-    order = ip.Weighted(**spec)
-    row = order.take(epoch, 0, spec["epoch_size"]).tolist()
-    samples = range(order.num_samples)
-    expected = [[at for at, read in enumerate(row) if read == sample] for sample in samples]
-    positions, offsets = order.locate_all(epoch, samples)
-    assert expected == [part.tolist() for part in np.split(positions, offsets[1:-1])]
-    assert [len(each) for each in expected] == order.count(epoch, samples).tolist()
-    assert [each[0] if each else -1 for each in expected] == order.locate(epoch, samples).tolist()
-    again, offsets = order.locate_all(epoch, [samples[-1], 0, samples[-1]])
-    assert [*expected[-1], *expected[0], *expected[-1]] == again.tolist()
-    assert len(expected[-1]) == offsets[1]
-
-
-@given(specs(), EPOCHS)
 def test_counts_are_even(spec: dict[str, Any], epoch: int) -> None:
     """A count is what is expected, rounded up or down; counts sum to the epoch, 0 is never read."""
     order, oracle = ip.Weighted(**spec), Weighted(**spec)

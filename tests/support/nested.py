@@ -1,18 +1,13 @@
-"""Orders inside orders, of any kinds, are orders like any other: to plans, resumes and files."""
+"""A strategy for orders inside orders, of any kinds, up to three deep."""
 
 from __future__ import annotations
 
-import pickle
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
-import numpy as np
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from tests.support.examples import examples
 
 labels = st.lists(st.integers(0, 3), min_size=1, max_size=20)
 weights = st.lists(st.integers(1, 5), min_size=1, max_size=20)
@@ -72,34 +67,3 @@ def over(inside: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 NESTED = over(LEAVES) | over(over(LEAVES)) | over(over(over(LEAVES)))
-
-
-def units(order: ip.Order, epoch: int) -> list[list[int]]:
-    """Return the units of an epoch, each taken by itself."""
-    return [order.take(epoch, at).tolist() for at in range(order.num_units(epoch))]
-
-
-@examples(30)
-@given(NESTED, st.sampled_from([0, 1, 5]))
-def test_nested_orders_answer_alike(order: ip.Order, epoch: int) -> None:
-    """Whole, in pieces and one by one; backwards; and from what JSON and a pickle hold."""
-    row = units(order, epoch)
-    flat = [sample for unit in row for sample in unit]
-    num = len(row)
-    assert flat == order.take(epoch, 0, num).tolist()
-    offsets = order.offsets(epoch, 0, num)
-    assert [len(unit) for unit in row] == np.diff(offsets).tolist()
-    samples = list(range(order.num_samples))
-    positions, ends = order.locate_all(epoch, samples)
-    found = [positions[a:b].tolist() for a, b in pairwise(ends.tolist())]
-    expected = [[at for at in range(num) for s in row[at] if s == each] for each in samples]
-    assert expected == found
-    assert [each[0] if each else -1 for each in expected] == order.locate(epoch, samples).tolist()
-    assert list(map(len, expected)) == order.count(epoch, samples).tolist()
-    plan = ip.Plan(order, world_size=2, batch_size=3)
-    again = ip.Plan.from_json(plan.to_json(), columns=list(order.columns.values())).order
-    for copy in (again, pickle.loads(pickle.dumps(order))):  # noqa: S301 (our own)
-        assert (copy, copy.fingerprint) == (order, order.fingerprint)
-        assert flat == copy.take(epoch, 0, num).tolist()
-    if order.group_names:
-        assert 1 == pytest.approx(order.group_shares(epoch, 0, num).sum())
