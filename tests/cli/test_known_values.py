@@ -33,7 +33,7 @@ def test_sizes_are_sizes_in_each_verb(capsys: pytest.CaptureFixture[str]) -> Non
     run(capsys, "build", "b.plan", "--shards=sizes.npy", *BATCHES)
     assert ip.Shuffle(500) == ip.load("b.plan").order
     said = fails(capsys, 2, "verify", "a.plan", "--shards=sizes.npy")
-    assert said.startswith("--shards must be shards, or the .json file that ")
+    assert said.startswith("--shards must be shards, or a .json file with what ")
 
 
 @pytest.mark.parametrize(

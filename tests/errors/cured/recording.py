@@ -69,10 +69,10 @@ def for_validation() -> None:
 
 def once_deleted() -> None:
     """Begin with another loader where the first is deleted."""
-    training = kept()
-    first(training)
+    training = loader(ledger="once.ledger")
+    state = state_of(training)
     del training
-    first(kept())
+    reloaded(state, ledger="once.ledger")
 
 
 def read_on() -> None:
@@ -99,6 +99,7 @@ def in_sequence() -> None:
 
 def by_a_state() -> None:
     """Start in the epoch of a checkpoint."""
+    Path("run.ledger").unlink()  # that of another run
     made = kept()
     for epoch in range(3):
         made.set_epoch(epoch)
@@ -120,6 +121,7 @@ def as_read() -> None:
 
 def as_skipped() -> None:
     """Move the loader from where the run stands, or begin there."""
+    Path("run.ledger").unlink()  # that of another run
     first(kept())
     ledger = ip.Ledger("run.ledger")
     later = OPEN.resume(ledger.plan.cursor(3, step=0))
