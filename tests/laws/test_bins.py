@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import indexplan as ip
 from tests.support import model
 from tests.support.bins import Bins, ChangingBins, bin_orders
 from tests.support.micro import micro_batches, nested_bins
-from tests.support.strategies import cursors, epochs_of, plans, some_ranks, sub_epochs_of
+from tests.support.strategies import epochs_of, plans, some_ranks
 
 
 def bins_of(batch: np.ndarray, offsets: np.ndarray) -> list[list[int]]:
@@ -31,22 +30,6 @@ def flat(units: Any, depth: int) -> Any:
     if depth:
         return [flat(part, depth - 1) for part in units]
     return [sample for unit in units for sample in unit]
-
-
-def test_bins_of_an_example() -> None:
-    """An example to read: eight samples in five bins, dealt one further on in epoch 1."""
-    order = Bins(8)
-    assert order.take(0, 0, 5).tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert order.offsets(0, 0, 5).tolist() == [0, 1, 3, 6, 7, 8]
-    plan = ip.Plan(order, world_size=2, batch_size=2)
-    assert plan.steps(epoch=1).stop == 2
-    assert plan.step_size(epoch=1, step=0) == 3  # bins
-    assert plan.batch(epoch=1, step=0, rank=0).tolist() == [1, 2, 3, 4, 5]
-    assert plan.units(epoch=1, step=0, rank=0).offsets.tolist() == [0, 2, 5]
-    assert plan.batch(epoch=1, step=0, rank=1).tolist() == [6]
-    assert plan.locate(4, epoch=1) == (1, 0, 0, 0, 1)  # of the unit: its slot is 1
-    assert plan.batch_sizes(epoch=1, rank=0).tolist() == [2, 1]
-    assert plan.account(epoch=1).num_read == 5
 
 
 @given(plans(bin_orders()))
@@ -116,20 +99,6 @@ def test_bins_are_located_and_accounted_for(plan: ip.Plan) -> None:
         account = plan.account(epoch)
         read = sum((epoch, i) in expected for i in range(order.num_units(epoch)))
         assert (account.num_read, account.num_units) == (read, order.num_units(epoch))
-
-
-@given(plans(bin_orders()), st.data())
-def test_bins_go_on_from_a_cursor(plan: ip.Plan, data: st.DataObject) -> None:
-    """A plan of bins resumes, and goes through JSON, as any other."""
-    cursor = ip.Cursor.from_json(data.draw(cursors(plan), label="cursor").to_json())
-    after = ip.Plan.from_json(plan.resume(cursor).to_json())
-    assert plan.resume(cursor) == after
-    for pair in sub_epochs_of(after):
-        assert plan.steps(*pair).stop == after.steps(*pair).stop
-        start = after.steps(*pair).start
-        for rank in some_ranks(plan.world_size):
-            left = plan.indices(*pair, rank=rank, start_step=start)
-            assert left.tolist() == after.indices(*pair, rank=rank).tolist()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from tests.support.strategies import (
     epochs_of,
     fresh_plans,
     nums_samples,
-    orders,
     plans,
     some_ranks,
     steps_of,
@@ -225,32 +224,6 @@ def test_global_batches_are_the_same_for_every_world_size(
         expected, actual = (np.concatenate(batches_of(p, *step)).tolist() for p in (one, other))
         assert expected == actual
         assert one.step_size(*step[:2], step=step[2]) == other.step_size(*step[:2], step=step[2])
-
-
-@given(orders(ip.BlockShuffle), st.integers(0, 2**32 - 1))
-def test_blocks_stay_within_their_window(order: ip.BlockShuffle, epoch: int) -> None:
-    """Each window of a BlockShuffle reads whole blocks, which no other window reads."""
-    n, size = order.num_samples, order.block_size
-    read = [index // size for index in order.take(epoch, 0, n).tolist()]
-    assert sorted(index // size for index in range(n)) == sorted(read)
-    slots = list(dict.fromkeys(read))  # the blocks, in the order in which windows meet them
-    while read:
-        blocks = set(slots[: order.window])
-        num_units = sum(min(size, n - block * size) for block in blocks)
-        window, read, slots = read[:num_units], read[num_units:], slots[order.window :]
-        assert blocks == set(window)
-        assert blocks.isdisjoint(read)
-
-
-def test_micro_batches_of_an_example() -> None:
-    """An example to read: (2, 2, 3) is two batches of two of three; fewer units are cut evenly."""
-    full = ip.Plan(ip.Sequential(24), world_size=2, batch_size=(2, 2, 3))
-    assert _tolist(micro_batches(full.units(0, step=0, rank=1))) == [
-        [[12, 13, 14], [15, 16, 17]],
-        [[18, 19, 20], [21, 22, 23]],
-    ]
-    less = ip.Plan(ip.Sequential(11), world_size=2, batch_size=(2, 2, 3))
-    assert _tolist(micro_batches(less.units(0, step=0, rank=0))) == [[[0, 1], [2]], [[3, 4], [5]]]
 
 
 def _tolist(nested: Any) -> Any:

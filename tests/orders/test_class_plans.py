@@ -62,16 +62,6 @@ def test_a_fork_waits_for_a_table_that_is_built() -> None:
     assert 30 == counted_in_a_fork(SLOW, 0)
 
 
-def test_labels_that_have_changed(tmp_path: Path) -> None:
-    """A file that was written again after it was hashed is refused."""
-    np.save(tmp_path / "a.npy", np.arange(9) % 3)
-    labels = ip.Column(tmp_path / "a.npy")
-    labels.to_dict()
-    np.save(tmp_path / "a.npy", np.arange(9) % 2)
-    with pytest.raises(ip.IndexPlanError, match="open it again once it is complete"):
-        ip.ClassBalanced(labels).take(0, 0)
-
-
 @pytest.mark.parametrize("labels", [np.arange(5000) * 2**40 % 97 - 3, np.arange(5000)[::-1] % 7])
 def test_tables(labels: Any) -> None:
     """Each class has its samples, rising, whether labels lie close together or not."""

@@ -119,16 +119,6 @@ def test_orders_without_groups() -> None:
         assert () == order.group_names
 
 
-def test_a_stored_order_has_its_source_s(tmp_path: Any) -> None:
-    """A plan directory answers as the order that was saved."""
-    plan = ip.Plan(ip.Repeat(Leaning(6), 2), batch_size=2)
-    ip.save(plan, tmp_path / "a.plan")
-    stored = ip.load(tmp_path / "a.plan").order
-    assert stored.group_names == plan.order.group_names
-    assert stored.group_of(range(6)).tolist() == [0, 0, 0, 1, 1, 1]
-    assert stored.group_shares(0, 1, 5).tolist() == plan.order.group_shares(0, 1, 5).tolist()
-
-
 class Overfull(Leaning):
     """Aims at more than there is."""
 

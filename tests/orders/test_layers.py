@@ -213,30 +213,6 @@ def test_answers_cost_what_they_hold() -> None:
             listed(1, 0)
 
 
-@pytest.mark.parametrize("how", ["written in place", "replaced", "deleted"])
-def test_a_list_that_changes_in_its_file(tmp_path: Any, how: str) -> None:
-    """Whatever is read after a change is refused; of a file that is gone, the numbers stay."""
-    path = tmp_path / "kept.npy"
-    np.save(path, np.array([5, 3, 1]))
-    order = ip.Subset(ip.Sequential(3), path, 10)
-    assert [5, 3, 1] == order.take(0, 0, 3).tolist()
-    if how == "deleted":
-        path.unlink()
-        assert [5, 3, 1] == order.take(0, 0, 3).tolist()
-        assert [0, 2] == order.locate(0, [5, 1]).tolist()
-        return
-    if how == "replaced":
-        np.save(tmp_path / "other.npy", np.array([7, 8, 9]))
-        (tmp_path / "other.npy").replace(path)
-    else:
-        with path.open("r+b") as file:
-            file.seek(-8, 2)
-            file.write(np.array([9]).tobytes())
-    for ask in (lambda: order.take(0, 0, 3), lambda: order.locate(0, [1])):
-        with pytest.raises(ip.IndexPlanError, match="must be the file that was opened"):
-            ask()
-
-
 def test_layers_over_a_stored_order(tmp_path: Any) -> None:
     """They are saved, and read again, as over the order that is stored."""
     inside = ip.Subset(ip.Shuffle(5, seed=1), [7, 3, 1, 9, 2], 10)

@@ -78,17 +78,6 @@ def test_every_read_of_a_plan_is_found(plan: ip.Plan) -> None:
         assert [each[0] if each else (-1,) * 5 for each in expected] == list(first)
 
 
-def test_the_first_read_that_is_left() -> None:
-    """After a resume, `locate` names the first read of what is left, not one that is finished."""
-    order = Drawn(20, seed=9)
-    row = order.take(0, 0, 20).tolist()
-    sample = next(each for each in row if row.count(each) > 1)
-    first, second = [at for at, each in enumerate(row) if each == sample][:2]
-    plan = ip.Plan(order, world_size=1, batch_size=1)
-    rest = plan.resume(plan.cursor(0, step=first + 1))
-    assert (first, second) == (plan.locate(sample, 0).step, rest.locate(sample, 0).step)
-
-
 @dataclass(frozen=True, eq=False)
 class Later(ip.Sequential):
     """An order that may change from an epoch on."""

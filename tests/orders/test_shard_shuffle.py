@@ -157,18 +157,6 @@ def test_rows_are_kept_of_some_epochs() -> None:
     assert set(vars(ip.ShardShuffle(range(30)))) == set(order.__getstate__())
 
 
-def test_sizes_whose_file_changes(tmp_path: Path) -> None:
-    """Before they are read to the end: an error. Later nobody asks the file again."""
-    sizes = np.arange(1, 40)
-    np.save(tmp_path / "sizes.npy", sizes)
-    order, later = (ip.ShardShuffle(tmp_path / "sizes.npy", lanes=4) for _ in range(2))
-    order.take(0, 0, 9)
-    np.save(tmp_path / "sizes.npy", sizes[::-1])
-    assert ip.ShardShuffle(sizes, lanes=4).take(1, 0, 9).tolist() == order.take(1, 0, 9).tolist()
-    with pytest.raises(ip.IndexPlanError, match="must be the file that was opened; got one that"):
-        later.take(0, 0, 9)
-
-
 @pytest.mark.parametrize("grid", ["epoch", "stream"])
 def test_few_shards_are_live(grid: str) -> None:
     """Windows are whole turns of a lane; with windows of twice the mean size, 33 would be live."""

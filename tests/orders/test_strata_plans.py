@@ -84,24 +84,6 @@ def test_templates_are_shared_and_never_saved(order: Any) -> None:
     assert len(TABLES) < held
 
 
-@pytest.mark.parametrize("kind", [np.int16, np.int64, np.uint32, list], ids=lambda k: k.__name__)
-def test_equal_lengths_are_one_order(kind: Any, tmp_path: Path) -> None:
-    """Whatever they came in, in memory or in a file that is mapped and pickles to its path."""
-    expected = ORDERS[1]
-    given_ = list(LENGTHS) if kind is list else np.array(LENGTHS, kind)
-    fields = {**fields_of(expected), "lengths": given_}
-    order = ip.TokenBudget(**fields)
-    assert (expected, expected.fingerprint) == (order, order.fingerprint)
-    assert units(expected, 2) == units(order, 2)
-    np.save(tmp_path / "a.npy", given_)
-    filed = ip.TokenBudget(**{**fields, "lengths": tmp_path / "a.npy"})
-    again = loads(pickle.dumps(filed))
-    assert expected == filed == again
-    assert len(pickle.dumps(filed)) < 1000
-    assert units(expected, 2) == units(again, 2)
-    assert again.locate(2, range(300)).tolist() == expected.locate(2, range(300)).tolist()
-
-
 @pytest.mark.parametrize("order", ORDERS, ids=names)
 def test_a_column_that_changes_in_its_file(order: Any, tmp_path: Path) -> None:
     """Who asks for what the column says is told; of a file that is gone it stays mapped."""

@@ -133,20 +133,6 @@ def test_epochs_that_differ_in_units_are_added_up(
     assert found == cursor
 
 
-def test_an_example_of_megatrons_counts() -> None:
-    """An example to read: 96 samples were read in batches of 32; 3 ranks resume with 12."""
-    plan = ip.Plan(ip.Shuffle(100), world_size=8, batch_size=4, remainder="carry")
-    assert plan.cursor(0, step=3) == plan.cursor_at(96)
-    fewer = plan.replace(world_size=3)
-    cursor = fewer.cursor_at(96)
-    assert (0, 8, 96) == (cursor.epoch, cursor.step, cursor.position)
-    rest = fewer.resume(cursor)
-    assert [8] == [*rest.steps(0)]
-    first = [index for rank in range(3) for index in rest.batch(0, step=8, rank=rank).tolist()]
-    order = rest.order
-    assert [*order.take(0, 96, 100).tolist(), *order.take(1, 0, 8).tolist()] == first
-
-
 def test_a_place_of_a_run_too_long_to_walk() -> None:
     """The cost depends neither on the place nor on the dataset."""
     plan = ip.Plan(ip.Shuffle(2**60), world_size=7, batch_size=(3, 5), remainder="carry")

@@ -194,30 +194,6 @@ def test_a_fresh_process_goes_on_from_the_spec_and_the_saved_cursor() -> None:
     assert plan.cursor(1, 2, step=0).to_json() == cursor
 
 
-@pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
-def test_a_run_of_several_topologies_reads_one_epoch(remainder: str) -> None:
-    """An example to read: 8 ranks stop after 2 steps, 3 ranks go on, and nothing is lost."""
-    order = ip.Shuffle(100, seed=1)
-    plan = ip.Plan(order, world_size=8, batch_size=3, remainder=remainder)
-    cursor = plan.cursor(epoch=0, step=2)
-    assert cursor.position == (40 if remainder == "spread" else 48)
-    rest = plan.replace(world_size=3).resume(cursor)
-    first = [plan.batch(0, step=step, rank=rank) for step in range(2) for rank in range(8)]
-    then = [rest.indices(0, rank=rank) for rank in range(3)]
-    read = [index for batch in [*first, *then] for index in batch.tolist()]
-    everything = order.take(0, 0, 100).tolist()
-    account = rest.account(epoch=0)
-    assert account.num_finished == cursor.position
-    if remainder == "spread":
-        assert sorted(everything) == sorted(read)
-    if remainder == "drop":
-        assert set(everything[: 100 - account.num_dropped]) == set(read)
-    if remainder == "pad":
-        assert sorted(everything + everything[: account.num_padded]) == sorted(read)
-    if remainder == "carry":
-        assert set(everything) <= set(read)
-
-
 def test_a_cursor_has_an_order_of_its_own() -> None:
     """Written down when it is asked for: equal to a loaded one, and nothing else sees changes."""
     plan = ip.Plan(ip.Without(ip.Shuffle(40), [3, 4]), world_size=2, batch_size=3)

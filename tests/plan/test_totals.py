@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.plan.totals import _numbers
-from tests.support.bins import ChangingBins, Drawn, bin_orders
+from tests.support.bins import Drawn, bin_orders
 from tests.support.examples import examples
 from tests.support.lengths import binned
 from tests.support.strategies import nums_samples, orders, plans, steps_of
@@ -110,16 +110,3 @@ def test_a_step_larger_than_what_is_drawn_at_a_time() -> None:
         plan.step_total(None, 0, step=0),
         plan.step_total(column, 0, step=0),
     )
-
-
-def test_a_step_of_two_epochs() -> None:
-    """Under "carry" a step reads on into the next epoch."""
-    plan = ip.Plan(ip.Sequential(5), world_size=1, batch_size=3, remainder="carry")
-    assert 4 + 0 + 3 == plan.step_total(range(5), 0, step=1)
-    assert 3 == plan.step_total(None, 0, step=1)
-
-
-def test_padding_is_left_out() -> None:
-    """What "pad" repeats belongs to no total."""
-    plan = ip.Plan(ChangingBins(8), world_size=2, batch_size=2, remainder="pad")
-    assert 8 == sum(plan.step_total(None, 0, step=step) for step in range(plan.steps(0).stop))

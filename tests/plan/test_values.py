@@ -23,7 +23,7 @@ import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.seeds import check_epochs
 from tests.support.answers import answers
-from tests.support.strategies import cursors, orders, plans
+from tests.support.strategies import cursors, plans
 
 PLAN = ip.Plan(
     ip.BlockShuffle(97, 10, window=3, seed=2**100),
@@ -60,14 +60,6 @@ def test_plans_round_trip_through_json(plan: ip.Plan) -> None:
     assert plan == ip.Plan.from_json(json.dumps(plan.to_dict(), indent=2))
     data = json.loads(text)
     assert text == json.dumps(data, sort_keys=True, separators=(",", ":"))
-
-
-@given(orders())
-def test_orders_round_trip_through_json(order: ip.Order) -> None:
-    """An order read back with a plan is equal, and keeps its fingerprint."""
-    plan = ip.Plan(order, batch_size=1)
-    again = ip.Plan.from_json(plan.to_json()).order
-    assert (order, hash(order), order.fingerprint) == (again, hash(again), again.fingerprint)
 
 
 def test_fingerprints_are_equal_iff_plans_are() -> None:
