@@ -99,13 +99,8 @@ def test_layers_are_their_words(order: ip.Order, epoch: int) -> None:
     backwards = list(range(num))[::-1]
     assert [s for at in backwards for s in row[at]] == order.take(epoch, backwards).tolist()
     counts = Counter(flat)
-    samples = list(range(order.num_samples))
-    assert [counts[sample] for sample in samples] == order.count(epoch, samples).tolist()
-    positions, offsets = order.locate_all(epoch, samples)
-    expected = [[at for at in range(num) for s in row[at] if s == sample] for sample in samples]
-    assert expected == [part.tolist() for part in np.split(positions, offsets[1:-1])]
     most = max(counts.values())
-    assert {"once": most == 1 and len(counts) == len(samples), "at most once": most == 1}.get(
+    assert {"once": most == 1 and len(counts) == order.num_samples, "at most once": most == 1}.get(
         order.traits.reads, True
     )
 

@@ -76,12 +76,6 @@ def test_it_reads_what_the_words_say(mixture: ip.Mixture, epoch: int) -> None:
     backwards = list(range(num))[::-1]
     assert [s for at in backwards for s in row[at]] == mixture.take(epoch, backwards).tolist()
     samples = list(range(mixture.num_samples))
-    assert [flat.count(sample) for sample in samples] == mixture.count(epoch, samples).tolist()
-    positions, offsets = mixture.locate_all(epoch, samples)
-    expected = [[at for at in range(num) for s in row[at] if s == sample] for sample in samples]
-    assert expected == [part.tolist() for part in np.split(positions, offsets[1:-1])]
-    first = [(at or [-1])[0] for at in expected]
-    assert first == mixture.locate(epoch, samples).tolist()
     most = max(map(flat.count, samples))
     every = min(map(flat.count, samples))
     assert {"once": most == every == 1, "at most once": most == 1}.get(mixture.traits.reads, True)
@@ -98,28 +92,6 @@ def test_places_far_off_and_back(mixture: ip.Mixture, place: int, num: int) -> N
     phases = mixture._phases
     found = [int(phases.find(j, np.array([number]))[0]) for j, number in expected]
     assert list(range(place, place + num)) == found
-
-
-@given(mixtures())
-def test_sources_are_read_in_order_without_gaps(mixture: ip.Mixture) -> None:
-    """Through all epochs and phases, each source's units are numbered 0, 1, 2, ..."""
-    sources, numbers = read(mixture, 0, 200)
-    for j in range(len(mixture.names)):
-        mine = [number for of, number in zip(sources, numbers, strict=True) if of == j]
-        assert list(range(len(mine))) == mine
-
-
-def test_a_source_goes_on_where_the_epoch_before_left_it() -> None:
-    """The stream of a source is its own epochs, whatever the mixture's epochs are."""
-    inside = {"a": ip.Shuffle(10, seed=1), "b": ip.Shuffle(7, seed=2)}
-    mixture = ip.Mixture(inside, {"a": 2, "b": 1}, epoch_size=5)
-    row = [index for epoch in range(9) for index in mixture.take(epoch, 0, 5).tolist()]
-    a = [index for index in row if index < 10]
-    b = [index - 10 for index in row if index >= 10]
-    for got, order in ((a, inside["a"]), (b, inside["b"])):
-        n = order.num_samples
-        stream = [i for epoch in range(9) for i in order.take(epoch, 0, n).tolist()]
-        assert stream[: len(got)] == got
 
 
 def test_known_samples() -> None:
