@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from tests.support import weighted_oracle
 from tests.support.weighted_oracle import Weighted as Oracle
 
 
@@ -108,19 +106,6 @@ def test_no_sample_is_lost(small: list[float], seed: int) -> None:
     shares = np.diff(order._table(0).thresholds.astype(np.int64))
     assert 1 == np.count_nonzero(shares == 0)
     assert shares.sum() == 2**40 << 62 - 41
-
-
-def test_rounded_down_they_would_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With weights that become integers so, the test above would fail."""
-
-    def down(weights: list[float], power: int) -> list[int]:
-        return [math.floor(Fraction(weight) * Fraction(2) ** power) for weight in weights]
-
-    weights = [1.0, 1e-25, 1e-300, 0.0]
-    for right in (True, False):
-        shares = np.diff(Oracle(weights, 2**40, 3).thresholds)
-        assert (1 if right else 3) == np.count_nonzero(shares == 0)
-        monkeypatch.setattr(weighted_oracle, "scaled", down)
 
 
 def test_small_weights_beside_a_giant() -> None:
