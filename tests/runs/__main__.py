@@ -17,6 +17,7 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def run_through(only: list[str] | None) -> int:
             continue
         record = through.through(each.module)
         if not record["missing"]:
-            data[each.name] = record
+            data[each.name] = {**record, "date": time.strftime("%Y-%m-%d", time.gmtime())}
         print(each.name, record, flush=True)
     problems = [each for name, record in data.items() for each in through.wrong(name, record)]
     waiting = through_page.waiting(data)
@@ -88,7 +89,7 @@ def run_through(only: list[str] | None) -> int:
     if not problems:
         keep("through", through_page, data, surroundings(), {"records": data})
     if not problems and not waiting:
-        through_page.write(data)
+        through_page.write(data, results.read("through")["runs"][0])
     return 1 if problems or (waiting and not only) else 0
 
 

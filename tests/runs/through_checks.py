@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,25 @@ import pytest
 
 from tests.runs import results
 from tests.runs.frameworks import FRAMEWORKS
-from tests.runs.through import KINDS, LEGS, Leg, Steps, run
-from tests.runs.through_page import PAGES, blocks, by_stops, waiting, write
+from tests.runs.row import KINDS, LEGS, Leg, Steps, run
+from tests.runs.through_page import PAGES, blocks, by_itself, by_stops, waiting, write
 
 EXACT = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
+ALONE = """
+ENDLESS = False
+
+
+def theirs(leg):
+    read = int(leg.checkpoint.read_text()) if leg.checkpoint else 0
+    steps, each = [], leg.global_batch // leg.world_size
+    while read < leg.samples and len(steps) != leg.steps:
+        first = read + leg.rank * each
+        steps.append([*range(first, min(first + each, leg.samples))])
+        read += leg.global_batch
+    if leg.save and leg.rank == 0:
+        leg.save.write_text(str(read + leg.global_batch))  # a step too far
+    return steps
+"""
 
 
 def planted(too_far: int = 0, one_step_more: bool = False, ranks: tuple[int, ...] = ()) -> Any:
@@ -65,23 +82,25 @@ def test_a_loop_without_an_end_takes_an_epoch_s_steps(kind: str) -> None:
 
 
 def test_what_stops_cost_is_told_apart() -> None:
-    """Repeats without a stop are in brackets; ranks that change are named if they matter."""
+    """What is left out or repeated without a stop is apart; ranks that change are named."""
     filled = {**EXACT, "twice": 8}
-    assert by_stops({"whole": filled, "same": filled, "other": filled}) == (
-        "exact (8 read twice in every epoch)"
-    )
+    assert by_stops({"whole": filled, "same": filled, "other": filled}) == "exact"
+    assert by_itself(filled) == "8 read twice"
     lost = {**EXACT, "lost": 3, "twice": 10}
     assert by_stops({"whole": filled, "same": filled, "other": lost}) == (
-        "exact; if ranks change, **3 lost, 2 twice** (8 read twice in every epoch)"
+        "exact; if ranks change, **3 lost, 2 twice**"
     )
-    assert (
-        by_stops(dict.fromkeys(KINDS, lost))
-        == "exact (3 left out and 10 read twice in every epoch)"
-    )
+    assert by_stops(dict.fromkeys(KINDS, lost)) == "exact"
+    assert by_itself(lost) == "3 left out and 10 read twice"
+    assert by_itself(EXACT) == "each read once"
     assert by_stops({"whole": EXACT, "same": lost, "other": lost}) == "**3 lost, 10 twice**"
     refused = {"refused": "ValueError: not here"}
     assert by_stops({"whole": EXACT, "same": EXACT, "other": refused}) == (
         "exact; if ranks change, refused"
+    )
+    assert by_itself(refused) == "refused"
+    assert by_stops({"whole": EXACT, "same": EXACT, "other": EXACT, "later": lost}) == (
+        "exact; in epoch 1, **3 lost, 10 twice**"
     )
 
 
@@ -89,31 +108,48 @@ def test_tables_say_what_was_counted(tmp_path: Path) -> None:
     """Each page has its table between its marks, and nothing else changes; so have the results."""
     lost = {**EXACT, "lost": 3, "twice": 2}
     refused = {"refused": "ValueError: not here"}
+    first, filled = FRAMEWORKS[0], {**EXACT, "twice": 1}
     record = {
         "version": "m 1",
+        "date": "2026-01-02",
         "missing": "",
         "theirs": {"whole": EXACT, "same": refused, "other": lost},
-        "recommended": {**dict.fromkeys(KINDS, EXACT), "other": lost},
+        "recommended": {"whole": filled, "same": filled, "other": lost},
         "ours": dict.fromkeys(KINDS, EXACT),
     }
     for name in PAGES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("a\n<!-- through -->\nold\n<!-- /through -->\nb\n")
-    write({FRAMEWORKS[0].name: record}, tmp_path)
+    write({first.name: record}, {"date": "2026-01-03"}, tmp_path)
     for name in PAGES:
         text = (tmp_path / name).read_text()
         assert text.startswith("a\n<!-- through -->\n")
         assert text.endswith("<!-- /through -->\nb\n")
-        assert "| refused; if ranks change, **3 lost, 2 twice** | exact; if ranks" in text
-        assert "| exact |" in text
+        assert "| each read once; as recommended, 1 read twice | refused; if ranks change, " in text
+        assert f"| [exact; if ranks change, **3 lost, 1 twice**]({first.page}) | exact |" in text
+        assert "10 runs, 2026-01-02. " in text
+        assert "With m 1." in text
         assert "old" not in text
-    table, raised = blocks({FRAMEWORKS[0].name: record})
+    table, raised = blocks({first.name: record})
     words = results.text(table)
-    assert f"| {FRAMEWORKS[0].theirs} | exact | refused | **3 lost, 2 twice** |" in words
-    assert "| exact | exact | **3 lost, 2 twice** |" in words
-    assert "| a plan | exact | exact | exact |" in words
+    assert f"| {first.theirs} | exact | refused | **3 lost, 2 twice** | - |" in words
+    assert "| a plan | exact | exact | exact | exact |" in words
     assert "| ValueError: not here |" in results.text(raised)
-    assert waiting({FRAMEWORKS[0].name: record}) == [each.name for each in FRAMEWORKS[1:]]
+    assert waiting({first.name: record}) == [each.name for each in FRAMEWORKS[1:]]
+
+
+def test_a_row_can_be_run_alone(tmp_path: Path) -> None:
+    """`row.py` and a loader's file are enough: what they count is what a run here counts."""
+    here = Path(__file__).parent
+    (tmp_path / "row.py").write_text((here / "row.py").read_text())
+    (tmp_path / "planted.py").write_text(ALONE)
+    command = [sys.executable, "-I", "row.py", "planted.py"]
+    said = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    lost = {**EXACT, "lost": 48}
+    assert said.stdout.splitlines() == [
+        f"theirs, {KINDS['whole']}: {EXACT}",
+        *(f"theirs, {KINDS[kind]}: {lost}" for kind in ("same", "other")),
+    ]
 
 
 def test_links_and_modules_of_the_table() -> None:

@@ -7,12 +7,16 @@ from typing import Any
 
 from benchmarks.measure.fresh import ROOT
 from benchmarks.render.tables import refresh
+from tests.runs import results
 from tests.runs.frameworks import FRAMEWORKS
 from tests.runs.results import Block, tabular, text
-from tests.runs.through import GLOBAL_BATCH, KINDS, SAMPLES, STEPS, WAYS
+from tests.runs.row import GLOBAL_BATCH, KINDS, SAMPLES, STEPS, WAYS
 
 Record = dict[str, Any]
-SHORT = "as people usually write it | as its documentation recommends | a plan"
+SHORT = (
+    "without a stop | stopped, as people usually write it | as its documentation recommends "
+    "| a plan"
+)
 USUAL = "the same"
 """What a cell says where nothing else is recommended than what is usual."""
 
@@ -27,26 +31,31 @@ def outcome(record: Record) -> str:
 
 
 def by_stops(way: dict[str, Record]) -> str:
-    """Write what two stops cost a loader: on the same ranks, and on fewer, if that differs.
+    """Write what two stops cost a loader: on the same ranks, on others, and in epoch 1.
 
-    What it loses or repeats without a stop is named apart, as no resume is to blame for it.
+    What it leaves out or repeats without a stop is in a column of its own.
     """
     whole = way["whole"]
     if whole["refused"]:
         return outcome(whole)
     told = []
-    for kind in ("same", "other"):
-        record = dict(way[kind])
+    for kind in ("same", "other", "later"):
+        record = dict(way.get(kind, way["other"]))
         if not record["refused"]:
             for key in ("lost", "twice"):
                 record[key] = max(0, record[key] - whole[key])
         told.append(outcome(record))
-    same, other = told
+    same, other, later = told
     words = same if same == other else f"{same}; if ranks change, {other}"
-    if whole["lost"] or whole["twice"]:
-        parts = ((whole["lost"], "left out"), (whole["twice"], "read twice"))
-        words += f" ({' and '.join(f'{n} {verb}' for n, verb in parts if n)} in every epoch)"
-    return words
+    return words if later == other else f"{words}; in epoch 1, {later}"
+
+
+def by_itself(whole: Record) -> str:
+    """Write what a loader leaves out or repeats in every epoch, without a stop."""
+    if whole["refused"]:
+        return "refused"
+    parts = ((whole["lost"], "left out"), (whole["twice"], "read twice"))
+    return " and ".join(f"{n} {verb}" for n, verb in parts if n) or "each read once"
 
 
 def rows(data: dict[str, Record]) -> list[tuple[Any, Record]]:
@@ -77,7 +86,7 @@ def blocks(data: dict[str, Record]) -> list[Block]:
             f"[{each.name}](../../docs/{each.docs})",
             record["version"],
             {"theirs": each.theirs, "recommended": each.recommended, "ours": "a plan"}[way],
-            *(outcome(record[way][kind]) for kind in KINDS),
+            *(outcome(record[way][kind]) if kind in record[way] else "-" for kind in KINDS),
         )
         for each, record in rows(data)
         for way in WAYS
@@ -88,7 +97,7 @@ def blocks(data: dict[str, Record]) -> list[Block]:
         for each, record in rows(data)
         for way in WAYS
         for kind in KINDS
-        if way in record and record[way][kind]["refused"]
+        if kind in record.get(way, {}) and record[way][kind]["refused"]
     ]
     raised = tabular("through | where | raised", refused, "l") if refused else []
     return [
@@ -97,30 +106,58 @@ def blocks(data: dict[str, Record]) -> list[Block]:
     ]
 
 
-def trainers(data: dict[str, Record]) -> list[Block]:
+def trainers(data: dict[str, Record], run: Record) -> list[Block]:
     """Return the table of the page of trainers."""
     cells = [
-        (f"[{each.name}]({each.docs.removeprefix('trainers.md')})", *_short(record))
+        (f"[{each.name}]({each.docs.removeprefix('trainers.md')})", *_short(each, record))
         for each, record in rows(data)
     ]
-    return tabular(f"under | {SHORT}", cells, "l")
+    return [*tabular(f"under | {SHORT}", cells, "l"), caption(data, run)]
 
 
-def in_short(data: dict[str, Record]) -> list[Block]:
+def in_short(data: dict[str, Record], run: Record) -> list[Block]:
     """Return the table of README."""
-    cells = [(f"[{each.name}](docs/{each.docs})", *_short(record)) for each, record in rows(data)]
-    return tabular(f"under | {SHORT}", cells, "l")
+    cells = [
+        (f"[{each.name}](docs/{each.docs})", *_short(each, record)) for each, record in rows(data)
+    ]
+    return [*tabular(f"under | {SHORT}", cells, "l"), caption(data, run)]
 
 
-def _short(record: Record) -> tuple[str, ...]:
-    """Return what stops cost in each way of reading."""
-    return tuple(by_stops(record[way]) if way in record else USUAL for way in WAYS)
+def _short(each: Any, record: Record) -> tuple[str, ...]:
+    """Return what is read without a stop, and what stops cost in each way of reading."""
+    ways = [by_itself(record[way]["whole"]) for way in WAYS if way in record and way != "ours"]
+    alone = ways[0] if len({*ways}) == 1 else f"{ways[0]}; as recommended, {ways[1]}"
+    usual, recommended, ours = (by_stops(record[way]) if way in record else USUAL for way in WAYS)
+    if each.page:
+        recommended = f"[{recommended}]({each.page})"
+    return alone, usual, recommended, ours
+
+
+def caption(data: dict[str, Record], run: Record) -> Block:
+    """Return the words under a table: what was counted, when, and with which versions."""
+    versions = sorted({record["version"] for _, record in rows(data)})
+    dates = sorted({record.get("date", run["date"]) for _, record in rows(data)})
+    runs = sum(len(record[way]) for _, record in rows(data) for way in WAYS if way in record)
+    later = [each.name for each, record in rows(data) if "later" in record["theirs"]]
+    told = "".join(f" In epoch 1, too: {', '.join(later)}." for _ in later[:1])
+    drawn = results.read("torture")["runs"][0]["blocks"][0]["rows"]
+    ours, count, _, _, same, _, _, other, _ = drawn[0]
+    days = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    return (
+        f"{runs} runs, {days}. Each reads an epoch to its end, the first "
+        f"but where a row says second: {SAMPLES['finite']:,} samples "
+        f"({SAMPLES['endless']:,} where a loop has no end) in global batches of {GLOBAL_BATCH}, "
+        f"stopped after {STEPS[0]} steps and after {STEPS[1]} more.{told} "
+        f"With {', '.join(versions)}. Of {count} drawn histories, {ours.partition(' ')[2]} refuses "
+        f"{same} where nothing changes and {other} where something does, as steps are too small to "
+        "give every rank a sample; it loses and repeats none."
+    )
 
 
 PAGES = {"docs/trainers.md": trainers, "README.md": in_short}
 
 
-def write(data: dict[str, Record], root: Path = ROOT) -> None:
+def write(data: dict[str, Record], run: Record, root: Path = ROOT) -> None:
     """Bring the pages up to date."""
     for name, table in PAGES.items():
-        refresh(root / name, "through", [text(block) for block in table(data)])
+        refresh(root / name, "through", ["\n\n".join(text(block) for block in table(data, run))])

@@ -14,7 +14,7 @@ import pytest
 
 import indexplan as ip
 from benchmarks.measure.fresh import run_fresh
-from tests.runs.through import Leg, in_processes
+from tests.runs.row import Leg, in_processes
 from tests.support.ledger_histories import Listed
 
 with warnings.catch_warnings():

@@ -16,7 +16,7 @@ import torch
 
 import indexplan as ip
 from benchmarks.measure.fresh import run_fresh
-from tests.runs.through import Leg, Steps, in_processes
+from tests.runs.row import Leg, Steps, in_processes
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of OLMo-core, about what is not installed

@@ -10,7 +10,7 @@ import torch.distributed as dist
 import indexplan as ip
 from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
 from tests.runs.frameworks import torchtitan as run
-from tests.runs.through import Leg
+from tests.runs.row import Leg
 
 
 def _leg(leg: dict[str, Any]) -> Leg:

@@ -1,7 +1,7 @@
 """The one table of trainers and of frameworks of large runs, each with what reads a plan in it.
 
 An entry is a module of this folder with `ENDLESS`, whether its loop reads on past an epoch's
-end, and with functions that train a leg of a run on one rank (see tests/runs/through.py):
+end, and with functions that train a leg of a run on one rank (see tests/runs/row.py):
 load a checkpoint, read, step, and save, by the framework's own code. They differ in the loader:
 `theirs` reads as people usually write it, `recommended`, where that is something else, as the
 framework's documentation recommends to those who resume inside an epoch, and `ours` by a plan.
@@ -24,6 +24,8 @@ class Framework(Contender):
     """The loader of its own that people usually write, in words."""
     recommended: str = field(default="", kw_only=True)
     """The one that its documentation recommends, if that is another one."""
+    page: str = field(default="", kw_only=True)
+    """Where it recommends that: the address of the page."""
     alone: bool = field(default=False, kw_only=True)
     """Whether others break where what it needs is on the path."""
     cure: str = field(
@@ -45,6 +47,7 @@ FRAMEWORKS = (
         "torch",
         "trainers.md#plain-ddp",
         "`DistributedSampler`, and skipping as many steps of the same global batch",
+        page="https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler",
     ),
     Framework(
         "Lightning",
@@ -53,6 +56,7 @@ FRAMEWORKS = (
         "trainers.md#lightning-and-fabric",
         "`DataLoader(shuffle=True)`, to which it adds a DistributedSampler, and `ckpt_path`",
         recommended=STATEFUL,
+        page="https://github.com/Lightning-AI/pytorch-lightning/pull/19475",
     ),
     Framework(
         "Lightning with estimated_stepping_batches",
@@ -62,6 +66,7 @@ FRAMEWORKS = (
         "the same, where `configure_optimizers` reads `trainer.estimated_stepping_batches`, as a "
         "schedule of learning rates does (Lightning's issue 20550)",
         recommended=STATEFUL,
+        page="https://github.com/Lightning-AI/pytorch-lightning/issues/20550",
     ),
     Framework(
         "Fabric",
@@ -70,6 +75,7 @@ FRAMEWORKS = (
         "trainers.md#lightning-and-fabric",
         "`DataLoader(shuffle=True)`, to which it adds a DistributedSampler, and skipping as many "
         "steps of the same global batch",
+        page="https://lightning.ai/docs/fabric/stable/guide/checkpoint",
     ),
     Framework(
         "HF Trainer",
@@ -85,6 +91,7 @@ FRAMEWORKS = (
         "trainers.md#accelerate",
         "`DataLoader(shuffle=True)` in `accelerator.prepare`, and `skip_first_batches`",
         recommended="the same with `use_stateful_dataloader=True` and `use_seedable_sampler=True`",
+        page="https://huggingface.co/docs/accelerate/usage_guides/checkpoint",
     ),
     Framework(
         "Composer",
@@ -95,6 +102,7 @@ FRAMEWORKS = (
         alone=True,  # others import the torchvision that it needs, which is of another torch
         cure="pip install --no-deps --target FOLDER -r .ci/locked-composer.txt, and FOLDER on "
         "PYTHONPATH",
+        page="https://docs.mosaicml.com/projects/composer/en/latest/trainer/checkpointing.html",
     ),
     Framework(
         "StatefulDataLoader",
@@ -102,6 +110,7 @@ FRAMEWORKS = (
         "torchdata",
         "trainers.md#torchdata",
         "`StatefulDistributedSampler`; each rank loads the state with its number",
+        page="https://github.com/meta-pytorch/data/blob/v0.11.0/torchdata/stateful_dataloader/README.md",
     ),
     Framework(
         "torchdata.nodes",
@@ -117,6 +126,7 @@ FRAMEWORKS = (
         "trainers.md#ray-train",
         "`prepare_data_loader`, which adds a DistributedSampler, and skipping as many steps of the "
         "same global batch; its local mode under torchrun",
+        page="https://docs.ray.io/en/latest/train/user-guides/checkpoints.html",
     ),
     Framework(
         "Megatron Core",
@@ -166,6 +176,33 @@ FRAMEWORKS = (
         "torchtitan",
         "migrate/torchtitan.md",
         "`HuggingFaceTextDataLoader`",
+    ),
+    Framework(
+        "MosaicML Streaming",
+        "mosaicml_streaming",
+        "mosaicml-streaming",
+        "migrate/streaming.md",
+        "`StreamingDataset` in `StreamingDataLoader`, and its state of the first rank for all",
+        page="https://docs.mosaicml.com/projects/streaming/en/stable/distributed_training/elastic_determinism.html",
+    ),
+    Framework(
+        "LanceDB's StreamingDataset",
+        "lancedb_streaming",
+        "lancedb",
+        "recipes.md#lancedb",
+        "`StreamingDataset` of 12 splits in torch's DataLoader; each rank loads the state with its "
+        "number",
+        recommended="the same, with the states of all ranks merged for each",
+        page="https://docs.lancedb.com/training/resuming",
+    ),
+    Framework(
+        "LitData",
+        "litdata_streaming",
+        "litdata",
+        "migrate/streaming.md",
+        "`StreamingDataset(shuffle=True, drop_last=True)` in `StreamingDataLoader`, and its state "
+        "of the first rank for all",
+        page="https://github.com/Lightning-AI/litData/blob/main/README.md",
     ),
 )
 """In the order of the page."""

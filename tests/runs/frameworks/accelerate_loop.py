@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from indexplan_torch import PlanLoader
 from indexplan_torch.accelerate import prepare
 from tests.runs.frameworks.loops import line, plan_of, train
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 if is_datasets_available():
     import datasets  # noqa: F401 (as the first `prepare` of a loader would in each rank)

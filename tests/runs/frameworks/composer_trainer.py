@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 from indexplan_torch import PlanLoader
 from indexplan_torch.composer import KeepState
 from tests.runs.frameworks.loops import line, plan_of
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = False
 

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 
 from indexplan_torch import PlanLoader
 from tests.runs.frameworks.loops import line, plan_of, train
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = False
 

@@ -11,7 +11,7 @@ import grain
 
 import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = False
 

@@ -14,7 +14,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 from indexplan import Plan
 from indexplan_torch.transformers import use_plan
 from tests.runs.frameworks.loops import line, plan_of
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = False
 

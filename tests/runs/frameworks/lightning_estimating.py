@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tests.runs.frameworks import lightning_trainer
 from tests.runs.frameworks.lightning_trainer import Estimating
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = False
 

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 import indexplan as ip
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 
 def plan_of(leg: Leg) -> ip.Plan:

@@ -15,7 +15,7 @@ import torch
 import indexplan as ip
 from benchmarks.contenders import name_packages
 from indexplan_torch.megatron import PlanIterator
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 name_packages("megatron.bridge", "megatron.bridge.data")  # whose __init__ wants transformer_engine
 

@@ -23,7 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = True  # an epoch's last step is filled with samples of the next
 LOCAL_BATCH = 2

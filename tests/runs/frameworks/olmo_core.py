@@ -28,7 +28,7 @@ from olmo_core.train.train_module.transformer import TransformerDataParallelConf
 
 import indexplan as ip
 from indexplan_torch.olmo import PlanDataLoader
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = True  # an epoch's last step is filled with samples of the next
 LENGTH = 4  # tokens of a sample, which are its number

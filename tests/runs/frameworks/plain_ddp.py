@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 from indexplan_torch import PlanLoader
 from tests.runs.frameworks.loops import line, load, plan_of, save, train
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = False
 

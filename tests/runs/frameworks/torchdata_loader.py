@@ -14,7 +14,7 @@ from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
 from indexplan_torch import PlanBatchSampler
 from tests.runs.frameworks.loops import line, plan_of, train
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = False
 

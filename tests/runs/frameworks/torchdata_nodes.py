@@ -11,7 +11,7 @@ from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 from indexplan_torch import PlanLoader
 from tests.runs.frameworks.loops import plan_of
 from tests.runs.frameworks.torchdata_loader import trained
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = False
 

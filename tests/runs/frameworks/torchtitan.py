@@ -19,7 +19,7 @@ from torchtitan.hf_datasets import DatasetConfig, text_datasets
 
 import indexplan as ip
 from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = True
 SEQ_LEN = 4  # tokens of a row, which has one document

@@ -20,7 +20,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 import indexplan as ip
 from indexplan_torch.trl import ReadPrompts
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = True  # by max_steps
 COPIES = 2

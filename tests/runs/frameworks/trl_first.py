@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import indexplan as ip
 from tests.runs.frameworks.trl import trained
-from tests.runs.through import Leg, Steps
+from tests.runs.row import Leg, Steps
 
 ENDLESS = True
 

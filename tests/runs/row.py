@@ -1,0 +1,191 @@
+"""Stop and resume one loader, and count: `python row.py FILE.py`, where both files are in a folder.
+
+    pip install torch, and what FILE names
+    python row.py FILE.py
+
+FILE has `ENDLESS`, whether its loop reads on past an epoch's end, and functions that read on one
+rank what a Leg asks for: `theirs` as people usually write it, `recommended` as the documentation
+says, and `ours` by a plan, if indexplan is installed. `write(folder, n)` writes the samples, if
+they have to be in files. With LATER, epochs after the first are read too. This file needs torch
+alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import os
+import pickle
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+GLOBAL_BATCH = 24
+SAMPLES = {"finite": 1000, "endless": 1008}
+"""Samples of the epoch; of loops without an end whole batches, as the next epoch is no loss."""
+LEGS = {"whole": (4,), "same": (4, 4, 4), "other": (4, 3, 2), "both": (3, 3, 2), "few": (2, 2, 2)}
+LEGS["later"] = LEGS["other"]
+"""The ranks of a run's legs: one leg, to see what no stop explains, or three.
+
+The last two are for tests, which have little time: a rank takes seconds to start.
+"""
+STEPS = (11, 9)
+"""After which a run is stopped, once and once more; both inside the epoch."""
+WAYS = ("theirs", "recommended", "ours")
+"""How samples are read: as people usually write it, as documentation recommends, by a plan."""
+PATIENCE = 300
+"""Seconds that a leg may take."""
+KINDS = {
+    "whole": "never stopped",
+    "same": "the ranks stay",
+    "other": "4, then 3, then 2 ranks",
+    "later": "the same in epoch 1",
+}
+
+
+@dataclass(frozen=True)
+class Leg:
+    """What one rank is asked to train between two stops."""
+
+    rank: int
+    world_size: int
+    steps: int | None
+    """Optimizer steps to take; None: all that are left of the epoch, where a loop has an end."""
+    checkpoint: Path | None
+    """What to load first; None at the start."""
+    save: Path | None
+    """Where to save after the steps; None at the end."""
+    samples: int
+    """They are numbered from 0."""
+    global_batch: int = GLOBAL_BATCH
+    epoch: int = 0
+    """The one that is stopped and counted; the first leg reads those before it, uncounted."""
+    data: Path = Path()
+    """A folder that the legs of a run share, for those who need the samples in files."""
+
+
+Steps = list[list[int]]
+"""The samples that a rank trains on, step by step."""
+
+
+def run(
+    train: Callable[[Leg], Steps],
+    kind: str,
+    *,
+    endless: bool,
+    write: Callable[[Path, int], None] | None = None,
+) -> dict[str, Any]:
+    """Train an epoch in one leg or three; return what was read, and what went wrong."""
+    read: list[int] = []
+    uneven = 0
+    samples = SAMPLES["endless" if endless else "finite"]
+    stops = STEPS[: len(LEGS[kind]) - 1]
+    rest = samples // GLOBAL_BATCH - sum(stops) if endless else None
+    with tempfile.TemporaryDirectory() as root:
+        checkpoint, data = None, Path(root, "data")
+        data.mkdir()
+        if write:
+            write(data, samples)
+        for number, world_size in enumerate(LEGS[kind]):
+            last = number == len(stops)
+            steps = rest if last else stops[number]
+            save = None if last else Path(root, f"checkpoint-{number}")
+            leg = Leg(0, 1, steps, checkpoint, save, samples, epoch=int(kind == "later"), data=data)
+            legs = [replace(leg, rank=rank, world_size=world_size) for rank in range(world_size)]
+            try:
+                ranks = in_processes(train, legs, Path(root, f"leg-{number}"))
+            except RefusedError as error:
+                return {"refused": str(error)}
+            uneven += len({len(steps) for steps in ranks}) > 1
+            read += [sample for steps in ranks for step in steps for sample in step]
+            checkpoint = save
+    counts = Counter(read)
+    return {
+        "lost": samples - len(counts),
+        "twice": len(read) - len(counts),
+        "uneven": uneven,
+        "refused": "",
+    }
+
+
+class RefusedError(RuntimeError):
+    """What the first rank to fail has said."""
+
+
+def in_processes(train: Callable[[Leg], Steps], legs: list[Leg], folder: Path) -> list[Steps]:
+    """Train on ranks that are forked from this process, which has imported the framework."""
+    folder.mkdir()
+    fork = get_context("fork")
+    gc.freeze()  # ranks look for garbage among their own things, not among all imports
+    ranks = [fork.Process(target=_rank, args=(train, leg, folder)) for leg in legs]
+    for rank in ranks:
+        rank.start()
+    until = time.monotonic() + PATIENCE
+    try:
+        while any(rank.exitcode is None for rank in ranks):
+            if any(rank.exitcode for rank in ranks) or time.monotonic() > until:
+                break
+            time.sleep(0.02)
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.join()
+    said = [file.read_text() for file in sorted(folder.glob("*.txt"))]
+    if said or any(rank.exitcode for rank in ranks):
+        raise RefusedError(said[0] if said else f"nothing was said within {PATIENCE} s")
+    return [pickle.loads((folder / f"{leg.rank}.pickle").read_bytes()) for leg in legs]  # noqa: S301
+
+
+def _rank(train: Callable[[Leg], Steps], leg: Leg, folder: Path) -> None:
+    """Train a leg in a process of its own; leave what was read in a file, or what was raised."""
+    import torch.distributed as dist  # when the framework has had its turn to import torch
+
+    # They find each other by a file, as a port could be taken meanwhile.
+    os.environ.update(RANK=str(leg.rank), WORLD_SIZE=str(leg.world_size), LOCAL_RANK=str(leg.rank))
+    os.environ.update(LOCAL_WORLD_SIZE=str(leg.world_size), NODE_RANK="0", GLOO_SOCKET_IFNAME="lo")
+    try:
+        store = f"file://{folder / 'store'}"
+        dist.init_process_group("gloo", store, rank=leg.rank, world_size=leg.world_size)
+        steps = train(leg)
+        if dist.is_initialized():  # Ray ends it by itself
+            dist.barrier()
+        file = folder / f"{leg.rank}.new"
+        file.write_bytes(pickle.dumps(steps))
+        file.rename(folder / f"{leg.rank}.pickle")
+        os._exit(0)  # no thread of gloo is waited for
+    except BaseException as error:  # whatever it is, the page shows it
+        told = f"{type(error).__name__}: {error}"
+        (folder / f"{leg.rank}.log").write_text(traceback.format_exc())
+        (folder / f"{leg.rank}.txt").write_text(told)
+        os._exit(1)
+
+
+def counted(code: Any, way: str, kinds: Iterable[str]) -> dict[str, Any]:
+    """Return what came of a way to read, in each kind of run that its code has."""
+    known = [kind for kind in kinds if kind != "later" or getattr(code, "LATER", False)]
+    train, write = getattr(code, way), getattr(code, "write", None)
+    return {kind: run(train, kind, endless=code.ENDLESS, write=write) for kind in known}
+
+
+def main(file: str) -> None:
+    """Count each way that a file has to read, and print it."""
+    spec = importlib.util.spec_from_file_location("row", file)
+    assert spec is not None
+    assert spec.loader is not None
+    code = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(code)
+    for way in WAYS:
+        if hasattr(code, way):
+            for kind, record in counted(code, way, KINDS).items():
+                print(f"{way}, {KINDS[kind]}: {record}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
