@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.errors.catalogue import CASES
-from tests.errors.cured import CURED
+from tests.errors.catalogue import CASES, CURED
 from tests.errors.cured_commands import CURED_COMMANDS
 from tests.errors.provoking import module, outcome, typed
 

@@ -1,100 +1,22 @@
-"""Every integer argument refuses text, bytes, booleans and floats; NumPy's integers are taken."""
+"""Every integer refuses text, bytes, booleans and floats, and what is out of its range.
+
+So do integers in lists. NumPy's integers are taken.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import indexplan as ip
-from indexplan_torch import PlanBatchSampler, PlanLoader
-from indexplan_torch.endless import PlanIterator
-
-ORDER = ip.Shuffle(24)
-PLAN = ip.Plan(ORDER, world_size=2, batch_size=2, sub_epochs=2)
-OPEN = ip.Plan(ORDER, batch_size=2)
-LENGTHS = [3, 5, 2, 8] * 6
-AT: dict[str, Any] = {"epoch": 0, "sub_epoch": 1}
-PLACE = {"epoch": 0, "sub_epoch": 0, "step": 0, "position": 0, "sub_epochs": 1}
-ROW = {"epoch": 0, "starts": [0], "stops": [2]}
-MEGATRON = {"micro_batch_size": 2, "consumed_samples": 0, "rank": 0, "world_size": 2}
-
-# a call that is right, by keywords: each of its integers is replaced
-RIGHT: dict[str, tuple[Any, dict[str, Any]]] = {
-    "Plan": (ip.Plan, {"order": ORDER, "world_size": 2, "batch_size": 2, "sub_epochs": 1}),
-    "Plan of all": (ip.Plan, {"order": ORDER, "global_batch_size": 2}),
-    "Phase": (ip.Phase, {"at": 0, "size": 2}),
-    "Cursor": (ip.Cursor, {**PLACE, "order": ORDER.to_dict()}),
-    "Balance": (ip.Balance, {"lengths": LENGTHS, "linear": 1, "quadratic": 2}),
-    "Sequential": (ip.Sequential, {"num_samples": 9}),
-    "Shuffle": (ip.Shuffle, {"num_samples": 9, "seed": 1}),
-    "BlockShuffle": (ip.BlockShuffle, {"num_samples": 9, "block_size": 2, "window": 2, "seed": 1}),
-    "LocalShuffle": (ip.LocalShuffle, {"num_samples": 9, "window": 3, "seed": 1}),
-    "Weighted": (ip.Weighted, {"weights": [1, 2], "epoch_size": 3, "seed": 1, "max_repeats": 3}),
-    "ClassBalanced": (ip.ClassBalanced, {"labels": [0, 1], "epoch_size": 4, "seed": 1}),
-    "ClassBatches": (
-        ip.ClassBatches,
-        {"labels": [0, 1] * 4, "classes": 2, "per_class": 2, "epoch_size": 4, "seed": 1},
-    ),
-    "Mixture": (ip.Mixture, {"sources": {"a": ORDER}, "weights": {"a": 1}, "seed": 1}),
-    "Epochs": (ip.Epochs, {"order": ORDER, "epoch_size": 5}),
-    "Repeat": (ip.Repeat, {"order": ORDER, "copies": 2, "span": 4}),
-    "TokenWindows": (ip.TokenWindows, {"num_tokens": 99, "length": 9, "overlap": 1, "seed": 1}),
-    "DocumentWindows": (
-        ip.DocumentWindows,
-        {"lengths": LENGTHS, "length": 9, "overlap": 1, "block_size": 4, "seed": 1},
-    ),
-    "Packed": (
-        ip.Packed,
-        {"lengths": LENGTHS, "max_length": 9, "max_samples": 3, "min_stratum": 1, "seed": 1},
-    ),
-    "LengthGrouped": (
-        ip.LengthGrouped,
-        {"lengths": LENGTHS, "batch_size": 2, "num_buckets": 2, "seed": 1},
-    ),
-    "TokenBudget": (
-        ip.TokenBudget,
-        {"lengths": LENGTHS, "max_tokens": 9, "max_samples": 3, "multiple_of": 1}
-        | {"num_buckets": 2, "seed": 1},
-    ),
-    "Grouped": (ip.Grouped, {"groups": [0, 1] * 4, "batch_size": 2, "seed": 1}),
-    "ShardShuffle": (
-        ip.ShardShuffle,
-        {"sizes": [8, 8, 8], "lanes": 2, "stripe": 2, "window": 2, "seed": 1},
-    ),
-    "Split": (ip.Split, {"num_samples": 24, "parts": {"a": 1, "b": 1}, "seed": 1}),
-    "worker_seed": (ip.worker_seed, {"seed": 1, "epoch": 0, "rank": 0, "worker": 0}),
-    "steps": (PLAN.steps, AT),
-    "batch": (PLAN.batch, {**AT, "step": 0, "rank": 0}),
-    "units": (PLAN.units, {**AT, "step": 0, "rank": 0}),
-    "indices": (
-        PLAN.indices,
-        {**AT, "rank": 0, "start_step": 0, "stop_step": 1},
-    ),
-    "batches": (PLAN.batches, {**AT, "rank": 0, "start_step": 0, "stop_step": 1}),
-    "batch_sizes": (PLAN.batch_sizes, {**AT, "rank": 0, "start_step": 0, "stop_step": 1}),
-    "step_size": (PLAN.step_size, {**AT, "step": 0}),
-    "phase": (PLAN.phase, {**AT, "step": 0}),
-    "locate": (PLAN.locate, {"index": 3, "epoch": 0}),
-    "locate_all": (PLAN.locate_all, {"index": 3, "epoch": 0}),
-    "account": (PLAN.account, AT),
-    "cursor": (PLAN.cursor, {**AT, "step": 0}),
-    "cursor_at": (PLAN.cursor_at, {"place": 3}),
-    "replace": (PLAN.replace, {"world_size": 2, "batch_size": 2, "sub_epochs": 2}),
-    "take": (ORDER.take, {"epoch": 0}),
-    "draws": (ip.draws, {"plan": OPEN.replace(order=ip.ClassBalanced([0, 1] * 12)), "epoch": 0}),
-    "explain": (ip.explain, {"plan": PLAN, "index": 3}),
-    "stream": (ip.stream, {"plan": PLAN, "rank": 0}),
-    "PlanLoader": (
-        PlanLoader,
-        {"dataset": range(24), "plan": OPEN, "rank": 0, "world_size": 2, "again": 1},
-    ),
-    "PlanBatchSampler": (PlanBatchSampler, {"plan": OPEN, "rank": 0, "world_size": 2, "again": 1}),
-    "PlanIterator": (PlanIterator, {"dataset": range(24), "order": ORDER, **MEGATRON}),
-}
-RIGHT["take"] = (ORDER.take, {"epoch": 0, "starts": 0})
+from tests.errors.catalogue.numbers import MIXED, RIGHT
 
 CASES = [
     (name, argument)
@@ -125,9 +47,87 @@ def test_what_is_no_whole_number_is_refused(name: str, argument: str) -> None:
             call(**{**given, argument: value})
 
 
+@pytest.mark.parametrize(("name", "argument"), CASES)
+def test_what_is_out_of_range_is_refused(name: str, argument: str) -> None:
+    """Right below the first number that the error names, and right above the last."""
+    call, given = RIGHT[name]
+    with pytest.raises(ip.IndexPlanError) as caught:
+        call(**{**given, argument: "x"})
+    found = re.search(r" from ([-0-9]+)(?: to ([-+*0-9 ]+[0-9]))?", caught.value.rule)
+    if found is None:  # an index, or an array of them
+        return
+    first, last = (None if end is None else eval(end) for end in found.groups())  # noqa: S307
+    for value in (first - 1, *(() if last is None else (last + 1,))):
+        with pytest.raises(ip.IndexPlanError, match=f"; got {value}; "):
+            call(**{**given, argument: value})
+
+
 def test_no_integer_is_left_out() -> None:
     """Each parameter of the calls that is annotated as an integer is among the cases."""
     for name, (call, given) in RIGHT.items():
         for parameter in inspect.signature(call).parameters.values():
             if parameter.annotation in ("int", "int | None") and name not in REBUILT:
                 assert parameter.name in given, (name, parameter.name)
+
+
+TEN = ip.Shuffle(10)
+WINDOWS = ip.DocumentWindows([5, 6, 7], 2)
+ONE = ip.Plan(TEN, world_size=1, batch_size=2)
+SHARDS = ip.Shards(
+    kind="tar", whole_files=True, files=["a", "b", "c", "d"], num_bytes=[9] * 4,
+    digests=["d"] * 4, parts=[1] * 4, sizes=[5] * 4,
+)  # fmt: skip
+TAKERS: dict[str, Callable[[Any], Any]] = {
+    "take": lambda mixed: TEN.take(0, mixed),
+    "take, stops": lambda mixed: TEN.take(0, [0, 0, 0], mixed),
+    "offsets": lambda mixed: TEN.offsets(0, mixed),
+    "spans": lambda mixed: WINDOWS.spans(0, mixed),
+    "locate": lambda mixed: TEN.locate(0, mixed),
+    "locate_all": lambda mixed: TEN.locate_all(0, mixed),
+    "count": lambda mixed: TEN.count(0, mixed),
+    "group_of": MIXED.group_of,
+    "a plan's locate": lambda mixed: ONE.locate(mixed, 0),
+    "a plan's locate_all": lambda mixed: ONE.locate_all(mixed, 0),
+    "step_total": lambda mixed: ONE.step_total([*mixed, *range(7)], 0, step=0),
+    "shards' indices": SHARDS.locate,
+    "Column": ip.Column,
+    "Column of floats": lambda mixed: ip.Column(mixed, "floats"),
+    "Subset": lambda mixed: ip.Subset(TEN, [4, *mixed], 10),
+    "Subset of a list that begins with one": lambda mixed: ip.Subset(ip.Shuffle(3), mixed, 3),
+    "Weighted": ip.Weighted,
+    "TokenBudget": lambda mixed: ip.TokenBudget(mixed, 8),
+    "ClassBalanced": ip.ClassBalanced,
+    "ShardShuffle": ip.ShardShuffle,
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_a_boolean_in_a_list_is_no_integer(taker: str) -> None:
+    """True was read as 1."""
+    with pytest.raises(ip.IndexPlanError, match=r"; got \[[0-9, ]*True, 2, 3"):
+        TAKERS[taker]([True, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (2, True),
+        [2, np.False_],
+        [[1, 2], [3, True]],
+        [np.array([1, 2]), np.array([True, False])],
+        [2, np.array(True)],
+        [torch.tensor(2), torch.tensor(True)],
+        deque([2, True]),
+    ],
+    ids=str,
+)
+def test_a_boolean_hides_nowhere(values: Any) -> None:
+    """In tuples, inner lists, arrays and tensors."""
+    with pytest.raises(ip.IndexPlanError, match="pass integers, such as an int64 array"):
+        TEN.locate(0, values)
+
+
+def test_integers_in_lists_are_integers() -> None:
+    """Of any kind; an empty list too."""
+    for values in ([1, np.int8(2)], [[1], [2]], [torch.tensor(2)], [np.array([3])], [], [[]]):
+        assert TEN.locate(0, values).shape == np.asarray(values).shape
