@@ -14,24 +14,16 @@ from torch.utils.data import DataLoader
 
 import indexplan as ip
 from indexplan.keywords import PLACES
-from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
-from indexplan_torch.ranks import discover
+from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.adapters.small import Identity, of_plan
 from tests.trainers.ranks import ROOT
 
 OPEN = ip.Plan(ip.Shuffle(10, seed=1), batch_size=2)
 HALVES = OPEN.replace(sub_epochs=2)
-SIZED = OPEN.replace(batch_size=[ip.Phase(size=2, parameters={"size": 128})])
 STATE = PlanLoader(
     range(10), OPEN.resume(OPEN.replace(world_size=1).cursor(0, step=2))
 ).state_dict()
 CUT_STATE = {**STATE, "cursor": {k: v for k, v in STATE["cursor"].items() if k != "step"}}
-OTHER_SEED = {
-    **STATE,
-    "cursor": {**STATE["cursor"], "order": ip.Shuffle(10, seed=2).to_dict()},
-}
-ORDER = {**STATE["cursor"]["order"], "algorithm": "shuffle-v0"}
-OTHER_VERSION = {**STATE, "cursor": {**STATE["cursor"], "order": ORDER}}
 
 
 def resumed(plan: ip.Plan, state: Any) -> PlanLoader:
@@ -68,36 +60,6 @@ EMPTY = (
 )
 
 CASES: list[tuple[str, Callable[[], Any]]] = [
-    # the plan
-    (
-        "PlanBatchSampler must be given a plan, and no batch_size or drop_last; got Plan, "
-        "batch_size=4, drop_last=True; these belong to the plan: "
-        "indexplan.Plan(..., batch_size=...)",
-        lambda: PlanBatchSampler(OPEN, 4, drop_last=True),
-    ),
-    (
-        "plan must have batches that are all full and equal, for PlanSampler; got "
-        "remainder='pad', 1 phase, batch_size=None; use PlanLoader, or remainder='pad' and one "
-        "batch_size",
-        lambda: PlanSampler(OPEN.replace(global_batch_size=4, remainder="pad")),
-    ),
-    # ranks
-    (
-        "rank must be an integer from 0 to 1, with world_size=2; got -1; count ranks from 0",
-        lambda: discover(rank=-1, world_size=2),
-    ),
-    (
-        "rank must be an integer from 0 to 1, with world_size=2; got '1'; count ranks from 0",
-        lambda: PlanLoader(range(10), OPEN, rank="1", world_size=2),  # type: ignore[arg-type]
-    ),
-    (
-        "world_size must be an integer from 1; got 0; pass the number of ranks that train",
-        lambda: PlanBatchSampler(OPEN, rank=0, world_size=0),
-    ),
-    (
-        f"num_replicas must be left out of PlanLoader; got 2; {PLACES['num_replicas']}",
-        lambda: PlanLoader(range(10), OPEN, rank=0, num_replicas=2),  # type: ignore[call-arg]
-    ),
     # what belongs to the plan
     (
         f"shuffle must be left out, as it belongs to the plan; got True; {PLACES['shuffle']}",
@@ -112,19 +74,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         + PLACES["sampler"],
         lambda: PlanLoader(range(10), OPEN, sampler=range(10)),
     ),
-    # items
-    (
-        "a parameter must be one of the phase's, ['size']; got 'resolution'; give each phase of "
-        "the plan the same parameters",
-        lambda: first(
-            PlanLoader(range(10), SIZED, item=lambda index, about: (index, about["resolution"]))
-        ),
-    ),
     # epochs
-    ("epoch must be an integer from 0; got 1.0; count from 0", lambda: set_epoch(1.0)),
-    ("epoch must be an integer from 0; got True; count from 0", lambda: set_epoch(True)),
-    ("epoch must be an integer from 0; got None; count from 0", lambda: set_epoch(None)),
-    ("epoch must be an integer from 0; got -2; count from 0", lambda: set_epoch(-2, 0)),
     ("sub_epoch must be an integer from 0; got -1; count from 0", lambda: set_epoch(0, -1)),
     (
         "epoch must be 3 or later, where the run was resumed, as earlier ones are finished; got 1; "
@@ -134,40 +84,16 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ),
     # states
     (
-        "state must be what state_dict returned; got a dict of []; save state_dict() in the "
-        "checkpoint, and load that",
-        lambda: resumed(OPEN, {}),
-    ),
-    (
         "a cursor must have the fields ['step']; got only ['epoch', 'order', 'position', "
         "'sub_epoch', 'sub_epochs']; restore what was written, or read it with the version of "
         "indexplan that wrote it",
         lambda: resumed(OPEN, CUT_STATE),
     ),
     (
-        "a cursor must belong to the plan's order; got one with algorithm shuffle-v0, not "
-        "shuffle-v1; resume it with the order it was saved under",
-        lambda: resumed(OPEN, OTHER_VERSION),
-    ),
-    (
-        "a cursor must belong to the plan's order; got one with seed 2, not 1; resume it with the "
-        "order it was saved under",
-        lambda: resumed(OPEN, OTHER_SEED),
-    ),
-    (
-        "a cursor must belong to the plan's order; got one with num_samples 10, not 11; resume it "
-        "with the order it was saved under",
-        lambda: resumed(OPEN.replace(order=ip.Shuffle(11, seed=1)), STATE),
-    ),
-    (
         "a cursor's sub_epochs must be 2, the plan's; got 1; use plan.replace(sub_epochs=1)",
         lambda: resumed(HALVES, STATE),
     ),
     # empty batches
-    (
-        EMPTY.format(world_size=8, epoch=0, sub_epoch=0, remainder="spread"),
-        lambda: first(PlanBatchSampler(HALVES, rank=5, world_size=8)),
-    ),
     (
         EMPTY.format(world_size=12, epoch=0, sub_epoch=0, remainder="spread"),
         lambda: first(PlanBatchSampler(OPEN, rank=0, world_size=12)),

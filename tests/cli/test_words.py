@@ -113,7 +113,7 @@ def test_every_option(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_catalogue() -> None:
     """Nor is any command of the catalogue of errors, which is held to what is said."""
     _, verbs = parser_of_verbs()
-    for name, (words, _) in typed().items():
+    for name, (words, *_) in typed().items():
         verb, message = words.partition(" ")[0], written()[name].partition(": ")[2]
         if verb in verbs.choices and ".json: " not in message and "--order" not in words:
             options = [*verbs.choices[verb]._option_string_actions]

@@ -29,6 +29,7 @@ import indexplan as ip
 import indexplan.cli
 from indexplan.orders.registry import OURS, registered
 from tests.errors.catalogue import CASES, COMMANDS
+from tests.errors.catalogue.made import Command
 
 FILE = Path(__file__).with_name("errors.txt")
 module = sys.modules["indexplan.cli.main"]  # indexplan.cli.main is its function
@@ -113,7 +114,7 @@ def provoked(name: str) -> Outcome:
 @cache
 def commanded(name: str) -> Outcome:
     """Run a command of the catalogue, once for all tests; its error is what it complained of."""
-    words, before = typed()[name]
+    words, before, *_ = typed()[name]
     errors: list[BaseException] = []
     say = module.in_words_of
 
@@ -132,14 +133,15 @@ def commanded(name: str) -> Outcome:
 
 
 @cache
-def typed() -> dict[str, tuple[str, Callable[[], Any]]]:
+def typed() -> dict[str, Command]:
     """Return the commands of the catalogue by what is typed, numbered where that comes again."""
     seen: Counter[str] = Counter()
     found = {}
-    for words, before in COMMANDS:
+    for command in COMMANDS:
+        words = command[0]
         seen[words] += 1
         again = f"  # again, {seen[words]}" if seen[words] > 1 else ""
-        found[f"$ indexplan {words}{again}"] = (words, before)
+        found[f"$ indexplan {words}{again}"] = command
     return found
 
 

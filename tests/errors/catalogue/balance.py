@@ -12,6 +12,7 @@ import indexplan.plot
 from tests.errors.catalogue.made import (
     Case,
     Command,
+    array,
     nothing,
     without_steps,
 )
@@ -69,15 +70,44 @@ CASES: list[Case] = [
     ),
 ]
 
-BUILD = "build a.plan --num-samples 3 --batch-size 2 --balance"
+BALANCED = "build a.plan --num-samples 3 --batch-size 2 --balance"
 
 COMMANDS: list[Command] = [
-    (f"{BUILD} ''", nothing),
-    (f"{BUILD} a.npy", nothing),
-    (f"{BUILD} 3", nothing),
-    (f"{BUILD} \"Balance('a.npy')\"", nothing),
-    (f"{BUILD} 'Balance([1, 2, 3], squared=1)'", nothing),
-    (f"{BUILD} 'Balance([1, 2, 3], quadratic=0.5)'", nothing),
+    (
+        f"{BALANCED} ''",
+        nothing,
+        lambda: array("lengths.npy", [1, 2, 3]),
+        f"{BALANCED} \"Balance('lengths.npy')\"",
+    ),
+    (
+        f"{BALANCED} a.npy",
+        nothing,
+        lambda: (array("a.npy", [1, 2, 3]), array("lengths.npy", [1, 2, 3])),
+        f"{BALANCED} \"Balance('a.npy')\"",
+    ),
+    (
+        f"{BALANCED} 3",
+        nothing,
+        lambda: (array("a.npy", [1, 2, 3]), array("lengths.npy", [1, 2, 3])),
+        f"{BALANCED} \"Balance('lengths.npy')\"",
+    ),
+    (
+        f"{BALANCED} \"Balance('a.npy')\"",
+        nothing,
+        lambda: (array("a.npy", [1, 2, 3]), array("lengths.npy", [1, 2, 3])),
+        f"{BALANCED} \"Balance('a.npy')\"",
+    ),
+    (
+        f"{BALANCED} 'Balance([1, 2, 3], squared=1)'",
+        nothing,
+        f"{BALANCED} 'Balance([1, 2, 3], quadratic=1)'",
+    ),
+    (
+        f"{BALANCED} 'Balance([1, 2, 3], quadratic=0.5)'",
+        nothing,
+        f"{BALANCED} 'Balance([1, 2, 3])'",
+        f"{BALANCED.replace('a.plan', 'b.plan')} 'Balance([1, 2, 3], linear=2, quadratic=1)'",
+    ),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from indexplan.cli.common import open_either
 from tests.errors.catalogue.made import (
+    BUILD,
     OPEN,
     Case,
     Command,
@@ -18,18 +19,22 @@ BENCH = "bench --num-samples 9 --batch-size 2"
 
 COMMANDS: list[Command] = [
     # verify
-    ("verify", nothing),
-    ("verify a.plan --world-size 0", saved),
-    ("verify a.plan", nothing),
+    ("verify", nothing, saved, "verify a.plan"),
+    ("verify a.plan --world-size 0", saved, "verify a.plan"),
+    ("verify a.plan", nothing, BUILD, "verify a.plan"),
     # export
-    ("export plan.json", spec_file),
-    ("export plan.json out --epoch -1", spec_file),
-    ("export plan.json out", lambda: spec_file(OPEN)),
-    ("export plan.json out", lambda: (spec_file(), written("out"))),
+    ("export plan.json", spec_file, "export plan.json arrays"),
+    ("export plan.json out --epoch -1", spec_file, "export plan.json out --epoch 0"),
+    ("export plan.json out", lambda: spec_file(OPEN), "export plan.json out --world-size 2"),
+    ("export plan.json out", lambda: (spec_file(), written("out")), "export plan.json other"),
     # bench
-    ("bench --batch-size 2", nothing),
-    (f"{BENCH} --remainder drop --world-size 9", nothing),
-    ("build a.plan --s=1", nothing),
+    ("bench --batch-size 2", nothing, BENCH),
+    (
+        f"{BENCH} --remainder drop --world-size 9",
+        nothing,
+        "bench --num-samples 9 --batch-size 1 --remainder drop --world-size 9",
+    ),
+    ("build a.plan --s=1", nothing, f"{BUILD} --sub-epochs=1"),
 ]
 
 CASES: list[Case] = [

@@ -23,8 +23,10 @@ from tests.support.forging import rewritten
 
 Provoke = Callable[[], Any]
 Case = tuple[str, Provoke]  # its name, what provokes it
-# what is typed, and what puts files into the folder before
-Command = tuple[str, Provoke]
+Step = str | Provoke
+# what is typed, what puts files into the folder before, and what is typed or done instead, if the
+# cure is followed
+Command = tuple[str, Provoke, *tuple[Step, ...]]
 
 PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2, sub_epochs=2)
 WHOLE = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
@@ -194,3 +196,23 @@ def stores() -> Any:
     store.store.clear()
     store.pseudo_dirs[:] = [""]
     return store
+
+
+BUILD = "build a.plan --num-samples 9 --batch-size 2"
+ORDER = "build a.plan --batch-size 2 --order"
+AS_WRITTEN = f"{ORDER} 'Epochs(Shuffle(1000000), 50000)'"
+
+
+def restored(path: str, plan: str) -> Provoke:
+    """Return a call that restores a file of a plan directory from its copy."""
+
+    def do() -> None:
+        saved("copy.plan")
+        Path("copy.plan", path).replace(Path(plan, path))
+
+    return do
+
+
+def gone(path: str) -> Provoke:
+    """Return a call that deletes a file."""
+    return lambda: Path(path).unlink()
