@@ -22,27 +22,6 @@ FIELDS = {"epoch_size": 30, "seed": 5, "max_repeats": 9}
 FIRST, SECOND, THIRD = [1.0] * 10, [0.0, *range(1, 10)], [0.5] * 9 + [2.0]
 
 
-@pytest.mark.parametrize(("epoch", "step"), [(0, 0), (0, 3), (1, 0), (1, 1), (2, 0), (2, 4)])
-def test_weights_that_change_on_the_way(epoch: int, step: int) -> None:
-    """A cursor goes on under other weights where none of them was read, and is refused else."""
-    order = ip.Weighted(FIRST, **FIELDS).updated(1, SECOND)
-    plan = ip.Plan(order, world_size=2, batch_size=3)
-    cursor = ip.Cursor.from_json(plan.cursor(epoch, step=step).to_json())
-    for since in range(5):
-        changed = ip.Plan(order.updated(since, THIRD, planned="drop"), world_size=3, batch_size=2)
-        if since < epoch or (since == epoch and step > 0):
-            with pytest.raises(ip.IndexPlanError, match="a cursor must be of a run that reads"):
-                changed.resume(cursor)
-            continue
-        rest = changed.resume(cursor)
-        assert rest.steps(epoch).start == step
-        alone = ip.Weighted(THIRD, **FIELDS)
-        assert alone.take(since, 0, 30).tolist() == rest.order.take(since, 0, 30).tolist()
-        if since:
-            before = order.take(since - 1, 0, 30)
-            assert before.tolist() == rest.order.take(since - 1, 0, 30).tolist()
-
-
 def test_what_else_may_not_change() -> None:
     """Another seed, size, cap, number of samples or kind of order is another run."""
     order = ip.Weighted(FIRST, **FIELDS)
@@ -89,20 +68,6 @@ def test_promises() -> None:
     assert "any" == ip.Weighted(FIRST, max_repeats=2).traits.reads
     assert "at most once" == ip.Weighted(FIRST, 9, max_repeats=1).traits.reads
     assert "once" == ip.Weighted(FIRST, max_repeats=1).traits.reads
-
-
-def test_inside_epochs_a_run_goes_on() -> None:
-    """A layer asks the order inside, which may change where nothing was read."""
-    order = ip.Weighted(FIRST, **FIELDS)
-    plan = ip.Plan(ip.Epochs(order, 50), world_size=1, batch_size=10)
-    cursor = plan.cursor(1, step=1)  # place 60: epoch 2 of the order inside
-    for since, accepted in ((1, False), (2, True)):
-        changed = plan.replace(order=ip.Epochs(order.updated(since, SECOND), 50))
-        if accepted:
-            assert changed.resume(cursor).steps(1).start == 1
-        else:
-            with pytest.raises(ip.IndexPlanError, match="a cursor must be of a run that reads"):
-                changed.resume(cursor)
 
 
 def test_weights_in_files(tmp_path: Path) -> None:
