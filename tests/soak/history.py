@@ -202,8 +202,8 @@ class History:
                 reads, self.saved = loading.read(chosen, plan, parts, self.saved)
                 return parts, reads
         way = "indices"
-        if calls < MOST_CALLS:  # a batch by itself is the fastest to ask for, a thread the slowest
-            way = random.choices(list(WAYS), [30, 15, 50, 10, 1 if ranks <= 8 else 0])[0]
+        if calls < MOST_CALLS:  # a batch by itself is the fastest to ask for
+            way = random.choices(list(WAYS), [30, 15, 50, 10])[0]
         story.words[-1] += f"; read by {way}"
         story.count("read by", way)
         reads = [WAYS[way](plan, part) for part in parts]

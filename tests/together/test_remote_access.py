@@ -43,7 +43,7 @@ def test_wrong_credentials(saved: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "got no permission; check the credentials, and what they are allowed to do"
     try:
         assert f"{saved}/plan.json must be readable; {said}" == refused(ip.load, saved)
-        assert f"{saved}/plan.json must be readable; {said}" == refused(ip.save, PLAN, saved)
+        assert f"{saved} must be readable; {said}" == refused(ip.save, PLAN, saved)
     finally:
         forget()
 
