@@ -39,25 +39,6 @@ def _less(x: U64, y: U64) -> U64:
 
 
 @helper
-def _lay_out(lanes: UInt64s, num: int) -> U64:
-    """Write the sides and rounds of each lane's network; return the largest number of rounds."""
-    most: U64 = ZERO
-    for k in range(num):
-        i = U64(k)
-        n = lanes[N + i]
-        last = n - ONE
-        root = U64(np.int64(np.sqrt(np.float64(np.int64(last)))))  # off by at most one
-        root -= _less(last, root * root)
-        root += ONE - _less(last, (root + ONE) * (root + ONE))
-        a = root + ONE  # ceil(sqrt(n))
-        b = last // a + ONE
-        lanes[_A + i], lanes[_B + i] = a, b + (b & ONE)
-        lanes[_ROUNDS + i] = U64(rounds_of(np.int64(n)))
-        most = max(most, lanes[_ROUNDS + i])
-    return most
-
-
-@helper
 def _forward(lanes: UInt64s, num: int, j: U64, k0: U64, k1: U64) -> None:
     """Do rounds j and j + 1 of the lanes that have them."""
     for k in range(num):
@@ -83,23 +64,6 @@ def _backward(lanes: UInt64s, num: int, j: U64, k0: U64, k1: U64) -> None:
         right = min(right, right + b)
         left -= f(right, w0, w1, a) & on
         lanes[_LEFT + i], lanes[_RIGHT + i] = min(left, left + a), right
-
-
-@helper
-def _network(lanes: UInt64s, num: int, most: U64, k0: U64, k1: U64, inverse: bool) -> None:
-    """Replace the numbers AT by their images on [0, a * b)."""
-    for k in range(num):
-        i = U64(k)
-        lanes[_LEFT + i], lanes[_RIGHT + i] = divmod(lanes[AT + i], lanes[_B + i])
-    if inverse:
-        for j in range(np.int64(most) - 2, -2, -2):
-            _backward(lanes, num, U64(j), k0, k1)
-    else:
-        for j in range(0, np.int64(most), 2):
-            _forward(lanes, num, U64(j), k0, k1)
-    for k in range(num):
-        i = U64(k)
-        lanes[AT + i] = times(lanes[_LEFT + i], lanes[_B + i]) + lanes[_RIGHT + i]
 
 
 @helper
@@ -150,14 +114,35 @@ def draw_each(lanes: UInt64s, num: int, key: UInt32s, inverse: bool, out: Int64s
     of ROOM numbers, is overwritten.
     """
     num = _share(lanes, num, key, inverse, out)
-    most = _lay_out(lanes, num)
+    k0, k1, most = U64(key[0]), U64(key[1]), np.int64(0)
+    for k in range(num):  # the sides and rounds of each lane's network
+        i = U64(k)
+        n = lanes[N + i]
+        last = n - ONE
+        root = U64(np.int64(np.sqrt(np.float64(np.int64(last)))))  # off by at most one
+        root -= _less(last, root * root)
+        root += ONE - _less(last, (root + ONE) * (root + ONE))
+        a = root + ONE  # ceil(sqrt(n))
+        b = last // a + ONE
+        rounds = rounds_of(np.int64(n))
+        lanes[_A + i], lanes[_B + i], lanes[_ROUNDS + i] = a, b + (b & ONE), U64(rounds)
+        most = max(most, rounds)
     while num > 0:
-        _network(lanes, num, most, U64(key[0]), U64(key[1]), inverse)
+        for k in range(num):
+            i = U64(k)
+            lanes[_LEFT + i], lanes[_RIGHT + i] = divmod(lanes[AT + i], lanes[_B + i])
+        for j in range(0, most, 2):
+            if inverse:
+                _backward(lanes, num, U64(most - 2 - j), k0, k1)
+            else:
+                _forward(lanes, num, U64(j), k0, k1)
         outside = ZERO
         for k in range(num):  # cycle walking, with all lanes outside [0, n) side by side
             i = U64(k)
-            out[np.int64(lanes[_WHO + i])] = np.int64(lanes[AT + i])
-            if lanes[AT + i] >= lanes[N + i]:
+            image = times(lanes[_LEFT + i], lanes[_B + i]) + lanes[_RIGHT + i]
+            lanes[AT + i] = image
+            out[np.int64(lanes[_WHO + i])] = np.int64(image)
+            if image >= lanes[N + i]:
                 for row in (AT, N, C0, C1, C3, _A, _B, _ROUNDS, _WHO):
                     lanes[row + outside] = lanes[row + i]
                 outside += ONE

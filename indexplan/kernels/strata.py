@@ -112,41 +112,30 @@ def _set(lanes: UInt64s, lane: int, place: int, num: int, c: int) -> None:
 
 
 @helper
-def _write(
-    lanes: UInt64s,
-    num: int,
-    key: UInt32s,
-    rows: UInt32s,
-    places: Int64s,
-    firsts: Int64s,
-    where: Int64s,
-    out: Int64s,
-) -> None:
-    """Write the samples that lanes look up, in strata that begin at `firsts`, where they belong."""
-    draw_each(lanes, num, key, False, places)
-    for i in range(num):
-        out[where[i]] = np.int64(rows[firsts[i] + places[i]])
-
-
-@helper
 def _draw(
     pieces: Int64s, num: int, key: UInt32s, firsts: Int64s, rows: UInt32s, out: Int64s
 ) -> None:
     """Write the samples of some pieces: a number of samples of a stratum, from a place on."""
     lanes, places = np.empty(ROOM, U64), np.empty(NUM_LANES, np.int64)
     begins, where = np.empty(NUM_LANES, np.int64), np.empty(NUM_LANES, np.int64)
+    order = _by_stratum(pieces[0, :num], len(firsts) - 1)
     lane = 0
-    for k in _by_stratum(pieces[0, :num], len(firsts) - 1):
-        c, place, many, at = pieces[0, k], pieces[1, k], pieces[2, k], pieces[3, k]
-        first, n = firsts[c], firsts[c + 1] - firsts[c]
+    for k in range(num + 1):  # one more draws what is left: a second call would compile longer
+        many = 1
+        if k < num:
+            i = order[k]
+            c, place, many, at = pieces[0, i], pieces[1, i], pieces[2, i], pieces[3, i]
+            first, n = firsts[c], firsts[c + 1] - firsts[c]
         for i in range(many):
-            _set(lanes, lane, place + i - first, n, c)
-            begins[lane], where[lane] = first, at + i
-            lane += 1
-            if lane == NUM_LANES:
-                _write(lanes, lane, key, rows, places, begins, where, out)
+            if lane == NUM_LANES or k == num:
+                draw_each(lanes, lane, key, False, places)
+                for j in range(lane):
+                    out[where[j]] = np.int64(rows[begins[j] + places[j]])
                 lane = 0
-    _write(lanes, lane, key, rows, places, begins, where, out)
+            if k < num:
+                _set(lanes, lane, place + i - first, n, c)
+                begins[lane], where[lane] = first, at + i
+                lane += 1
 
 
 @kernel(
