@@ -47,7 +47,8 @@ class Folder:
         for part in name.split("/")[:-1]:
             folder /= part
             with explained("a folder that can be made", folder):
-                folder.mkdir(exist_ok=True)
+                with suppress(FileExistsError):  # lstat says what is there
+                    folder.mkdir()
                 check_kind(folder, os.lstat(folder).st_mode, folder=True)
         return publish(self.root / name, blocks)
 

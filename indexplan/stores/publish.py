@@ -142,7 +142,6 @@ def explained(what: str, path: Path | str) -> Iterator[None]:
             errno.ENOSPC: "free some space, then run it again",
             errno.EDQUOT: "free some space, then run it again",
             errno.EFBIG: "raise the limit on file sizes, then run it again",
-            errno.EEXIST: "delete what is there, or choose another path",
             errno.ENOENT: "check the path",
             errno.ENOTDIR: "check the path",
             errno.ENAMETOOLONG: "check the path",
