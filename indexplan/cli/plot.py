@@ -18,7 +18,6 @@ from indexplan.cli.common import (
 
 KINDS = {
     "reading": "which rank reads which samples at each step",
-    "sizes": "step sizes and padding over the run",
     "mixing": "how evenly steps read from all parts of the dataset",
     "work": "the work of each rank, without balance and with it",
     "life": "the whole life of a run, from its ledger",
@@ -26,7 +25,6 @@ KINDS = {
 KINDS_WITH = {
     "epoch": ("reading", "mixing", "work"),
     "sub_epoch": ("reading", "mixing", "work"),
-    "epochs": ("sizes",),
     "values": ("reading", "mixing"),
 }
 
@@ -54,7 +52,6 @@ def add(verbs: Any) -> None:
         plot,
         epoch="which epoch (the first that is stored and not read yet)",
         sub_epoch="which sub-epoch (the first that is not read yet)",
-        epochs="how many epochs of sizes to draw (up to one past its last phase)",
     )
     words = "a .npy file with a number of each sample, shown in place of its index"
     plot.add_argument("--values", metavar="FILE", help=words)
@@ -76,10 +73,8 @@ def run(options: Any) -> Shown:
         figure = plot.life(open_ledger(options.plan))
     else:
         plan, first, stored, _ = open_plan(options)
-        if stored is not None and "epoch" in names:
+        if stored is not None:
             given.setdefault("epoch", first)
-        if "epochs" in given:
-            given["epochs"] = range(plan.start.epoch, plan.start.epoch + options.epochs)
         figure = getattr(plot, kind)(plan, **given)
     plot.save(figure, options.output)
     drawn = {"output": options.output, "kind": kind}

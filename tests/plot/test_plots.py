@@ -15,7 +15,7 @@ from indexplan import plot
 from indexplan.plot.drawing import evenly, labelled, rounded, short
 from tests.cli.test_cli import fails, run
 from tests.support.bins import Bins
-from tests.support.figures import PLAN, RAMP, heading, notes, segments, shares
+from tests.support.figures import PLAN, heading, notes, shares
 from tests.support.refusals import EMPTY, refuses
 
 
@@ -60,13 +60,11 @@ def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
     """Every picture of every kind of plan is drawn, of the plan's own steps, and written."""
     start = plan.start.epoch, plan.start.sub_epoch
     figures = {name: getattr(plot, name)(plan, *start) for name in ("reading", "mixing")}
-    figures["sizes"] = plot.sizes(plan)
     num_steps = plan.steps(*start).stop - plan.steps(*start).start
     of = f"of {short(num_steps)} steps" if num_steps > 32 else f"{num_steps} step"
     if num_steps:
         assert of in figures["reading"].axes[0].get_xlabel()
         assert shares(figures["mixing"]).sum(axis=0) == pytest.approx(100)
-        assert segments(figures["sizes"].axes[0])[0][0][0] >= start[0]
     else:
         assert ["no steps here"] == notes(figures["reading"])
         assert ["no steps here"] * 2 == notes(figures["mixing"])
@@ -76,11 +74,8 @@ def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
 
 
 def test_orders_of_bins() -> None:
-    """Bins are drawn where it makes sense, and refused where it does not."""
+    """Bins are refused where they make no sense."""
     plan = ip.Plan(Bins(50), world_size=2, batch_size=3)
-    num_bins = plan.order.num_units(0)
-    sizes = [height for (_, height), _ in segments(plot.sizes(plan).axes[0])]
-    assert [num_bins / plan.steps(0).stop] * 2 == sizes
     said = "needs an order of single samples; got test-bins-v1; plot the reading"
     with pytest.raises(ip.IndexPlanError, match=said):
         plot.mixing(plan)
@@ -91,7 +86,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ip.save(PLAN, tmp_path / "a.plan", epochs=[2])
     (tmp_path / "b.json").write_text(PLAN.resume(PLAN.cursor(1, step=3)).to_json())
     for name in ("a.plan", "b.json"):
-        for kind in ("reading", "sizes", "mixing"):
+        for kind in ("reading", "mixing"):
             out = str(tmp_path / f"{name}-{kind}.png")
             said = run(capsys, "plot", str(tmp_path / name), "-o", out, "--kind", kind)
             assert said.startswith(f"{out}: ")
@@ -117,14 +112,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("kind", "option", "kinds"),
     [
-        (
-            "sizes",
-            "--epoch",
-            "reading or mixing or work",
-        ),
+        ("life", "--epoch", "reading or mixing or work"),
         ("life", "--sub-epoch", "reading or mixing or work"),
-        ("sizes", "--sub-epoch", "reading or mixing or work"),
-        ("reading", "--epochs", "sizes"),
+        ("work", "--values", "reading or mixing"),
     ],
 )
 def test_options_of_other_kinds(
@@ -137,19 +127,6 @@ def test_options_of_other_kinds(
     cure = f"use that kind, or leave {option} out"
     assert f"{option} needs --kind {kinds}; got {kind}; {cure}" == said
     assert not (tmp_path / "a.png").exists()
-
-
-def test_epochs_of_the_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """--epochs counts from the plan's start."""
-    (tmp_path / "a.json").write_text(RAMP.resume(RAMP.cursor(1, 2, step=1)).to_json())
-    drawn: list[Any] = []
-    save = plot.save
-    monkeypatch.setattr(plot, "save", lambda *args: (drawn.append(args[0]), save(*args)))
-    words = ["plot", str(tmp_path / "a.json"), "--kind", "sizes", "--epochs", "4", "-o"]
-    run(capsys, *words, str(tmp_path / "a.png"))
-    assert 5.0 == segments(drawn[0].axes[0])[-1][1][0]
 
 
 def test_plot_is_there_at_first_use() -> None:

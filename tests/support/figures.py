@@ -14,14 +14,6 @@ BLUE, SKY, ORANGE, RED = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
 PLAN = ip.Plan(ip.Shuffle(203), world_size=4, batch_size=8)
 
 
-RAMP = ip.Plan(
-    ip.Shuffle(1600),
-    world_size=10,
-    batch_size=[ip.Phase(0, 8, {"lr": 1}), ip.Phase((1, 2), 4, {"lr": 2})],
-    sub_epochs=4,
-)
-
-
 def bars(axes: Any) -> dict[float, dict[str, float]]:
     """Heights of the bars at each place, by colour, where there are any."""
     from matplotlib.colors import to_hex
@@ -50,11 +42,6 @@ def heading(figure: Any) -> tuple[str, str]:
 def notes(figure: Any) -> list[str]:
     """What the panels say of themselves."""
     return [text.get_text() for axes in figure.axes for text in axes.texts]
-
-
-def segments(axes: Any) -> list[list[list[float]]]:
-    """The lines of a panel of a schedule, from where to where, and how high."""
-    return [segment.tolist() for segment in axes.collections[0].get_segments()]
 
 
 def shares(figure: Any) -> np.ndarray[Any, Any]:

@@ -63,12 +63,6 @@ def pictures() -> Iterator[tuple[str, Callable[[], Any]]]:
                     f"{kind} {name} {remainder}",
                     lambda k=kind, p=changed, a=part: getattr(plot, k)(p, 1, *a),
                 )
-        yield f"sizes {name}", lambda p=plan: plot.sizes(p, range(4))
-    for name, order in {
-        "padding grouped": ip.LengthGrouped(LENGTHS, 8, num_buckets=9),
-        "padding packed": ip.Packed(LENGTHS, 1024),
-    }.items():
-        yield name, lambda o=order: plot.sizes(ip.Plan(o, global_batch_size=4))
     yield "work", lambda: plot.work(BALANCED)
     yield "work of many ranks", lambda: plot.work(BALANCED.replace(world_size=100, batch_size=3))
     yield "life", lambda: life(2)

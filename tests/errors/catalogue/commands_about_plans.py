@@ -102,12 +102,6 @@ COMMANDS: list[Command] = [
         gone("a.png"),
         "plot plan.json -o a.png",
     ),
-    (
-        "plot plan.json -o a.png --epochs 3",
-        spec_file,
-        "plot plan.json -o a.png --kind sizes --epochs 3",
-        "plot plan.json -o b.png",
-    ),
     ("plot plan.json -o a.png --epoch x", spec_file, "plot --help"),
     ("plot plan.json -o a.png", lambda: spec_file(OPEN), "plot plan.json -o a.png --world-size 2"),
     # locate

@@ -112,7 +112,6 @@ CASES: list[Case] = [
         ),
     ),
     ("a picture of the mixing of bins", lambda: ip.plot.mixing(BINS)),
-    ("a picture of no epochs", lambda: ip.plot.sizes(WHOLE, iter(()))),
     ("a picture of another format", lambda: draw("a.gif")),
     ("a picture that exists", lambda: draw(str(written("a.png")))),
     ("a picture in no folder", lambda: draw("no/a.png")),
@@ -228,7 +227,6 @@ CURED: dict[str, Callable[[], Any]] = {
         MIXED_ON, stop=MIXED.cursor(3, step=0)
     ),
     "a picture of the mixing of bins": lambda: ip.plot.reading(BINS),
-    "a picture of no epochs": lambda: ip.plot.sizes(WHOLE),
     "a picture of another format": drawn_in_each_format,
     "a picture that exists": drawn_elsewhere,
     "a picture in no folder": drawn_in_a_folder,
