@@ -19,14 +19,9 @@ from indexplan.cli.common import (
 KINDS = {
     "reading": "which rank reads which samples at each step",
     "mixing": "how evenly steps read from all parts of the dataset",
-    "work": "the work of each rank, without balance and with it",
     "life": "the whole life of a run, from its ledger",
 }
-KINDS_WITH = {
-    "epoch": ("reading", "mixing", "work"),
-    "sub_epoch": ("reading", "mixing", "work"),
-    "values": ("reading", "mixing"),
-}
+OPTIONS = ("epoch", "sub_epoch", "values")  # of reading and mixing
 
 
 def add(verbs: Any) -> None:
@@ -62,17 +57,12 @@ def run(options: Any) -> Shown:
     from indexplan import plot
 
     kind = options.kind or ("life" if is_ledger(options.plan) else "reading")
-    for name, kinds in KINDS_WITH.items():
-        if kind not in kinds:
-            rule = f"needs --kind {' or '.join(kinds)}"
-            check_left_out(options, [name], rule, kind, "use that kind, or ")
-    names = [name for name, kinds in KINDS_WITH.items() if kind in kinds]
-    given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if kind == "life":
-        check_left_out(options, OF_PLANS, "must be left out of --kind life")
+        check_left_out(options, (*OPTIONS, *OF_PLANS), "must be left out of --kind life")
         figure = plot.life(open_ledger(options.plan))
     else:
         plan, first, stored, _ = open_plan(options)
+        given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
         if stored is not None:
             given.setdefault("epoch", first)
         figure = getattr(plot, kind)(plan, **given)

@@ -14,6 +14,5 @@ from indexplan.plot.drawing import save
 from indexplan.plot.life_figure import life
 from indexplan.plot.mixing_figure import mixing
 from indexplan.plot.reading_figure import reading
-from indexplan.plot.work_figure import work
 
-__all__ = ["life", "mixing", "reading", "save", "work"]
+__all__ = ["life", "mixing", "reading", "save"]

@@ -11,7 +11,6 @@ from indexplan.errors import IndexPlanError, install
 from indexplan.plot.drawing import short
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; kinds of bars differ
@@ -88,11 +87,6 @@ def tick_labels(values: Any) -> list[str]:
     if len(set(labels)) < len(labels):
         return [f"{value:,.0f}" for value in values]
     return labels
-
-
-def panel_title(axes: Axes, words: str) -> None:
-    """Say what one of several panels shows."""
-    axes.set_title(words, loc="left", fontsize=WORDS, color=DARK)
 
 
 def explain(figure: Figure, columns: int = 4, **options: Any) -> None:

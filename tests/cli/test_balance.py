@@ -97,14 +97,6 @@ def test_show_without_steps(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(run(capsys, "show", "plan.json", *options, "--json"))["work"] is None
 
 
-def test_plot(capsys: pytest.CaptureFixture[str]) -> None:
-    """A picture of work is that of the plan."""
-    run(capsys, "build", "a.plan", *SPEC, *BALANCE)
-    run(capsys, "plot", "a.plan", "--kind=work", "-o", "a.png")
-    ip.plot.save(ip.plot.work(ip.load("a.plan")), "b.png")
-    assert Path("a.png").read_bytes() == Path("b.png").read_bytes()
-
-
 def test_a_plan_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     """A plan in a .json file finds its lengths as it does columns of its order."""
     plan = PLAN.replace(balance=ip.Balance(LENGTHS))

@@ -181,7 +181,6 @@ QUESTIONS: dict[str, Question] = {
     "reads": lambda plan: ip.reads(plan, [7, 13], 2, ranks=[1]),
     "plot.mixing": ip.plot.mixing,
     "plot.reading": ip.plot.reading,
-    "plot.work": ip.plot.work,
     "torch.PlanBatchSampler": lambda plan: streamed(plan, indexplan_torch.PlanBatchSampler),
     "torch.PlanSampler": lambda plan: list(indexplan_torch.PlanSampler(plan, rank=1, world_size=2)),
     "torch.PlanLoader": loaded,

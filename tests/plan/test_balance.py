@@ -303,32 +303,6 @@ def test_verify_notices_a_balance_that_loses_units(monkeypatch: pytest.MonkeyPat
     assert "is not found again" in str(report)
 
 
-def test_a_picture_of_work() -> None:
-    """A point for each rank and step, over the mean; the line is the costliest unit."""
-    lengths = np.array([1 + 7 * i % 20 for i in range(60)])
-    plan = ip.Plan(
-        ip.Shuffle(60, seed=3), world_size=4, batch_size=(3, 2), balance=ip.Balance(lengths)
-    )
-    figure = ip.plot.work(plan, 1)
-    for axes, each in zip(figure.axes, (plan.replace(balance=None), plan), strict=True):
-        work = np.array(
-            [
-                [lengths[each.batch(1, step=step, rank=rank)].sum() for rank in range(4)]
-                for step in range(3)
-            ]
-        )
-        expected = work / work.mean(axis=1, keepdims=True)
-        points = axes.collections[0].get_offsets()
-        assert expected.ravel() == pytest.approx(points[:, 1])
-        assert [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2] == points[:, 0].tolist()
-        largest = [
-            max(lengths[each.batch(1, step=step, rank=rank)].max() for rank in range(4))
-            for step in range(3)
-        ]
-        line = axes.lines[0].get_ydata()
-        assert (np.array(largest) / work.mean(axis=1)) == pytest.approx(line)
-
-
 def test_a_plan_without_its_lengths_is_refused() -> None:
     """A plan in JSON names its lengths; where they are not given, there is no plan."""
     plan = ip.Plan(ip.Shuffle(3), world_size=1, batch_size=2, balance=ip.Balance([1, 2, 3]))

@@ -63,8 +63,6 @@ def pictures() -> Iterator[tuple[str, Callable[[], Any]]]:
                     f"{kind} {name} {remainder}",
                     lambda k=kind, p=changed, a=part: getattr(plot, k)(p, 1, *a),
                 )
-    yield "work", lambda: plot.work(BALANCED)
-    yield "work of many ranks", lambda: plot.work(BALANCED.replace(world_size=100, batch_size=3))
     yield "life", lambda: life(2)
     yield "life of many returns", lambda: life(100)
 

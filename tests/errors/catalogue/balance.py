@@ -14,7 +14,6 @@ from tests.errors.catalogue.made import (
     Command,
     array,
     nothing,
-    without_steps,
 )
 
 BINS = ip.ClassBatches([0] * 4, classes=1, per_class=4, epoch_size=4)
@@ -63,11 +62,6 @@ CASES: list[Case] = [
     ),
     ("a balance of another algorithm", lambda: described(algorithm="balance-v9")),
     ("a balance in JSON that holds its lengths", lambda: described(lengths=[1, 2, 3])),
-    ("a picture of work without balance", lambda: ip.plot.work(planned(None))),
-    (
-        "a picture of work without steps",
-        lambda: ip.plot.work(without_steps(ip.Sequential(3), ip.Balance([1, 2, 3]))),
-    ),
 ]
 
 BALANCED = "build a.plan --num-samples 3 --batch-size 2 --balance"
@@ -146,10 +140,4 @@ CURED: dict[str, Callable[[], Any]] = {
     "a balance of lengths in another unit than those of the order": lambda: wide_windows([50, 30]),
     "a balance in JSON that is none": reread,
     "a balance in JSON that holds its lengths": reread,
-    "a picture of work without balance": lambda: ip.plot.work(
-        planned(None).replace(balance=ip.Balance([1, 2, 3]))
-    ),
-    "a picture of work without steps": lambda: ip.plot.work(
-        without_steps(ip.Sequential(3), BALANCE), 1
-    ),
 }
