@@ -145,19 +145,6 @@ def test_a_loader_of_torchs_own_deals_again() -> None:
     assert [list(step) for step in steps_of(PLAN, 0) for _ in range(2)] == batches
 
 
-def test_another_again_continues_the_same_share() -> None:
-    """Half of a step is left of two times, and half of six."""
-    (loader,) = loaders(PLAN, 1, 2)
-    read([loader], 3)
-    then = loaders(PLAN, 2, 6)[0]
-    (one,) = loaders(PLAN, 1, 6)
-    for each in (then, one):
-        each.load_state_dict(loader.state_dict())
-    second, third = steps_of(PLAN, 0)[1:3]
-    assert [second] * 3 + [third] == read([one], 4)
-    assert 5 * 6 - 6 - 3 == len(list(then))
-
-
 def test_another_global_batch_waits_for_the_end_of_the_turn() -> None:
     """Inside a turn it is refused, with the loader as it was; between turns it is taken."""
     (loader,) = loaders(PLAN, 1, 4)

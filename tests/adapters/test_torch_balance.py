@@ -139,28 +139,6 @@ def test_other_forms() -> None:
         assert [sum(batch, []) for batch in batches_of(BINS, rank)] == flat
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_run_that_stops_and_goes_on_with_other_ranks(num_workers: int) -> None:
-    """After two steps of three ranks, two read the rest: each unit once, and balanced."""
-    first = [loader(PLAN, rank, num_workers, partial=True) for rank in RANKS]
-    read = []
-    for each in first:
-        batches = iter(each)
-        read += [next(batches), next(batches)]
-    state = first[0].state_dict()
-    assert state == first[2].state_dict()
-    plan = PLAN.replace(world_size=2).resume(ip.Cursor.from_dict(state["cursor"]))
-    for rank in range(2):
-        options = {"rank": rank, "world_size": 2, "collate_fn": as_they_are}
-        each = PlanLoader(Identity(103), PLAN, **options)
-        each.load_state_dict(state)
-        for step, batch in enumerate(each, plan.steps(0, 0).start):
-            assert plan.batch(0, 0, step=step, rank=rank).tolist() == batch
-            read.append(batch[: plan.units(0, 0, step=step, rank=rank).num_valid])
-    epoch = PLAN.order.take(0, 0, 52).tolist()
-    assert sorted(epoch) == sorted(index for batch in read for index in batch)
-
-
 def test_groups_and_totals_are_of_the_batch_at_hand() -> None:
     """A loop's log is of the samples that balance gave this rank."""
     labels = [i % 5 for i in range(103)]

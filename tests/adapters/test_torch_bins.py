@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from indexplan_torch.causal import join_causal
 from tests.adapters.small import ME, Identity, as_they_are, refused
 from tests.support.bins import Bins, ChangingBins, bin_orders
 from tests.support.examples import examples
-from tests.support.micro import micro_batches
 from tests.support.strategies import plans, sub_epochs_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
@@ -88,14 +86,6 @@ def test_an_example() -> None:
     assert [(6,), (7,), (8,)] == first(keep_bins=False, item=lambda index, _: (index,))[:3]
 
 
-def test_a_stored_plan_keeps_its_bins(tmp_path: Path) -> None:
-    """Bins that come from files, over the edges of chunks, are those that are computed."""
-    ip.save(PLAN, tmp_path / "a.plan", epochs=[0], units_per_chunk=7)
-    stored = PlanBatchSampler(ip.load(tmp_path / "a.plan"), **ME)
-    for number in range(4):  # the second epoch is not stored
-        assert of_plan(PLAN, number) == list(stored)
-
-
 def test_trainers_that_build_samplers_anew() -> None:
     """As Lightning does: bins stay whole."""
     for options in ({}, {"keep_bins": False}):
@@ -149,17 +139,6 @@ def test_every_form_keeps_the_cuts(plan: ip.Plan) -> None:
         assert len(view) == sum(map(len, expected))
 
 
-def test_nested_bins_are_cut_between_bins() -> None:
-    """(2, 2): two inner batches, each of whole bins; without them, of their samples."""
-    plan = PLAN.replace(batch_size=(2, 2))
-    first = next(iter(PlanBatchSampler(plan, **ME, nested=True)))
-    assert [[[7, 8], [9, 10, 11]], [[12]]] == first
-    micro = [part.tolist() for part in micro_batches(plan.units(0, 0, step=0, rank=1))]
-    assert micro == [[index for unit in inner for index in unit] for inner in first]
-    assert micro == next(iter(PlanBatchSampler(plan, **ME, nested=True, keep_bins=False)))
-    assert of_plan(plan, 0)[0] == [unit for inner in first for unit in inner]
-
-
 @pytest.mark.parametrize("num_workers", [0, 2])
 @pytest.mark.parametrize("kind", ["PlanLoader", "DataLoader", "StatefulDataLoader", "PlanSampler"])
 def test_loaders_hand_out_whole_bins(kind: str, num_workers: int) -> None:
@@ -177,24 +156,6 @@ def test_loaders_hand_out_whole_bins(kind: str, num_workers: int) -> None:
         loader = made(Identity(), batch_sampler=sampler, **options)
     for number in range(3):
         assert of_plan(plan, number) == list(loader)
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_torchdata_goes_on_between_bins(num_workers: int) -> None:
-    """A state in mid-pass, loaded into another loader: the rest of the bins, each whole."""
-    options = {"num_workers": num_workers, "collate_fn": as_they_are}
-
-    def fresh() -> Any:
-        sampler = PlanBatchSampler(PLAN, **ME)
-        return StatefulDataLoader(Identity(), batch_sampler=sampler, **options)
-
-    loader = fresh()
-    batches = iter(loader)
-    read = [next(batches) for _ in range(3)]
-    state = loader.state_dict()
-    rest = fresh()
-    rest.load_state_dict(state)
-    assert of_plan(PLAN, 0) == read + list(rest)
 
 
 @pytest.mark.parametrize("kind", [Bins, ChangingBins])
@@ -252,16 +213,6 @@ def test_a_row_of_a_whole_batch() -> None:
             samples, row["input_ids"].split(row["seq_lens"].tolist()), strict=True
         ):
             assert {index} == set(part.tolist())
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_bins_in_workers(num_workers: int) -> None:
-    """One bin a batch, and torch's own collation: rows of shape (1, tokens)."""
-    plan = PLAN.replace(batch_size=1)
-    loader = PlanLoader(indexplan_torch.Bins(Texts()), plan, **ME, num_workers=num_workers)
-    for (unit,), row in zip(of_plan(plan, 0), loader, strict=True):
-        assert (1, sum(index % 5 + 1 for index in unit)) == row["input_ids"].shape
-        assert [unit] == row["number"].tolist()
 
 
 def test_bins_in_other_forms() -> None:

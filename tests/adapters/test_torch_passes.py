@@ -2,7 +2,6 @@
 
 import gc
 import os
-import pickle
 import re
 import signal
 import weakref
@@ -48,86 +47,6 @@ def test_a_loader_that_nobody_holds_is_gone_at_once() -> None:
         assert gone() is None
     finally:
         gc.enable()
-
-
-def test_set_epoch_reaches_all_through_the_samplers() -> None:
-    """Whichever object a trainer tells, the loader and all its samplers hear it."""
-    loader = loader_of(PLAN)
-    hearers = [loader, loader.sampler, loader.batch_sampler, loader.batch_sampler.sampler]
-    for number, hearer in enumerate(hearers, 1):
-        hearer.set_epoch(np.int64(number))
-        assert [number] * 3 == [hearer.epoch for hearer in hearers[1:]]
-        assert of_plan(PLAN, number) == list(loader)
-
-
-@pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
-@pytest.mark.parametrize("batch_size", [2, 7])
-def test_every_sub_epoch_has_the_length_that_it_says(remainder: str, batch_size: int) -> None:
-    """Each of 80 sub-epochs of 1003 samples on 2 ranks: exact lengths, and nothing goes missing."""
-    plan = ip.Plan(ip.Shuffle(1003), batch_size=batch_size, sub_epochs=40, remainder=remainder)
-    ranks = [PlanBatchSampler(plan, rank=rank, world_size=2) for rank in range(2)]
-    whole = 2 * batch_size
-    read: list[int] = []
-    full = 0
-    for number in range(80):
-        size = 26 if number % 40 < 3 else 25  # 1003 == 40 * 25 + 3
-        for sampler in ranks:
-            sampler.set_epoch_and_sub_epoch(number // 40, number)
-        steps = {"spread": -(-size // whole), "pad": -(-size // whole), "drop": size // whole}
-        if remainder != "carry":
-            assert [steps[remainder]] * 2 == [len(sampler) for sampler in ranks]
-        batches = [list(sampler) for sampler in ranks]
-        assert [len(part) for part in batches] == [len(sampler) for sampler in ranks]
-        assert [sum(map(len, part)) for part in batches] == [len(s.sampler) for s in ranks]
-        full += len(batches[0])
-        read += [index for part in batches for batch in part for index in batch]
-    times = np.bincount(read, minlength=1003)
-    account = plan.replace(world_size=2).account(0)
-    if remainder == "spread":
-        assert (2, 2) == (times.min(), times.max())
-    elif remainder == "drop":
-        assert 2 * (1003 - account.num_dropped) == times.sum()
-    elif remainder == "pad":
-        assert (2, 2 * (1003 + account.num_padded)) == (times.min(), times.sum())
-    else:  # every step of the stream that starts in the two epochs, and each is full
-        assert -(-2006 // whole) == full
-        assert full * whole == times.sum()
-
-
-def test_asking_twice_has_no_side_effects() -> None:
-    """Iterators that are never asked for a batch leave pass, state and batches as they were."""
-    loader, sampler = loader_of(PLAN, num_workers=1), PlanBatchSampler(PLAN, **ME)
-    for samples in (loader, sampler):
-        cursor = samples.cursor
-        first, second = iter(samples), iter(samples)
-        assert cursor == samples.cursor
-        assert of_plan(PLAN, 0) == list(second)
-        del first
-        assert of_plan(PLAN, 1) == list(samples)
-
-
-def test_a_pass_is_finished_with_its_last_batch() -> None:
-    """A loop that counts its steps, and never asks for more, goes on with the next pass too."""
-    loader, sampler = loader_of(PLAN, num_workers=1), PlanBatchSampler(PLAN, **ME)
-    flat = PlanSampler(PLAN.replace(remainder="drop"), **ME)
-    for number in range(3):
-        for samples in (loader, sampler):
-            samples.set_epoch(number)
-            batches = iter(samples)
-            assert of_plan(PLAN, number) == [next(batches) for _ in range(len(samples))]
-            assert of_plan(PLAN, number + 1)[0] == next(iter(samples))
-        assert of_plan(flat.run.plan, number)[0] == list(islice(flat, len(flat)))[:5]
-
-
-@pytest.mark.parametrize("options", [{}, {"num_workers": 2, "persistent_workers": True}])
-def test_a_pass_that_is_broken_off_starts_again(options: dict[str, Any]) -> None:
-    """Leaving a loop early does not spoil the next pass, whichever that is."""
-    loader = loader_of(PLAN, partial=True, **options)
-    assert of_plan(PLAN, 0)[:2] == list(islice(loader, 2))
-    assert of_plan(PLAN, 0) == list(loader)
-    assert of_plan(PLAN, 1)[:2] == list(islice(loader, 2))
-    loader.set_epoch(5)
-    assert of_plan(PLAN, 5) == list(loader)
 
 
 # --- states
@@ -260,32 +179,6 @@ def test_a_script_names_passes_on_a_loader_or_its_sampler(
             except ip.IndexPlanError as error:
                 here.append(str(error))
     assert seen[0] == seen[1]
-
-
-@pytest.mark.parametrize("step", [0, 2, 4])
-def test_a_state_goes_on_with_other_ranks_and_batches(step: int) -> None:
-    """Two ranks stop; three with other batches and workers read the rest, each sample once."""
-    read = []
-    for rank in range(2):
-        loader = loader_of(PLAN, rank=rank, world_size=2, num_workers=1)
-        list(loader)
-        read += [*of_plan(PLAN, 0, rank), *islice(loader, step)]
-    state = loader.state_dict()
-    other = PLAN.replace(world_size=3, batch_size=4, remainder="spread")
-    resumed = other.resume(ip.Cursor.from_dict(state["cursor"]))
-    for rank in range(3):
-        loader = loader_of(other, rank=rank, world_size=3)
-        loader.load_state_dict(pickle.loads(pickle.dumps(state)))  # noqa: S301
-        number = loader.sampler.epoch
-        assert (2 if step == 4 else 1) == number
-        while number < 3:
-            loader.set_epoch(number)
-            assert resumed.steps(0, number).stop == len(loader)
-            batches = list(loader)
-            assert [b.tolist() for b in resumed.batches(0, number, rank=rank)] == batches
-            read += batches
-            number += 1
-    assert list(range(103)) == sorted(index for batch in read for index in batch)
 
 
 def test_a_killed_worker_ends_in_torchs_error_and_the_run_goes_on() -> None:

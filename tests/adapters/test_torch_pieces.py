@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset
-from torchdata.stateful_dataloader import StatefulDataLoader
+from torch.utils.data import Dataset
 
 import indexplan as ip
 from indexplan_torch import (
@@ -20,7 +19,7 @@ from indexplan_torch import (
     PlanSampler,
     join,
 )
-from tests.adapters.small import ME, Identity, as_they_are
+from tests.adapters.small import ME, as_they_are
 from tests.support.documents_oracle import Documents
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
@@ -155,36 +154,6 @@ def test_a_dataset_of_its_own(num_workers: int) -> None:
     for units, batch in zip(of_rank(0), loader, strict=True):
         assert (len(units), 17) == batch.shape
         assert [tokens_of(unit) for unit in units] == batch.tolist()
-
-
-@pytest.mark.parametrize(("world", "other"), [(1, 3), (3, 2)])
-def test_every_window_across_a_resume(world: int, other: int) -> None:
-    """Two worlds, before a stop in the second pass and after it: each window of two epochs once."""
-    plan = ip.Plan(ORDER, batch_size=2)
-    steps = plan.replace(world_size=world).steps(1).stop // 2
-    options: dict[str, Any] = {"collate_fn": as_they_are, "partial": True}
-    state: Any = None
-    read: list[list[Piece]] = []
-    for rank in range(world):
-        loader = PlanLoader(Identity(60), plan, rank=rank, world_size=world, **options)
-        read += [unit for batch in loader for unit in batch]
-        batches = iter(loader)
-        read += [unit for _ in range(steps) for unit in next(batches)]
-        state = loader.state_dict()
-    for rank in range(other):
-        loader = PlanLoader(Identity(60), plan, rank=rank, world_size=other, **options)
-        loader.load_state_dict(state)
-        read += [unit for batch in loader for unit in batch]
-    assert sorted(UNITS[0] + UNITS[1]) == sorted(read)
-
-
-@pytest.mark.parametrize("kind", [DataLoader, StatefulDataLoader])
-def test_other_loaders(kind: Any) -> None:
-    """Pieces travel to the workers of torch's and torchdata's loaders."""
-    sampler = PlanBatchSampler(PLAN, **ME)
-    loader = kind(Identity(60), batch_sampler=sampler, num_workers=2, collate_fn=as_they_are)
-    for epoch in (0, 1):
-        assert of_rank(epoch) == list(loader)
 
 
 def test_parts_of_tensors() -> None:
