@@ -12,25 +12,18 @@ from random import Random
 from typing import Any
 
 import indexplan as ip
-from tests.soak import drawing, killing
-from tests.soak.carrying import Plans, Saved, through
+from tests.soak import drawing
+from tests.soak.carrying import Plans, through
 from tests.soak.counting import Count
 from tests.soak.drawing import Part
 from tests.soak.reading import WAYS, Read, WrongError
 
-# Of a hundred histories, those with what takes long; the others are read as arrays.
-PER_CENT = {
-    "huge orders": 3,
-    "plan directories": 1.5,
-    "killed runs": 0.5,
-    "loaders": 1.5,
-    "loaders with workers": 0.05,
-}
+# of a hundred histories, those with what takes long
+PER_CENT = {"huge orders": 3, "plan directories": 1.5}
 MOST_LEGS = 30
-MOST_LOADERS = 6  # ranks that have a loader each
 MOST_CALLS = 60  # of batch, in a leg that asks for every one
 LATEST = drawing.LAST_EPOCH - 10**6  # of the epochs in which a history begins
-Counts = Counter  # of (group, name)
+Counts = Counter[tuple[str, Any]]  # of (group, name)
 
 
 @dataclass
@@ -79,12 +72,10 @@ class History:
         self.kinds = drawn if kinds is None else kinds
         self.story, self.random, self.folder = story, random, folder
         self.huge = "huge orders" in self.kinds
-        self.loads = bool(self.kinds & {"loaders", "loaders with workers"})
         order = drawing.order(random, huge=self.huge)
         sub_epochs = drawing.sub_epochs(random, order.num_units(0), huge=self.huge)
         run = ip.Plan(order, world_size=1, batch_size=1, sub_epochs=sub_epochs)
-        cursor = self._beginning(run)
-        self.saved = Saved("cursor", cursor)
+        self.cursor = cursor = self._beginning(run)
         self.tally = Count(order, cursor.epoch, cursor.position, huge=self.huge)
         self.plans = Plans(run, random, self._stored(run, cursor.epoch))
         story.words.append(
@@ -109,22 +100,18 @@ class History:
         return plan.cursor(epoch, sub_epoch, step=max(0, step))
 
     def _stored(self, run: ip.Plan, epoch: int) -> Path | None:
-        """Build a plan directory of the first epochs, by builders that may be killed."""
+        """Build a plan directory of the first epochs."""
         if "plan directories" not in self.kinds or self.huge:
             return None
-        directory, random = self.folder / "run.plan", self.random
-        epochs = range(epoch, epoch + random.randint(1, 3))
-        while random.random() < 0.4:
-            if killing.build(run, directory, epochs, random.randrange(40)):
-                self.story.count("killed", "builds")
-        ip.save(run, directory, epochs=epochs)
+        directory = self.folder / "run.plan"
+        ip.save(run, directory, epochs=range(epoch, epoch + self.random.randint(1, 3)))
         return directory
 
     def run(self) -> None:
         """Run legs, and then what is left of the epoch; count."""
         for _ in range(self.random.randint(1, 12 if self.huge else MOST_LEGS)):
             self._leg()
-        end = self.saved.cursor
+        end = self.cursor
         place = end.epoch, end.position
         if not self.huge and (end.sub_epoch, end.position) != (0, 0):
             self._leg(last=True)
@@ -137,79 +124,46 @@ class History:
     def _leg(self, *, last: bool = False) -> None:
         """Go on from what was saved, under another partition, to a stop; save."""
         random, story = self.random, self.story
-        self.saved, carrier = through(self.saved, random, self.folder)
-        cursor = self.saved.cursor
+        cursor, carrier = through(self.cursor, random)
         plan, how = self._plan(cursor, last=last)
         parts = drawing.parts(random, plan, most_steps=5 if self.huge else 10**6)
         if last:
             parts = drawing.parts_to_the_end(plan)
+        way = "indices"
+        calls = (plan.world_size or 0) * sum(part.stop - part.start for part in parts)
+        if calls < MOST_CALLS:  # a batch by itself is the fastest to ask for
+            way = random.choices(list(WAYS), [30, 15, 50, 10])[0]
         story.words.append(
-            f"leg {story.counts['', 'legs']}: {told(plan)}; {self.saved.kind} through {carrier}, "
-            f"plan {how}; {where(parts)}"
+            f"leg {story.counts['', 'legs']}: {told(plan)}; a cursor through {carrier}, "
+            f"plan {how}; {where(parts)}; read by {way}"
         )
-        parts, reads = self._read(plan, parts, last=last)
-        for part, read in zip(parts, reads, strict=True):
-            self._count(plan, part, read)
         for part in parts:
-            now = self.saved.cursor
+            self._count(plan, part, WAYS[way](plan, part))
+        end = parts[-1]
+        self.cursor = plan.cursor(end.epoch, end.sub_epoch, step=end.stop)
+        for part in parts:
+            now = self.cursor
             if last or (part.epoch, part.sub_epoch) < (now.epoch, now.sub_epoch):
                 self._account(plan, part)
         story.count("", "legs")
         story.count("", "steps", sum(part.stop - part.start for part in parts))
+        story.count("read by", way)
         story.count("remainders", plan.remainder)
-        story.count("states carried by", carrier)
+        story.count("cursors carried by", carrier)
         story.count("plans", how)
-        story.count("world sizes", plan.world_size)
         for name, is_so in features(plan):
             story.count("legs with", name, int(is_so))
 
     def _plan(self, cursor: ip.Cursor, *, last: bool) -> tuple[ip.Plan, str]:
         """Draw the plan of a leg."""
         run, random = self.plans.run, self.random
-        most = MOST_LOADERS if self.loads and random.random() < 0.8 else drawing.MOST_RANKS
+        most = drawing.MOST_RANKS
         if last:
             most = min(most, max(1, MOST_CALLS // (run.sub_epochs - cursor.sub_epoch)))
         fields = drawing.partition(random, run, cursor, most)
         while last and fields["remainder"] == "carry":
             fields = drawing.partition(random, run, cursor, most)
         return self.plans.resumed(fields, cursor)
-
-    def _read(
-        self, plan: ip.Plan, parts: list[Part], *, last: bool
-    ) -> tuple[list[Part], list[Read]]:
-        """Read what a leg reads, one way or another; return what was finished, and read."""
-        random, story = self.random, self.story
-        ranks = plan.world_size or 0
-        calls = ranks * sum(part.stop - part.start for part in parts)
-        kills = "killed runs" in self.kinds and calls < MOST_CALLS and not last
-        if kills and random.random() < 0.5:
-            doom = killing.doom(random, parts)
-            story.words[-1] += f"; {doom}"
-            story.count("read by", "a run that is killed")
-            story.count("killed", "runs")
-            parts, reads, saved = killing.run(plan, parts, doom, self.folder)
-            story.words[-1] += f": finished {where(parts)}"
-            self.saved = saved or self.saved
-            return parts, reads
-        if self.loads and ranks <= MOST_LOADERS and random.random() < 0.8:
-            from tests.soak import loading
-
-            if loading.takes(plan, parts):
-                workers = "loaders with workers" in self.kinds
-                chosen = loading.setting(random, workers=workers)
-                story.words[-1] += f"; read by {chosen}"
-                story.count("read by", chosen.kind)
-                reads, self.saved = loading.read(chosen, plan, parts, self.saved)
-                return parts, reads
-        way = "indices"
-        if calls < MOST_CALLS:  # a batch by itself is the fastest to ask for
-            way = random.choices(list(WAYS), [30, 15, 50, 10])[0]
-        story.words[-1] += f"; read by {way}"
-        story.count("read by", way)
-        reads = [WAYS[way](plan, part) for part in parts]
-        end = parts[-1]
-        self.saved = Saved("cursor", plan.cursor(end.epoch, end.sub_epoch, step=end.stop))
-        return parts, reads
 
     def _count(self, plan: ip.Plan, part: Part, read: Read) -> None:
         """Count what was read in a part."""

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +13,8 @@ from indexplan.files.read import Stored
 from indexplan.partition import ranks as shares
 from indexplan.partition import steps as partition
 from indexplan.plan import plan
-from indexplan_torch.run import Run
 from tests.soak.history import PER_CENT, tell
 
-ROOT = Path(__file__).parents[2]
 MOST_LEGS = 3000
 Patch = pytest.MonkeyPatch
 
@@ -107,28 +100,6 @@ def _twice(patch: Patch, order: type[ip.Order]) -> None:
     patch.setattr(order, "fill", twice)
 
 
-def state_is_one_batch_behind(patch: Patch) -> None:
-    """A loader's state lacks the batch that the loop received last."""
-    _shifted(patch, -1)
-
-
-def state_is_one_batch_ahead(patch: Patch) -> None:
-    """A loader's state counts a batch that the loop has not received."""
-    _shifted(patch, +1)
-
-
-def _shifted(patch: Patch, by: int) -> None:
-    cursor = Run._cursor
-
-    def shifted(self: Run, number: int, step: int | None) -> ip.Cursor:
-        if step is not None:
-            steps = self.running()[0].steps(*self._place(number))
-            step = max(steps.start, min(step + by, steps.stop))
-        return cursor(self, number, step)
-
-    patch.setattr(Run, "_cursor", shifted)
-
-
 FAULTS: dict[Callable[[Patch], None], str] = {
     elastic_resume_loses_a_sample: "",
     text_of_a_cursor_repeats_a_sample: "",
@@ -137,8 +108,6 @@ FAULTS: dict[Callable[[Patch], None], str] = {
     account_counts_one_too_few: "",
     stored_order_repeats_a_sample: "plan directories",
     huge_order_repeats_a_sample: "huge orders",
-    state_is_one_batch_behind: "loaders",
-    state_is_one_batch_ahead: "loaders",
 }
 
 
@@ -160,25 +129,7 @@ def test_a_planted_fault_is_found(
 
 @pytest.mark.parametrize("kind", PER_CENT)
 def test_a_seed_tells_one_history(kind: str) -> None:
-    """A history of any kind is told by its seed, kills included, and nothing is wrong in it."""
+    """A history of any kind is told by its seed, and nothing is wrong in it."""
     first, again = (tell(7, frozenset({kind})) for _ in range(2))
     assert [] == first.wrong
     assert (first.words, first.counts) == (again.words, again.counts)
-
-
-def test_ctrl_c_ends_with_the_summary() -> None:
-    """What was counted before Ctrl-C is printed; every history of it was finished."""
-    command = [sys.executable, "-m", "tests.soak", "600", "--jobs", "2", "--first", "11"]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as soak:
-        assert soak.stderr is not None
-        assert "legs/s" in soak.stderr.readline()  # so histories have been told
-        soak.send_signal(signal.SIGINT)
-        out, _ = soak.communicate()
-    assert 0 == soak.returncode, out
-    counted = {name: number for number, name in re.findall(r"(?m)^ +([\d,]+)  (.*)$", out)}
-    assert "0" == counted["samples lost"] == counted["samples repeated"]
-    assert int(counted["histories"].replace(",", "")) >= 2
-    assert "--first 11  # ended early, by Ctrl-C" in out
-    assert out.splitlines()[-1].startswith("result: each sample was read once, or accounted for")
