@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import re
 from typing import Any
 
 import pytest
@@ -145,73 +144,12 @@ def children() -> set[int]:
     return {process.pid or 0 for process in multiprocessing.active_children()}
 
 
-MADE = {"dataset": range(100), "order": ORDER, "micro_batch_size": 2, "consumed_samples": 0}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"micro_batch_size": 0},
-            "micro_batch_size must be an integer from 1 to 2**62 - 1; got 0; "
-            "pass Megatron's micro_batch_size",
-        ),
-        (
-            {"consumed_samples": -1},
-            "consumed_samples must be an integer from 0; got -1; count from 0",
-        ),
-        (
-            {"rank": 2},
-            "rank must be an integer from 0 to 1, with world_size=2; got 2; count ranks from 0",
-        ),
-        (
-            {"order": ip.Plan(ORDER, batch_size=2)},
-            "order must be an Order; got Plan(Shuffle(num_samples=100, seed=1), batch_size=2); "
-            "pass indexplan.Shuffle(len(dataset))",
-        ),
-        (
-            {"shuffle": True},
-            "shuffle must be left out, as it belongs to the plan; got True; "
-            "choose the order: indexplan.Shuffle(num_samples), or Sequential without shuffling",
-        ),
-    ],
-)
-def test_arguments_that_are_refused(changes: dict[str, Any], message: str) -> None:
-    """Before the first micro-batch, in Megatron's words."""
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-        PlanIterator(**{"rank": 0, "world_size": 2, **MADE, **changes})
-
-
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        (7, "state must be a PlanIterator's; got 7; pass what save_state returned"),
-        (
-            {"model": 1},
-            "state must be a PlanIterator's; got a dict of ['model']; pass what save_state "
-            "returned",
-        ),
-        (
-            {"version": 2, "consumed_samples": 3, "order": ORDER.to_dict()},
-            "state must be of version 1; got 2; load it with the version of indexplan that saved "
-            "it",
-        ),
-        (
-            {"version": 1, "consumed_samples": 3.5, "order": ORDER.to_dict()},
-            "a state's consumed_samples must be an integer from 0; got 3.5; count from 0",
-        ),
-        (
-            {"version": 1, "consumed_samples": 3, "order": ip.Shuffle(100, seed=2).to_dict()},
-            "a cursor must belong to the plan's order; got one with seed 2, not 1; resume it with "
-            "the order it was saved under",
-        ),
-    ],
-)
-def test_states_that_are_refused(state: Any, message: str) -> None:
-    """Nothing changes then: the iterator reads on where it stood."""
+def test_a_state_that_is_refused_changes_nothing() -> None:
+    """The iterator reads on where it stood; tests/errors has all that is refused."""
     ranks = iterators()
     expected = read(iterators(), 4)
     found = read(ranks, 2)
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-        ranks[0].load_state(state)
+    other = {"version": 1, "consumed_samples": 3, "order": ip.Shuffle(100, seed=2).to_dict()}
+    with pytest.raises(ip.IndexPlanError, match=r"^a cursor must belong to the plan's order; "):
+        ranks[0].load_state(other)
     assert expected == found + read(ranks, 2)

@@ -183,27 +183,3 @@ def test_documents_shorter_than_the_order_was_told() -> None:
     order = ip.DocumentWindows([3] * 40, LENGTH, overlap=0)
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
         epoch(TokenRows([[1, 2, 3]] * 40, LENGTH), order)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (
-            {"tokens": iter([])},
-            "dataset must be map-style, as a plan says which index is read when; got "
-            "list_iterator, without __getitem__; give it __getitem__ and __len__",
-        ),
-        (
-            {"length": 0},
-            "length must be an integer from 1 to 2**62 - 1; got 0; pass torchtitan's seq_len",
-        ),
-        (
-            {"pad": -100},
-            "pad must be an integer from 0 to 2**62 - 1; got -100; pass a token of the vocabulary",
-        ),
-    ],
-)
-def test_arguments_that_are_refused(given: dict[str, Any], message: str) -> None:
-    """When the dataset is made."""
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-        TokenRows(**{"tokens": DOCUMENTS, "length": LENGTH, **given})

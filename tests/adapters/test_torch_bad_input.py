@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import torch
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan.keywords import PLACES
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.adapters.small import Identity, of_plan
 from tests.trainers.ranks import ROOT
@@ -23,7 +21,6 @@ HALVES = OPEN.replace(sub_epochs=2)
 STATE = PlanLoader(
     range(10), OPEN.resume(OPEN.replace(world_size=1).cursor(0, step=2))
 ).state_dict()
-CUT_STATE = {**STATE, "cursor": {k: v for k, v in STATE["cursor"].items() if k != "step"}}
 
 
 def resumed(plan: ip.Plan, state: Any) -> PlanLoader:
@@ -33,90 +30,16 @@ def resumed(plan: ip.Plan, state: Any) -> PlanLoader:
     return loader
 
 
-def set_epoch(*numbers: Any) -> None:
-    """Set the pass of a new sampler."""
-    sampler = PlanBatchSampler(HALVES)
-    (sampler.set_epoch if len(numbers) == 1 else sampler.set_epoch_and_sub_epoch)(*numbers)
-
-
-def before_the_resume() -> None:
-    """Ask a loader for a pass before the one that it was resumed in."""
-    saved = HALVES.resume(HALVES.replace(world_size=1).cursor(3, 1, step=1))
-    loader = resumed(HALVES, PlanLoader(range(10), saved).state_dict())
-    loader.set_epoch(2)
-    next(iter(loader))
-
-
 def first(samples: Any) -> Any:
     """Return the first of some batches."""
     return next(iter(samples))
 
 
-EMPTY = (
-    "each step must hold a unit for every rank; got steps of fewer than world_size={world_size} "
-    "units in epoch {epoch}, sub-epoch {sub_epoch}, under remainder='{remainder}'; use "
-    "remainder='pad', fewer ranks or a larger batch size; to evaluate, pass evaluation=True to "
-    "PlanLoader, and gather after its last batch"
-)
-
-CASES: list[tuple[str, Callable[[], Any]]] = [
-    # what belongs to the plan
-    (
-        f"shuffle must be left out, as it belongs to the plan; got True; {PLACES['shuffle']}",
-        lambda: PlanLoader(range(10), OPEN, shuffle=True),
-    ),
-    (
-        f"drop_last must be left out, as it belongs to the plan; got True; {PLACES['drop_last']}",
-        lambda: PlanLoader(range(10), OPEN, drop_last=True),
-    ),
-    (
-        "sampler must be left out, as it belongs to the plan; got range(0, 10); "
-        + PLACES["sampler"],
-        lambda: PlanLoader(range(10), OPEN, sampler=range(10)),
-    ),
-    # epochs
-    ("sub_epoch must be an integer from 0; got -1; count from 0", lambda: set_epoch(0, -1)),
-    (
-        "epoch must be 3 or later, where the run was resumed, as earlier ones are finished; got 1; "
-        "begin your loop with range(loader.cursor.epoch * 2, ...) once a state is loaded, which "
-        "is range(6, ...) here",
-        before_the_resume,
-    ),
-    # states
-    (
-        "a cursor must have the fields ['step']; got only ['epoch', 'order', 'position', "
-        "'sub_epoch', 'sub_epochs']; restore what was written, or read it with the version of "
-        "indexplan that wrote it",
-        lambda: resumed(OPEN, CUT_STATE),
-    ),
-    (
-        "a cursor's sub_epochs must be 2, the plan's; got 1; use plan.replace(sub_epochs=1)",
-        lambda: resumed(HALVES, STATE),
-    ),
-    # empty batches
-    (
-        EMPTY.format(world_size=12, epoch=0, sub_epoch=0, remainder="spread"),
-        lambda: first(PlanBatchSampler(OPEN, rank=0, world_size=12)),
-    ),
-    (
-        EMPTY.format(world_size=3, epoch=0, sub_epoch=0, remainder="pad"),
-        lambda: first(
-            PlanLoader(
-                range(10),
-                OPEN.replace(global_batch_size=2, remainder="pad"),
-                rank=0,
-                world_size=3,
-            )
-        ),
-    ),
-]
-
-
-@pytest.mark.parametrize(("message", "function"), CASES, ids=[case[0][:60] for case in CASES])
-def test_refuses(message: str, function: Callable[[], Any]) -> None:
-    """Each mistake ends in one error, before any batch is read."""
+def test_refuses_a_cursor_of_other_sub_epochs() -> None:
+    """Before any batch is read; tests/errors has all that is refused."""
+    message = "a cursor's sub_epochs must be 2, the plan's; got 1; use plan.replace(sub_epochs=1)"
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-        function()
+        resumed(HALVES, STATE)
 
 
 def test_a_sampler_that_yields_batches_can_stand_alone() -> None:

@@ -41,17 +41,3 @@ def test_of_a_mixture_of_bins_shares_are_of_bins() -> None:
         assert {"large": 0.5, "small": 0.5} == loader.shares
         assert [16, 4] == np.bincount(loader.groups).tolist()
     assert (found.counted, [20, 20]) == ("units", found.drawn.tolist())
-
-
-def test_groups_are_asked_for_inside_the_loop() -> None:
-    """And of an order that has some."""
-    loader = PlanLoader(range(23), ip.Plan(Leaning(23), batch_size=3), rank=0, world_size=1)
-    for name in ("groups", "shares"):
-        with pytest.raises(ip.IndexPlanError, match=f"{name} must be asked for inside the loop"):
-            getattr(loader, name)
-    loader = PlanLoader(range(23), ip.Plan(ip.Shuffle(23), batch_size=3), rank=0, world_size=1)
-    for _ in loader:
-        for name in ("groups", "shares"):
-            with pytest.raises(ip.IndexPlanError, match="an order must be one with groups"):
-                getattr(loader, name)
-        break

@@ -13,18 +13,7 @@ import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.ranks import discover
-from tests.adapters.small import ME, ORDER, PLAN, Identity, as_they_are, loader_of, of_plan
-from tests.support.micro import micro_batches
-
-# 12 full units, then 192 pixels and 8 units from the middle of epoch 1 on
-PHASES = ip.Plan(
-    ip.Shuffle(100, seed=4),
-    world_size=2,
-    batch_size=[
-        ip.Phase(at=0, size=12, parameters={"resolution": 128}),
-        ip.Phase(at=150, size=8, parameters={"resolution": 192}),
-    ],
-)
+from tests.adapters.small import ME, PLAN, Identity, as_they_are, loader_of, of_plan
 
 
 class Arrays(Identity):
@@ -34,57 +23,7 @@ class Arrays(Identity):
         return type(indices).__name__, indices.dtype.name, indices
 
 
-class Streams(Identity):
-    """A dataset that says what its worker was seeded with."""
-
-    def __getitem__(self, index: int) -> Any:
-        return index, torch.initial_seed()
-
-
 # --- what the dataset is asked for
-
-
-def test_nested_batches_two_ways() -> None:
-    """(5, 3) comes as a list of 15, or as 5 lists for a dataset that takes a list."""
-    plan = ip.Plan(ip.Shuffle(47, seed=5), world_size=2, batch_size=(5, 3))
-    flat = loader_of(plan)
-    assert of_plan(plan, 0) == list(flat)
-    nested = list(loader_of(plan, nested=True))
-    for step, batch in enumerate(nested):
-        expected = [m.tolist() for m in micro_batches(plan.units(0, step=step, rank=1))]
-        assert expected == batch
-    assert [5, 5] == [len(batch) for batch in nested]
-    assert [[3, 3, 2, 2, 2], [3, 2, 2, 2, 2]] == [[len(m) for m in b] for b in nested]
-
-
-@pytest.mark.parametrize("options", [{}, {"num_workers": 2, "persistent_workers": True}])
-def test_items_bring_the_phase_to_the_dataset(options: dict[str, Any]) -> None:
-    """A sample is asked for with its step's parameters, by workers that outlive phases too."""
-    loader = loader_of(PHASES, item=lambda index, about: (index, about["resolution"]), **options)
-    seen = []
-    for epoch in range(4):
-        loader.set_epoch(epoch)
-        batches = list(loader)
-        assert len(batches) == len(loader) == PHASES.steps(epoch).stop
-        for step, batch in enumerate(batches):
-            resolution = PHASES.phase(epoch, step=step)["resolution"]
-            indices = PHASES.batch(epoch, step=step, rank=1).tolist()
-            assert [(index, resolution) for index in indices] == batch
-        seen.append([batch[0][1] for batch in batches])
-    assert [[128] * 5, [128] * 3 + [192] * 2, [192] * 7, [192] * 7] == seen
-
-
-def test_items_in_nested_batches() -> None:
-    """Inner batches hold items as well."""
-    plan = PHASES.replace(batch_size=[ip.Phase(at=0, size=(2, 3), parameters={"resolution": 8})])
-    loader = loader_of(plan, nested=True, item=lambda index, about: (index, about["resolution"]))
-    expected = [
-        [
-            [(index, 8) for index in inner.tolist()]
-            for inner in micro_batches(plan.units(0, step=0, rank=1))
-        ]
-    ]
-    assert expected == list(islice(loader, 1))
 
 
 def test_arrays_for_datasets_that_take_them() -> None:
@@ -190,36 +129,7 @@ def test_explicit_ranks_win(monkeypatch: pytest.MonkeyPatch) -> None:
     assert of_plan(PLAN, 0) == list(loader_of(PLAN)) == list(PlanBatchSampler(PLAN, **ME))
 
 
-def test_an_open_plan_keeps_its_global_batches() -> None:
-    """With `global_batch_size` the ranks share the same steps, however many they are."""
-    plan = ip.Plan(ORDER, global_batch_size=12)
-    steps = []
-    for world_size in (1, 2, 3, 5):
-        ranks = [
-            list(PlanBatchSampler(plan, rank=r, world_size=world_size)) for r in range(world_size)
-        ]
-        steps.append([sorted(sum(parts, [])) for parts in zip(*ranks, strict=True)])
-    assert [steps[0]] * 4 == steps
-
-
 # --- processes
-
-
-def test_spawned_workers_are_seeded_as_their_rank() -> None:
-    """A worker that starts afresh knows its rank, and needs no item that does not pickle."""
-    plan = PLAN.replace(world_size=None)
-    loader = loader_of(
-        plan,
-        Streams(),
-        item=lambda index, _: index,
-        num_workers=1,
-        multiprocessing_context="spawn",
-    )
-    loader.set_epoch(4)
-    batch = next(iter(loader))
-    assert of_plan(PLAN, 4)[0] == [index for index, _ in batch]
-    said = batch[0][1]
-    assert ip.worker_seed(3, epoch=4, rank=1, worker=0) == said
 
 
 def test_loaders_pickle_with_what_they_stand_for() -> None:
@@ -247,12 +157,6 @@ def test_an_item_that_does_not_pickle_says_so() -> None:
     assert message == str(caught.value)
 
 
-def test_default_collation() -> None:
-    """Nothing of torch's own collation is in the way."""
-    batch = next(iter(PlanLoader(Identity(), PLAN, **ME)))
-    assert torch.equal(torch.tensor(of_plan(PLAN, 0)[0]), batch)
-
-
 @pytest.mark.parametrize("remainder", REMAINDERS)
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_loader_tells_its_step_and_its_size(remainder: str, num_workers: int) -> None:
@@ -270,18 +174,6 @@ def test_loader_tells_its_step_and_its_size(remainder: str, num_workers: int) ->
             assert plan.step_size(0, number, step=step) == loader.step_size == loader.step_total()
             assert plan.step_total(column, 0, number, step=step) == loader.step_total(column)
             assert plan.cursor(0, number, step=step + 1) == loader.cursor
-
-
-def test_step_size_before_any_batch() -> None:
-    """Outside the loop there is no step to tell the size of."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        _ = loader_of(PLAN, rank=0, world_size=2).step_size
-    assert (
-        "step_size must be asked for inside the loop, after a batch; got none before it; use "
-        "plan.step_size(epoch, sub_epoch, step=...) for any step"
-    ) == str(error.value)
-    with pytest.raises(ip.IndexPlanError, match="step_total must be asked for inside the loop"):
-        loader_of(PLAN, rank=0, world_size=2).step_total()
 
 
 def test_a_mask_may_be_a_tensor() -> None:

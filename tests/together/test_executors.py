@@ -252,21 +252,6 @@ def test_pool_that_dies(tmp_path: Path) -> None:
     assert said.endswith("); pass a new one, and run the same build again: what is written stays")
 
 
-def test_what_is_no_executor(tmp_path: Path, client: Client) -> None:
-    """What takes no tasks is refused before anything is written."""
-    rule = "executor must be a concurrent.futures.Executor"
-    for pool in ("dask", client, ThreadPoolExecutor):
-        assert f"{rule}; got {pool!r}; for Dask, pass client.get_executor()" == (
-            fails(tmp_path, PLAN.order, pool)  # type: ignore[arg-type]
-        )
-    assert [] == list(tmp_path.iterdir())
-    pool = ThreadPoolExecutor(1)
-    pool.shutdown()
-    got = "RuntimeError (cannot schedule new futures after shutdown)"
-    said = f"the executor must run until the build is done; got {got}; pass a new one"
-    assert fails(tmp_path, PLAN.order, pool).startswith(said)
-
-
 def test_order_that_workers_cannot_import(
     tmp_path: Path, processes: Executor, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

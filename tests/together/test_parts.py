@@ -102,29 +102,6 @@ def test_other_numbers_of_parts(tmp_path: Path, expected: dict[str, bytes]) -> N
     assert expected == tree(path) == tree(tmp_path / "b.plan")
 
 
-@pytest.mark.parametrize(
-    ("part", "said"),
-    [
-        ((0, 4), "part must be an integer from 1 to 4; got 0; count from 1, in a job array with "
-                 "--array=1-4"),
-        ((5, 4), "part must be an integer from 1 to 4; got 5; count from 1, in a job array with "
-                 "--array=1-4"),
-        ((1, 0), "part's second number must be an integer from 1 to 999999999; got 0; "
-                 "pass (number, of how many), such as (1, 4)"),
-        ((1.0, 2), "part must be an integer from 1 to 2; got 1.0; count from 1, in a job array "
-                   "with --array=1-2"),
-        (3, "part must be a pair (number, of how many), such as (1, 4); got 3; "
-            "leave it out to build all"),
-    ],
-)  # fmt: skip
-def test_wrong_parts(tmp_path: Path, part: tuple[int, int], said: str) -> None:
-    """A wrong part is an error before anything is written."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        ip.save(PLAN, tmp_path / "a.plan", part=part)
-    assert said == str(error.value)
-    assert [] == list(tmp_path.iterdir())
-
-
 # Real processes.
 
 SAVE = (
@@ -218,27 +195,6 @@ def test_smaller_chunks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     plan = ip.Plan(ip.Shuffle(1000), batch_size=16)
     ip.save(plan, tmp_path / "b.plan", units_per_chunk=250)
     assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
-
-
-@pytest.mark.parametrize(
-    ("part", "said"),
-    [
-        ("0/4", "--part must be an integer from 1 to 4; got 0; count from 1, in a job array with "
-                "--array=1-4"),
-        ("/", "--part must be a part and how many there are, such as 1/4; got '/'; write it as "
-              "I/N, or leave it out to build all of it"),
-        ("2", "--part must be a part and how many there are, such as 1/4; got '2'; write it as "
-              "I/N, or leave it out to build all of it"),
-    ],
-)  # fmt: skip
-def test_wrong_part_options(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str, said: str
-) -> None:
-    """A part that is none exits with 2; SLURM's variables outside an array are such a case."""
-    words = ["--num-samples", "9", "--batch-size", "2", "--part", part]
-    assert 2 == main(["build", str(tmp_path / "a"), *words])
-    assert f"indexplan: {said}\n" == capsys.readouterr().err
-    assert [] == list(tmp_path.iterdir())
 
 
 def test_progress(tmp_path: Path) -> None:

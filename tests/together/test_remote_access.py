@@ -103,26 +103,6 @@ def test_azure_containers_are_no_credentials() -> None:
     assert url == store_of(url + "/").path
 
 
-@pytest.mark.parametrize(
-    ("url", "message"),
-    [
-        (
-            "zz://b/a.plan",
-            "path must be a folder, or a URL of a kind that fsspec knows; got 'zz://...'; check "
-            "the letters before ://",
-        ),
-        (
-            "zip::s3://b/a.plan",
-            "path must be one URL, not a chain of them; got 'zip::...'; pass the folder's own URL",
-        ),
-    ],
-)
-def test_urls_of_no_store(url: str, message: str) -> None:
-    """A URL that nobody knows, or of more than one place, is refused."""
-    assert message == refused(ip.load, url)
-    assert message == refused(ip.save, PLAN, url)
-
-
 def test_secrets_stay_where_they_are(saved: str, tmp_path: Path) -> None:
     """No secret reaches a file, a pickle, an output or an error, wherever it was configured."""
     code = (
