@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,16 +35,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file = path / f"{number}.parquet"
         pq.write_table(pa.table(fields), file, row_group_size=GROUP, compression="none")
     return path
-
-
-@pytest.fixture
-def made() -> Iterator[list[ShardedDataset]]:
-    """Datasets, whose threads are ended."""
-    found: list[ShardedDataset] = []
-    yield found
-    for each in found:
-        if each._fetcher is not None:
-            each._fetcher.stop()
 
 
 def chunks(file: Path, columns: list[str]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +42,6 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> ip.Shards:
         np.save(folder / f"{number:03}.npy", np.arange(first, first + size))
         first += int(size)
     return ip.shard_sizes(folder / "*.npy")
-
-
-@pytest.fixture
-def made() -> Iterator[list[ShardedDataset]]:
-    """Datasets, whose threads are ended."""
-    found: list[ShardedDataset] = []
-    yield found
-    for each in found:
-        if each._fetcher is not None:
-            each._fetcher.stop()
 
 
 def plan_of(shards: ip.Shards) -> ip.Plan:

@@ -1,10 +1,10 @@
-"""How much room shards get on disk: what the plan reads at a time, unless the user says less."""
+"""How much room shards get on disk, what the plan reads at a time, and what a run hears of it."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan_fetch import ShardFile
+from indexplan_fetch import Fetched, ShardFile
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
 from tests.together.sharded_runs import first_rows, live_bytes, on_disk, write_shards
 
@@ -38,16 +38,6 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> ip.Shards:
 def rows_of(file: ShardFile) -> Any:
     """Return the rows of a file."""
     return np.load(file.path, mmap_mode="r")
-
-
-@pytest.fixture
-def made() -> Iterator[list[ShardedDataset]]:
-    """Datasets, whose threads are ended."""
-    found: list[ShardedDataset] = []
-    yield found
-    for each in found:
-        if each._fetcher is not None:
-            each._fetcher.stop()
 
 
 def plan_of(shards: ip.Shards) -> ip.Plan:
@@ -163,3 +153,27 @@ def test_any_sample_without_a_plan(
     for _ in range(2):
         assert indices == [int(made[0][index]) for index in indices]
     assert 10 == made[0].report().num_fetches
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_metrics(
+    shards: ip.Shards, made: list[ShardedDataset], tmp_path: Path, num_workers: int
+) -> None:
+    """Reports grow from batch to batch; workers count, too."""
+    plan, heard = plan_of(shards), list[Fetched]()
+    made.append(ShardedDataset(shards, rows_of, cache_dir=tmp_path, cache_bytes=10**8))
+    method = "fork" if num_workers else None
+    loader = PlanLoader(made[0], plan, num_workers=num_workers, multiprocessing_context=method)
+    for number in range(2):
+        loader.set_epoch(number)
+        before = len(heard)
+        heard += [made[0].report() for _ in loader]
+        assert plan.steps(number).stop == len(heard) - before
+    read = len(ip.reads(plan, shards, epoch=0).shards)
+    assert heard[-1].num_fetches >= read
+    assert heard[-1].num_stalls >= 1
+    assert heard[-1].num_stalls + heard[-1].num_hits >= read
+    assert 0 == heard[-1].num_retries
+    assert all(
+        getattr(a, name) <= getattr(b, name) for a, b in pairwise(heard) for name in Fetched._fields
+    )
