@@ -9,8 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import indexplan as ip
 from indexplan_torch.versions import TESTED
 from tests.trainers.ranks import ROOT, run_ranks
@@ -23,13 +21,10 @@ BINS = ip.Plan(
     batch_size=1,
     remainder="carry",
 )
-KINDS = ("loader", "batch_sampler")
 MIXED = PLAN.replace(
     order=ip.Mixture({"a": ip.Shuffle(60, seed=1), "b": ip.Shuffle(37, seed=2)}, {"a": 3, "b": 2})
 )
 MOVED_AT = 14  # of 10 steps a pass
-# "epoch, batch in epoch" of a checkpoint: in mid-epoch, after the last batch, at the epoch's end
-RESUMES = {"1, 5": 15, "0, 10": 10, "2, 0": 20}
 
 
 def lighter(cursor: ip.Cursor) -> ip.Plan:
@@ -48,94 +43,6 @@ def allow_importing_composer() -> None:
 
     for name in ("torchvision::nms", "torchvision::qnms"):
         torch.library.define(name, "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-
-
-def runs(folder: str, kind: str, num_workers: int) -> dict[str, Any]:
-    """Fit, resume in mid-epoch and at an epoch's end, and evaluate."""
-    import torch
-    from composer import Event, Trainer
-    from composer.models import ComposerModel
-    from torch.utils.data import DataLoader
-    from torchmetrics import SumMetric
-
-    from indexplan_torch import PlanBatchSampler, PlanLoader
-
-    dataset = torch.arange(97.0)
-
-    def fresh() -> Any:
-        if kind == "loader":
-            return PlanLoader(dataset, PLAN, num_workers=num_workers)
-        # Composer looks at a batch of each past epoch, for which workers draw several
-        sampler = PlanBatchSampler(PLAN, partial=True)
-        return DataLoader(dataset, batch_sampler=sampler, num_workers=num_workers)
-
-    class Model(ComposerModel):
-        """A line that notes what it is trained and evaluated on."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.line = torch.nn.Linear(1, 1)
-            self.batches: list[list[int]] = []
-            self.evaluated: list[list[int]] = []
-
-        def forward(self, batch: Any) -> Any:
-            (self.batches if self.training else self.evaluated).append(batch.int().tolist())
-            return self.line(batch[:, None] / 97)[:, 0]
-
-        def loss(self, outputs: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
-            return ((outputs - batch / 97) ** 2).mean()
-
-        def eval_forward(self, batch: Any, outputs: Any = None) -> Any:
-            return self.forward(batch)
-
-        def get_metrics(self, is_train: bool = False) -> dict[str, Any]:
-            return {} if is_train else {"sum": SumMetric()}
-
-        def update_metric(self, batch: Any, outputs: Any, metric: Any) -> None:
-            metric.update(batch)
-
-    def due(state: Any, event: Any) -> bool:
-        if event == Event.BATCH_CHECKPOINT:
-            return int(state.timestamp.batch) in {NUM_STEPS, NUM_STEPS + 5}
-        return bool(event == Event.EPOCH_CHECKPOINT)
-
-    def trainer(**options: Any) -> Any:
-        if kind == "batch_sampler":  # Composer takes it from loader.batch_size, which has none
-            options["device_train_microbatch_size"] = PLAN.batch_size
-        return Trainer(
-            model=Model(), train_dataloader=fresh(), max_duration=f"{EPOCHS}ep", **options
-        )
-
-    seen: dict[str, Any] = {}
-    spread = ip.Plan(ip.Shuffle(97, seed=6), batch_size=7)
-    fit = trainer(
-        eval_dataloader=PlanLoader(dataset, spread, num_workers=num_workers),
-        save_folder=folder,
-        save_filename="{epoch}, {batch_in_epoch}.pt",
-        save_interval=due,
-    )
-    fit.fit()
-    seen["fit"] = fit.state.model.module.batches
-    seen["evaluated"] = fit.state.model.module.evaluated
-    seen["sum"] = int(fit.state.eval_metric_values["sum"])
-    fit.close()
-    seen["resumed"] = {}
-    for place in RESUMES:
-        resumed = trainer(load_path=f"{folder}/{place}.pt")
-        resumed.fit()
-        seen["resumed"][place] = resumed.state.model.module.batches
-        resumed.close()
-    return seen
-
-
-def every(folder: str) -> dict[str, Any]:
-    """All of it without and with workers, in one process."""
-    allow_importing_composer()
-    return {
-        f"{kind}, {num_workers}": runs(f"{folder}/{kind}{num_workers}", kind, num_workers)
-        for kind in KINDS
-        for num_workers in (0, 2)
-    }
 
 
 def of_bins() -> dict[str, Any]:
@@ -182,13 +89,6 @@ def of_bins() -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """What two ranks saw of it all."""
-    folder = str(tmp_path_factory.mktemp("saved"))
-    return run_ranks("tests.trainers.composer_checks:every", 2, folder, PYTHONPATH=path())
-
-
 def path() -> str:
     """Where ranks find this project, and Composer."""
     given = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
@@ -199,23 +99,6 @@ def path() -> str:
 def test_the_version_is_the_one_of_the_table() -> None:
     """What runs here is what docs/trainers.md calls tested."""
     assert TESTED["mosaicml"][1] == version("mosaicml")
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-@pytest.mark.parametrize("kind", KINDS)
-def test_trainer_keeps_the_plan(ranks: list[Any], kind: str, num_workers: int) -> None:
-    """Fit and resumes read the plan, epoch by epoch; evaluation sees each sample once."""
-    plan = PLAN.replace(world_size=2)
-    assert plan.steps(0).stop == NUM_STEPS
-    evaluated = []
-    for rank, result in enumerate(ranks):
-        seen = result[f"{kind}, {num_workers}"]
-        fit = [b.tolist() for epoch in range(EPOCHS) for b in plan.batches(epoch, rank=rank)]
-        assert fit == seen["fit"]
-        assert {place: fit[first:] for place, first in RESUMES.items()} == seen["resumed"]
-        assert sum(range(97)) == seen["sum"]
-        evaluated += [index for batch in seen["evaluated"] for index in batch]
-    assert sorted(EPOCHS * list(range(97))) == sorted(evaluated)
 
 
 def test_bins_are_read_whole_or_cut() -> None:

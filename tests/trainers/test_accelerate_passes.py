@@ -44,18 +44,6 @@ def test_a_pass_that_starts_again_warns() -> None:
             list(islice(prepared, 2))
 
 
-def test_the_next_pass_may_be_named_before_a_loop_ends() -> None:
-    """The loop reads on; no state is asked for that would lose its rest."""
-    prepared = loader()
-    batches = iter(prepared)
-    got = [next(batches).tolist() for _ in range(2)]
-    prepared.set_epoch(1)
-    got += [batch.tolist() for batch in batches]
-    whole = PLAN.replace(world_size=1)
-    assert [b.tolist() for b in whole.batches(0, rank=0)] == got
-    assert [b.tolist() for b in whole.batches(1, rank=0)] == [b.tolist() for b in prepared]
-
-
 @pytest.mark.parametrize("num_workers", [0, 1])
 def test_a_scripts_own_prepare_is_refused(num_workers: int) -> None:
     """`prepare_data_loader` is what accelerator.prepare calls, with the ranks that it has found."""

@@ -173,25 +173,6 @@ def test_max_steps_alone_skips_an_epoch(told: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_validate_reads_every_sample_once(told: list[Any], name: str) -> None:
-    """Trainer.validate reads the spread plan; over the ranks no sample comes twice."""
-    plan = EXACT.replace(world_size=2)
-    for rank in RANKS:
-        assert passes(plan, rank, 0, 1)[0] == told[rank][f"validate {name}"]
-    read = [index for rank in RANKS for batch in told[rank][f"validate {name}"] for index in batch]
-    assert list(range(103)) == sorted(read)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_predict_returns_the_plans_order(told: list[Any], name: str) -> None:
-    """Trainer.predict returns a prediction per sample, in the order of the rank's batches."""
-    plan = EXACT.replace(world_size=2)
-    for rank in RANKS:
-        expected = [(10 * b).tolist() for b in plan.batches(0, rank=rank)]
-        assert expected == told[rank][f"predict {name}"]
-
-
-@pytest.mark.parametrize("name", KINDS)
 def test_prediction_writers_get_the_indices(told: list[Any], name: str) -> None:
     """A BasePredictionWriter is told which samples each batch and the epoch hold."""
     plan = EXACT.replace(world_size=2)
@@ -217,14 +198,6 @@ def test_refreshed_counts_follow_the_schedule(told: list[Any], name: str) -> Non
     for rank in RANKS:
         expected = story(passes(plan, rank, 0, 4))
         assert [expected, 38] == told[rank][f"changing {name}"]
-
-
-def test_refreshed_counts_without_validation(told: list[Any]) -> None:
-    """A training that does not validate takes every step too."""
-    plan = CHANGING.replace(world_size=2)
-    for rank in RANKS:
-        expected = sum(passes(plan, rank, 0, 4), [])
-        assert [expected, 38] == told[rank]["changing unvalidated"]
 
 
 def test_refreshed_counts_respect_limits(told: list[Any]) -> None:
@@ -276,15 +249,6 @@ def test_a_pass_that_lightning_cuts_is_an_error(told: list[Any]) -> None:
             "KeepState(), or pass partial=True if passes are left on purpose"
         )
         assert [expected, message] == told[rank]["changing not refreshed"]
-
-
-def test_limits_of_the_trainer_are_meant(told: list[Any]) -> None:
-    """With limits for training and validation each pass gives its first batches."""
-    plan, valid = PLAN.replace(world_size=2), VALID.replace(world_size=2)
-    for rank in RANKS:
-        expected = story([batches[:2] for batches in passes(plan, rank, 0, 3)])
-        once = [passes(valid, rank, number, number + 1)[0][0] for number in (0, 0, 1, 2)]
-        assert [expected, once, ""] == told[rank]["limited"]
 
 
 def test_a_strategy_that_deals_data_otherwise_is_an_error(told: list[Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -113,15 +112,6 @@ def test_limits_that_lose_nothing_or_were_meant_are_not_told(options: dict[str, 
     assert [] == said(**options)[1]
 
 
-def test_a_pass_that_is_left_before_its_limit_is_an_error() -> None:
-    """A second fit goes on with the next epoch, whatever the limit of each."""
-    model, loader, fit = Model(), loader_of(PLAN), trainer(max_steps=2, limit_train_batches=3)
-    fit.fit(model, loader)
-    fit.fit_loop.epoch_loop.max_steps = 6
-    with pytest.raises(ip.IndexPlanError, match=r"^a pass must be read whole before a later one"):
-        fit.fit(model, loader)
-
-
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_sanity_looks_are_looks(num_workers: int) -> None:
     """What Lightning looks at before it trains is read whole later, in whichever epoch."""
@@ -170,48 +160,6 @@ class InPairs(Model):
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         self.trained.append([None if each is None else each.tolist() for each in batch])
         return self.layer(torch.ones(1, 1)).mean()
-
-
-@pytest.mark.parametrize("sizes", [(50, 20), (20, 50), (50, 25), (45, 50)])
-@pytest.mark.parametrize("mode", ["min_size", "max_size", "max_size_cycle"])
-def test_combined_loaders_of_two_lengths_resume(
-    mode: str, sizes: tuple[int, int], tmp_path: Path
-) -> None:
-    """Three epochs, resumed at the ends of passes and epochs and inside: the reads are the same.
-
-    A loader that is cycled is read as evenly as any: the next epoch continues its pass.
-    """
-
-    def both(**options: Any) -> Any:
-        plans = [ip.Plan(ip.Shuffle(size, seed=size), batch_size=5) for size in sizes]
-        return CombinedLoader([loader_of(each, **options) for each in plans], mode)
-
-    options = {"partial": mode == "min_size"}  # which cuts the longer
-    saves = pl.callbacks.ModelCheckpoint(
-        tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1
-    )
-    model = InPairs()
-    callbacks = [RefreshStepCounts(), saves]
-    trainer(max_epochs=3, callbacks=callbacks, enable_checkpointing=True).fit(
-        model, both(**options)
-    )
-    steps = len(model.trained)
-    lengths = [size // 5 for size in sizes]
-    assert 3 * (min if mode == "min_size" else max)(lengths) == steps
-    for which, size in enumerate(sizes):
-        batches = [each[which] for each in model.trained if each[which] is not None]
-        counts = Counter(sum(batches, []))
-        if (mode, size) != ("min_size", max(sizes)):
-            assert set(counts) == {*range(size)}
-            assert max(counts.values()) - min(counts.values()) <= 1
-    ends = {*lengths, steps // 3, 2 * steps // 3}
-    for step in sorted({2, 6, 15, *ends, *(end + 1 for end in ends)}):
-        if step < steps:
-            again = InPairs()
-            trainer(max_epochs=3).fit(
-                again, both(**options), ckpt_path=tmp_path / f"step={step}.ckpt"
-            )
-            assert model.trained[step:] == again.trained, step
 
 
 @pytest.mark.parametrize("kind", ["batches", "samples", "cycled"])

@@ -296,37 +296,6 @@ def test_states_of_datasets() -> None:
     assert "num_asked" not in str(alone.state_dict())
 
 
-def accelerate_leg(folder: str, stop: int | None) -> list[int]:
-    """What this rank reads: of a run's first steps, saved in a folder, or of what is left of it."""
-    from accelerate import Accelerator
-
-    from indexplan_torch.accelerate import prepare
-
-    accelerator = Accelerator()
-    plan = ip.Plan(ip.Shuffle(103, seed=5), batch_size=4)
-    loader = prepare(accelerator, PlanLoader(torch.arange(103), plan))
-    if stop is None:
-        accelerator.load_state(folder)
-    read = []
-    for step, batch in enumerate(loader, start=1):
-        read += batch.tolist()
-        if step == stop:
-            accelerator.save_state(folder)
-            break
-    accelerator.wait_for_everyone()
-    accelerator.end_training()
-    return read
-
-
-def test_accelerate_goes_on_with_other_ranks(tmp_path: Path) -> None:
-    """What save_state wrote on two ranks, load_state reads on three: each sample is read once."""
-    function, on_cpu = f"{__name__}:accelerate_leg", {"ACCELERATE_USE_CPU": "true"}
-    first = run_ranks(function, 2, str(tmp_path), 5, **on_cpu)
-    rest = run_ranks(function, 3, str(tmp_path), None, **on_cpu)
-    assert 40 == len(sum(first, []))
-    assert list(range(103)) == sorted(sum(first + rest, []))
-
-
 def accelerates_batches(
     samples: int = 10,
     size: int = 2,

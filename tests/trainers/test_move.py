@@ -141,32 +141,6 @@ def test_a_trainer_jumps(train: Any, num_steps: int, tmp_path: Path) -> None:
     assert read == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
 
 
-THREE = ip.Plan(ip.Shuffle(53, seed=3), batch_size=2)
-
-
-def on_three_ranks(step: int) -> list[Any]:
-    """Jump past two steps, in the pass or to the next one; then read a pass."""
-    dist.init_process_group("gloo")
-    loader = PlanLoader(Rows(), THREE)
-    read: list[Any] = []
-    for number, batch in enumerate(loader, 1):
-        read.append(samples(batch))
-        if number == step:
-            loader.move(THREE.resume(THREE.replace(world_size=3).cursor(0, step=step + 2)))
-    read += [samples(batch) for batch in loader]
-    dist.destroy_process_group()
-    return read
-
-
-@pytest.mark.parametrize("step", [3, 7])
-def test_three_ranks_jump(step: int) -> None:
-    """All of them skip the same steps of each."""
-    every = THREE.replace(world_size=3)
-    for rank, read in enumerate(run_ranks("tests.trainers.test_move:on_three_ranks", 3, step)):
-        both = [[b.tolist() for b in every.batches(epoch, rank=rank)] for epoch in range(2)]
-        assert both[0][:step] + both[0][step + 2 :] + both[1] == read
-
-
 TWO = ip.Plan(ip.Shuffle(53, seed=3), world_size=2, batch_size=5)
 SMALLER = TWO.replace(batch_size=3).resume(TWO.cursor(0, step=4))
 

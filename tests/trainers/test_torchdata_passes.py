@@ -1,8 +1,6 @@
 """torchdata's StatefulDataLoader in one process: short passes, any workers, stops at any batch."""
 
 import copy
-import re
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -20,7 +18,6 @@ pytestmark = [
 ]
 
 INTERVALS = (1, 2, 3, 100)  # of torchdata's snapshots; passes meet them in turn
-KINDS = (StatefulDataLoader, DataLoader)
 
 
 def plan_of(num_steps: int) -> ip.Plan:
@@ -84,83 +81,6 @@ def test_every_stop_resumes_exactly(num_steps: int, num_workers: int) -> None:
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-@pytest.mark.parametrize("num_steps", [2, 4, 12])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_pass_that_is_broken_off_starts_again(
-    kind: Any, num_steps: int, num_workers: int
-) -> None:
-    """If that is named: a sampler can't tell whether the loop has all that workers have drawn."""
-    plan = plan_of(num_steps)
-    loader = loader_of(plan, kind, num_workers=num_workers, partial=True)
-    for stop in {1, num_steps - 1}:
-        loader.batch_sampler.set_epoch(0)
-        assert of_plan(plan, 0)[:stop] == list(islice(loader, stop))
-    loader.batch_sampler.set_epoch(0)
-    assert of_plan(plan, 0) == list(islice(loader, num_steps))
-    assert of_plan(plan, 1)[:1] == list(islice(loader, 1))
-    loader.batch_sampler.set_epoch(3)
-    assert of_plan(plan, 3) == list(loader)
-    assert of_plan(plan, 4) == list(loader)
-
-
-@pytest.mark.parametrize("interval", [1, 2, 100, None])
-@pytest.mark.parametrize("number", [0, 2])
-def test_another_pass_than_that_of_the_state_is_refused(number: int, interval: int | None) -> None:
-    """A later one would lose the rest of the state's, or be dropped; so would one before it."""
-    plan = plan_of(4)
-    options = {"num_workers": 1, "snapshot_every_n_steps": interval}
-    loader = loader_of(plan, **options)
-    loader.batch_sampler.set_epoch(1)
-    states = [loader.state_dict() for _ in loader]
-    loader = loader_of(plan, **options)
-    loader.load_state_dict(states[1])
-    loader.batch_sampler.set_epoch(number)
-    message = (
-        "set_epoch must name pass 1, which the state was saved in, or none, before the first batch "
-        f"after StatefulDataLoader's load_state_dict; got {number}; begin with set_epoch(1), whose "
-        "rest may be empty"
-    )
-    for _ in range(2):  # however often it is tried
-        with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-            next(iter(loader))
-    loader.batch_sampler.set_epoch(1)  # the cure
-    assert of_plan(plan, 1, start=2) == list(loader)
-    loader.batch_sampler.set_epoch(2)
-    assert of_plan(plan, 2) == list(loader)
-
-
-def test_a_pass_that_is_named_between_iterator_and_first_batch_is_refused() -> None:
-    """It would be read as the one that was named; with workers that one has begun."""
-    plan = plan_of(4)
-    loader = loader_of(plan)
-    states = [copy.deepcopy(loader.state_dict()) for _ in loader]
-    for state in (states[1], states[-1]):
-        loader = loader_of(plan)
-        loader.load_state_dict(state)
-        batches = iter(loader)
-        loader.batch_sampler.set_epoch(1)
-        with pytest.raises(ip.IndexPlanError, match=r"^set_epoch must name pass 0, .*; got 1; "):
-            next(batches)
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_the_pass_that_is_named_after_a_load_is_followed_by_named_ones(num_workers: int) -> None:
-    """None named is refused: torchdata may be about to read the same pass, or the next."""
-    plan = plan_of(4)
-    loader = loader_of(plan, num_workers=num_workers)
-    loader.batch_sampler.set_epoch(1)
-    states = [copy.deepcopy(loader.state_dict()) for _ in loader]
-    loader = loader_of(plan, num_workers=num_workers)
-    loader.load_state_dict(states[1])
-    loader.batch_sampler.set_epoch(1)
-    assert of_plan(plan, 1, start=2) == list(loader)
-    with pytest.raises(ip.IndexPlanError, match=r"^set_epoch must name the next pass too, "):
-        list(loader)
-    loader.batch_sampler.set_epoch(2)
-    assert [of_plan(plan, 2), of_plan(plan, 3)] == [list(loader), list(loader)]
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
 @pytest.mark.parametrize("interval", [1, 3])
 def test_single_indices_resume_exactly(num_workers: int, interval: int) -> None:
     """A PlanSampler under torchdata's own BatchSampler: each stop of two passes."""
@@ -188,67 +108,6 @@ WORKERS = [
     {"num_workers": 2},
     {"num_workers": 2, "persistent_workers": True},
 ]
-
-
-def cursor_in(state: Any) -> Any:
-    """The cursor of a state, which is that of the sampler's iterator."""
-    main = state["_snapshot"]["_main_snapshot"] if "_snapshot" in state else state
-    return main["_sampler_iter_state"]["cursor"]
-
-
-@pytest.mark.parametrize("workers", WORKERS)
-@pytest.mark.parametrize("saved_at", ["end", 3])
-@pytest.mark.parametrize("named", [None, 0])
-def test_a_state_before_the_first_batch_is_where_the_loop_begins(
-    workers: dict[str, Any], saved_at: Any, named: int | None
-) -> None:
-    """Whatever workers have drawn; a pass that a loaded state stopped in comes first."""
-    plan = plan_of(8)
-    loader = loader_of(plan, **workers)
-    states = [copy.deepcopy(loader.state_dict()) for _ in loader]
-    states.append(loader.state_dict())
-    saved = states[-1 if saved_at == "end" else saved_at]
-
-    loader = loader_of(plan, **workers)
-    loader.load_state_dict(saved)
-    if named is not None:
-        loader.batch_sampler.set_epoch(named)
-    batches = iter(loader)
-    state = copy.deepcopy(loader.state_dict())
-    expected = plan.cursor(0, 1, step=0) if saved_at == "end" else plan.cursor(0, 0, step=4)
-    assert expected.to_dict() == cursor_in(state)
-    rest = list(batches)
-    again = loader_of(plan, **workers)
-    again.load_state_dict(state)
-    if named is not None:
-        again.batch_sampler.set_epoch(named)
-    assert rest == list(again)
-
-
-@pytest.mark.parametrize("workers", WORKERS)
-def test_a_state_before_the_first_batch_of_a_pass_that_starts_again(
-    workers: dict[str, Any],
-) -> None:
-    """A pass that was left stands at its beginning, once the loop begins anew."""
-    plan = plan_of(8)
-    loader = loader_of(plan, partial=True, **workers)
-    for stop in (1, 3):
-        list(islice(loader, stop))
-        batches = iter(loader)
-        assert plan.cursor(0, 0, step=0).to_dict() == cursor_in(loader.state_dict())
-        assert of_plan(plan, 0)[:2] == list(islice(batches, 2))
-        del batches
-
-
-def test_iterators_that_nobody_reads_move_no_state() -> None:
-    """One that was made beside the loop, and dropped, changes nothing for the loop."""
-    plan = plan_of(8)
-    sampler = PlanBatchSampler(plan, **ME)
-    batches: Any = iter(sampler)
-    for _ in range(3):
-        next(batches)
-    iter(sampler)
-    assert plan.cursor(0, 0, step=3).to_dict() == batches.state_dict()["cursor"]
 
 
 @pytest.mark.parametrize(("before", "now"), [(0, 2), (1, 2), (2, 1), (2, 0)])
