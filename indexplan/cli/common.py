@@ -66,12 +66,6 @@ def add_numbers(command: argparse.ArgumentParser, **words: str) -> None:
         command.add_argument(option, type=number, metavar="N", help=said)
 
 
-def add_most_epochs(command: argparse.ArgumentParser, when: str = "") -> None:
-    """Add the option that names sources which are read often."""
-    words = f"{when}name the sources of which more epochs are read than this"
-    command.add_argument("--most-epochs", type=float, metavar="N", help=words)
-
-
 def add_plan(command: argparse.ArgumentParser, dataset: str = "", names: str = "plan") -> None:
     """Add arguments that name plan directories or files with plans, and options of plans.
 

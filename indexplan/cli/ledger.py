@@ -7,7 +7,6 @@ from typing import Any
 import indexplan as ip
 from indexplan.answers import Answer, Shown
 from indexplan.cli.common import (
-    add_most_epochs,
     add_numbers,
     add_verb,
     check_left_out,
@@ -21,7 +20,7 @@ QUESTIONS = {
     "draws": "how much of each class or source was read, and how many epochs that is",
     "replay": "the samples of --step; with --json, also a plan of one rank that reads it again",
 }
-OPTIONS = {"epoch": "account", "step": "replay", "most_epochs": "draws"}
+OPTIONS = {"epoch": "account", "step": "replay"}
 
 
 def add(verbs: Any) -> None:
@@ -43,7 +42,6 @@ def add(verbs: Any) -> None:
     words = ", ".join(QUESTIONS)
     ledger.add_argument("question", choices=QUESTIONS, metavar="QUESTION", help=words)
     add_numbers(ledger, epoch="with account: this epoch only", step="with replay: which step")
-    add_most_epochs(ledger, "with draws: ")
 
 
 def run(options: Any) -> Answer:
@@ -57,7 +55,7 @@ def run(options: Any) -> Answer:
         return _replay(options)
     ledger = open_ledger(options.ledger)
     if name == "draws":
-        return ip.draws(ledger, most_epochs=options.most_epochs)
+        return ip.draws(ledger)
     return ledger.account(options.epoch)
 
 

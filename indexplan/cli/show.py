@@ -7,7 +7,6 @@ from typing import Any
 import indexplan as ip
 from indexplan.answers import Answer
 from indexplan.cli.common import (
-    add_most_epochs,
     add_numbers,
     add_plan,
     add_verb,
@@ -19,7 +18,7 @@ from indexplan.errors import IndexPlanError, integer
 from indexplan.ledger.ledger import NAME_A_RANK
 from indexplan.reports.show import show_batch, show_plan, show_step
 
-COUNTING = ("start", "stop", "most_epochs")
+COUNTING = ("start", "stop")
 
 
 def add(verbs: Any) -> None:
@@ -31,7 +30,7 @@ def add(verbs: Any) -> None:
         "print a plan, an epoch, a step or a batch",
         examples=(
             "indexplan show run.plan",
-            "indexplan show mixed.plan --stop 10_000_000 --most-epochs 4",
+            "indexplan show mixed.plan --stop 10_000_000",
         ),
     )
     first = "; of a step, the first that is stored and not read yet, unless you give one"
@@ -39,7 +38,6 @@ def add(verbs: Any) -> None:
         add_numbers(show, **{name: f"print this {name.replace('_', '-')} only{more}"})
     words = "count what is read of each class or source from this unit of the run on"
     add_numbers(show, start=words, stop="count it up to this unit")
-    add_most_epochs(show)
     words = "print the names of a batch's files, and check that the dataset hasn't changed"
     add_plan(show, dataset=words)
 

@@ -49,20 +49,17 @@ class Draws(Answer):
     sizes : numpy.ndarray or None
         int64, shape (groups,): how many of what is counted an epoch of each source has; None for
         an order other than a mixture.
-    most_epochs : float or None
-        The number of epochs past which sources are named in `over`.
 
     Examples
     --------
     >>> import indexplan as ip
     >>> sources = {"web": ip.Shuffle(700, seed=1), "code": ip.Shuffle(20, seed=2)}
     >>> plan = ip.Plan(ip.Mixture(sources, {"web": 7, "code": 1}), batch_size=32)
-    >>> print(ip.draws(plan, stop=1600, most_epochs=4))
+    >>> print(ip.draws(plan, stop=1600))
     from the start to epoch 2, position 160: 1,600 samples read
     group      samples        got     wanted  epochs
     web          1,400     87.50%     87.50%    2.00
     code           200     12.50%     12.50%   10.00
-    more than 4 epochs: code
     """
 
     start: Place
@@ -72,20 +69,11 @@ class Draws(Answer):
     drawn: Int64
     aimed: Float64
     sizes: Int64 | None
-    most_epochs: float | None
 
     @property
     def epochs(self) -> Float64 | None:
         """How many epochs are read of each source; float64, shape (groups,), or None."""
         return None if self.sizes is None else self.drawn / self.sizes
-
-    @property
-    def over(self) -> tuple[str, ...]:
-        """The sources of which more than `most_epochs` are read; none if that is None."""
-        if self.epochs is None or self.most_epochs is None:
-            return ()
-        many = np.flatnonzero(self.epochs > self.most_epochs).tolist()
-        return tuple(self.names[group] for group in many)
 
     @property
     def noun(self) -> str:
@@ -108,8 +96,6 @@ class Draws(Answer):
             "stop": list(self.stop),
             "counted": self.counted,
             "groups": [dict(zip(columns, row, strict=True)) for row in rows],
-            "most_epochs": self.most_epochs,
-            "over": list(self.over),
         }
 
     def __str__(self) -> str:
@@ -125,8 +111,6 @@ class Draws(Answer):
         lines = table(rows, least=(5, 12, 10, 10, 7)[: len(rows[0])])
         if len(self.names) > ROWS:
             lines.append(f"... {len(self.names) - ROWS:,} more")
-        if self.most_epochs is not None and self.sizes is not None:
-            lines.append(f"more than {self.most_epochs:g} epochs: {', '.join(self.over) or 'none'}")
         return "\n".join([f"{self._where}: {counted(total, self.noun[:-1])} read", *lines])
 
     @property
@@ -147,7 +131,6 @@ def draws(
     *,
     start: Cursor | int | None = None,
     stop: Cursor | int | None = None,
-    most_epochs: float | None = None,
 ) -> Draws:
     """Count how much of each class or source is read between two places, against the shares.
 
@@ -174,16 +157,13 @@ def draws(
         Count from the one place to the other: a cursor, or the unit of the run, counted over all
         epochs. By default from where the plan starts, and to the end of the epoch of `start`; of a
         ledger, all.
-    most_epochs : number, optional
-        Name the sources of which more epochs than this are read.
 
     Raises
     ------
     IndexPlanError
         If the order has no groups, a place is out of range or before the start of the plan, `epoch`
-        is given together with a place, `most_epochs` is no number of at least 0, or more than 2**16
-        epochs or sub-epochs would have to be counted one by one. Under "drop", if the steps depend
-        on a world_size that is open.
+        is given together with a place, or more than 2**16 epochs or sub-epochs would have to be
+        counted one by one. Under "drop", if the steps depend on a world_size that is open.
 
     Examples
     --------
@@ -193,7 +173,6 @@ def draws(
     >>> dict(zip(counted.names, counted.drawn.tolist()))
     {'3': 2, '5': 2}
     """
-    most_epochs = _number_of_epochs(most_epochs)
     if isinstance(plan, Ledger):
         reads = list(_reads_of(plan))
         named, first, last = plan.plan, reads[0].start, reads[-1].stop
@@ -205,16 +184,10 @@ def draws(
         resume = layout_of(plan).partition.resume  # plan.start would write the order down
         low, high = _between(plan, epoch, start, stop, resume.unit if resume else (0, 0), LAST)
         reads = list(_reads(plan, low, high))
-    return _counted(named.order, low, high, reads, most_epochs)
+    return _counted(named.order, low, high, reads)
 
 
-def _counted(
-    order: Order,
-    start: Place,
-    stop: Place,
-    reads: Iterable[_Read],
-    most_epochs: float | None,
-) -> Draws:
+def _counted(order: Order, start: Place, stop: Place, reads: Iterable[_Read]) -> Draws:
     """Return what is read of each group, by name: plans of a run may have had other sources."""
     drawn: Counter[str] = Counter()
     aimed: defaultdict[str, float] = defaultdict(float)
@@ -236,7 +209,6 @@ def _counted(
         drawn=np.array([drawn[name] for name in names], np.int64),
         aimed=np.array([aimed[name] for name in names], np.float64),
         sizes=sizes if sizes is not None and len(sizes) == len(names) else None,
-        most_epochs=most_epochs,
     )
 
 
@@ -328,20 +300,6 @@ def _check_groups(order: Order) -> None:
             "this plan has no classes or sources to count; `indexplan show` counts its units",
         )
         raise invalid("an order", "one with groups, such as a Mixture", order.algorithm, cure)
-
-
-def _number_of_epochs(most: Any) -> float | None:
-    """Return `most_epochs`, or raise `IndexPlanError` if it is no number of epochs."""
-    if most is None:
-        return None
-    try:
-        right = not isinstance(most, bool | str | bytes) and 0 <= float(most) < math.inf
-    except Exception:  # whatever a user's class raises
-        right = False
-    if not right:
-        cure = "pass a number of epochs, such as 4 or 1.5"
-        raise invalid("most_epochs", "a finite number of at least 0", most, cure)
-    return float(most)
 
 
 def _digits(shares: list[float]) -> int:

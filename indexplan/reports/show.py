@@ -85,8 +85,8 @@ def show_plan(
 ) -> Shown:
     """Return a plan's fields in words, and what is read of its epochs, units and groups.
 
-    Unless the plan is stored, its first epochs are shown. `where` has the `start`, `stop` and
-    `most_epochs` of `draws`, if any.
+    Unless the plan is stored, its first epochs are shown. `where` has the `start` and
+    `stop` of `draws`, if any.
     """
     start = plan.start.epoch
     firsts = tuple(range(start, min(start + FIRST, EPOCH_STOP)))
@@ -269,7 +269,6 @@ def _draws(plan: Plan, epoch: int, where: dict[str, Any]) -> Shown:
         if num > most and order.ip_counted((epoch, 0), (epoch, 0)) is None:
             words = f"not counted, as {counted(num, 'unit')} would be drawn; count some by --stop"
             return Shown({"draws": None}, f"draws: {words}")
-    if given.keys() <= {"most_epochs"}:
         given["epoch"] = epoch
     try:
         drawn = draws(plan, **given)

@@ -123,20 +123,6 @@ def test_a_place_is_a_cursor_or_a_unit() -> None:
         ip.draws(rest, start=place - 1)
 
 
-def test_sources_that_are_read_too_often_are_named_where_asked() -> None:
-    """In the report alone, and in what programs read; nothing warns of it unasked."""
-    plan = ip.Plan(WHOLE.with_phase(0, {"big": BIG, "small": 20}), world_size=1, batch_size=9)
-    found = ip.draws(plan, stop=3 * 1_000_023, most_epochs=4)
-    assert ("small",) == found.over
-    assert str(found).endswith("\nmore than 4 epochs: small")
-    assert ["small"] == found.to_dict()["over"]
-    assert str(ip.draws(plan, most_epochs=5.5)).endswith("\nmore than 5.5 epochs: none")
-    once = ip.Plan(WHOLE, world_size=1, batch_size=9)
-    assert () == ip.draws(once, most_epochs=1).over  # which is no more than one
-    assert () == ip.draws(plan, stop=10**9).over
-    assert "more than" not in str(ip.draws(plan, stop=10**9))
-
-
 def test_epochs_that_have_not_grown_are_named() -> None:
     """Where sources join, an epoch keeps its size: `show` says so, next to what there is."""
     sources = {"a": ip.Shuffle(50, seed=1), "b": ip.Shuffle(30, seed=2)}
@@ -178,27 +164,25 @@ def test_a_run_goes_on_in_epochs_that_have_grown(step: int, remainder: str) -> N
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`show` counts between places and names sources; `ledger draws` counts what a run read."""
+    """`show` counts between places; `ledger draws` counts what a run read."""
     plan = ip.Plan(WHOLE, world_size=2, batch_size=100)
     path = tmp_path / "plan.json"
     path.write_text(plan.to_json())
     for place in ({"stop": 5 * 10**9}, {}):  # without places, of an epoch
         options = ["--stop", "5e9"] if place else []
-        for number in (0.5, 4999):
-            found = ip.draws(plan, **place, most_epochs=number)
-            command = ["show", str(path), *options, "--most-epochs", str(number)]
-            assert 0 == main(command)
-            assert str(found) in capsys.readouterr().out
-            assert 0 == main([*command, "--json"])
-            assert found.to_dict() == json.loads(capsys.readouterr().out)["draws"]
+        found = ip.draws(plan, **place)
+        command = ["show", str(path), *options]
+        assert 0 == main(command)
+        assert str(found) in capsys.readouterr().out
+        assert 0 == main([*command, "--json"])
+        assert found.to_dict() == json.loads(capsys.readouterr().out)["draws"]
     assert 0 == main(["show", str(path), "--start", "7", "--stop", "5e9", "--json"])
     said = json.loads(capsys.readouterr().out)["draws"]
     assert ip.draws(plan, start=7, stop=5 * 10**9).to_dict() == said
     ledger = ip.Ledger(tmp_path / "run.ledger")
     ledger.record(plan, plan.cursor(epoch=2, step=0))
-    for options, most in (([], None), (["--most-epochs", "1.5"], 1.5)):
-        assert 0 == main(["ledger", str(ledger.path), "draws", *options])
-        assert f"{ip.draws(ledger, most_epochs=most)}\n" == capsys.readouterr().out
+    assert 0 == main(["ledger", str(ledger.path), "draws"])
+    assert f"{ip.draws(ledger)}\n" == capsys.readouterr().out
     assert [2 * BIG, 2 * SMALL] == ip.draws(ledger).drawn.tolist()
 
 

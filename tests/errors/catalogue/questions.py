@@ -99,7 +99,6 @@ CASES: list[Case] = [
     ("draws of an epoch from a place on", lambda: ip.draws(MIXED, 0, start=2)),
     ("draws that end before they start", lambda: ip.draws(MIXED, start=3, stop=2)),
     ("draws from before the run", lambda: ip.draws(MIXED, start=-1)),
-    ("draws of no number of epochs", lambda: ip.draws(MIXED, most_epochs="4")),
     (
         "draws of a finished epoch",
         lambda: ip.draws(MIXED.resume(MIXED.replace(world_size=1).cursor(2, step=0)), 1),
@@ -218,10 +217,6 @@ CURED: dict[str, Callable[[], Any]] = {
     "draws of an epoch from a place on": lambda: [ip.draws(MIXED, 0), ip.draws(MIXED, start=2)],
     "draws that end before they start": lambda: ip.draws(MIXED, start=2, stop=3),
     "draws from before the run": lambda: ip.draws(MIXED, start=0),
-    "draws of no number of epochs": lambda: [
-        ip.draws(MIXED, most_epochs=4),
-        ip.draws(MIXED, most_epochs=1.5),
-    ],
     "draws of a finished epoch": lambda: ip.draws(MIXED_ON, 2),
     "draws up to before where a plan was resumed": lambda: ip.draws(
         MIXED_ON, stop=MIXED.cursor(3, step=0)
