@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,3 +31,68 @@ def part_of(total: int, parts: int, things: NDArray[Integer]) -> NDArray[Integer
     after = as_theirs(num_large) + (things - bound) // as_theirs(max(small, 1))
     found: NDArray[Integer] = np.where(things < bound, things // as_theirs(small + 1), after)
     return found
+
+
+class Extent:
+    """How long epochs and sub-epochs are under an order: here, one that leaves nothing out.
+
+    This is what the partition knows of an order; equal for one and the same. Where some units are
+    left out, sub-epochs keep the others that they have, so they are no equal parts of what remains.
+    """
+
+    def __init__(self, order: Any) -> None:
+        self.order = order
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Extent) and self.order is other.order
+
+    def __hash__(self) -> int:
+        return id(self.order)
+
+    @property
+    def changing(self) -> set[int] | None:
+        """The epochs from which the number of units changes; None if unknown."""
+        return set() if self.order.constant_num_units else None
+
+    @property
+    def sums_up(self) -> bool:
+        """Whether `before` and `holding` can be asked: all epochs have equally many units."""
+        return bool(self.order.constant_num_units)
+
+    @property
+    def changed(self) -> list[int]:
+        """The epochs from which on all have equally many units."""
+        return [0]
+
+    def units(self, epoch: int) -> int:
+        """Return how many units an epoch has."""
+        found: int = self.order.num_units(epoch)
+        return found
+
+    def before(self, epoch: int) -> int:
+        """Return how many units all epochs before this one have together."""
+        return epoch * self.units(0)
+
+    def holding(self, place: int) -> tuple[int, int]:
+        """Return the epoch and the position in it of a stream place."""
+        return divmod(place, self.units(0)) if place else (0, 0)  # which may have no unit
+
+    def edge(self, epoch: int, parts: int, part: int) -> int:
+        """Return the position at which one of so many sub-epochs starts, or the last one ends."""
+        return split(self.units(epoch), parts, part)
+
+    def parts_of(self, epoch: int, parts: int, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sub-epochs that hold some positions."""
+        return part_of(self.units(epoch), parts, positions)
+
+    def changes(self, epoch: int, parts: int) -> set[int]:
+        """Return the sub-epochs at which their size changes, from 0 to `parts`."""
+        return {0, self.units(epoch) % parts, parts}
+
+    def missing(self, epoch: int, parts: int, start: int, stop: int) -> int:
+        """Return how many units of the sub-epochs [start, stop) are excluded."""
+        return 0
+
+    def num_taken_out(self, epoch: int) -> int:
+        """Return how many samples an epoch removes from bins that it still reads."""
+        return 0

@@ -300,7 +300,7 @@ class Order(HasFields, HasGroups, abc.ABC):
 
     @property
     def ip_gaps(self) -> object | None:
-        """How long epochs are, if positions are counted where units are left out: `gaps_of`."""
+        """How long epochs are, if positions are counted where units are left out: `extent_of`."""
         return None
 
     @property

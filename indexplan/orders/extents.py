@@ -1,4 +1,4 @@
-"""How long epochs and sub-epochs are under an order, and what they lack if it leaves units out."""
+"""How long epochs and sub-epochs are under an order that leaves units out, and what they lack."""
 
 from __future__ import annotations
 
@@ -12,74 +12,11 @@ import numpy as np
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.left_out import LeftOut
-from indexplan.parts import part_of, split
+from indexplan.parts import Extent
 from indexplan.seeds import EPOCH_STOP
 
 
-class OrderExtent:
-    """How long epochs and sub-epochs are under an order: here, one that leaves nothing out.
-
-    This is what the partition asks as its `Extent`; equal for one and the same order.
-    """
-
-    def __init__(self, order: Order) -> None:
-        self.order = order
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OrderExtent) and self.order is other.order
-
-    def __hash__(self) -> int:
-        return id(self.order)
-
-    @property
-    def changing(self) -> set[int] | None:
-        """The epochs from which the number of units changes; None if unknown."""
-        return set() if self.order.constant_num_units else None
-
-    @property
-    def sums_up(self) -> bool:
-        """Whether `before` and `holding` can be asked: all epochs have equally many units."""
-        return self.order.constant_num_units
-
-    @property
-    def changed(self) -> list[int]:
-        """The epochs from which on all have equally many units."""
-        return [0]
-
-    def units(self, epoch: int) -> int:
-        """Return how many units an epoch has."""
-        return self.order.num_units(epoch)
-
-    def before(self, epoch: int) -> int:
-        """Return how many units all epochs before this one have together."""
-        return epoch * self.units(0)
-
-    def holding(self, place: int) -> tuple[int, int]:
-        """Return the epoch and the position in it of a stream place."""
-        return divmod(place, self.units(0)) if place else (0, 0)  # which may have no unit
-
-    def edge(self, epoch: int, parts: int, part: int) -> int:
-        """Return the position at which one of so many sub-epochs starts, or the last one ends."""
-        return split(self.units(epoch), parts, part)
-
-    def parts_of(self, epoch: int, parts: int, positions: Int64) -> Int64:
-        """Return the sub-epochs that hold some positions."""
-        return part_of(self.units(epoch), parts, positions)
-
-    def changes(self, epoch: int, parts: int) -> set[int]:
-        """Return the sub-epochs at which their size changes, from 0 to `parts`."""
-        return {0, self.units(epoch) % parts, parts}
-
-    def missing(self, epoch: int, parts: int, start: int, stop: int) -> int:
-        """Return how many units of the sub-epochs [start, stop) are excluded."""
-        return 0
-
-    def num_taken_out(self, epoch: int) -> int:
-        """Return how many samples an epoch removes from bins that it still reads."""
-        return 0
-
-
-class GapsExtent(OrderExtent):
+class GapsExtent(Extent):
     """How long they are under a layer that leaves some samples out.
 
     Units before an epoch are summed up in closed form, because all epochs between two that the
@@ -170,11 +107,6 @@ class GapsExtent(OrderExtent):
         return self.inside.num_taken_out(epoch) + self.left_out.num_taken_out(epoch)
 
 
-def gaps_of(order: Order) -> GapsExtent | None:
-    """Return the extent of an order that leaves units out; None for all others."""
-    return cast("GapsExtent | None", order.ip_gaps)
-
-
-def extent_of(order: Order) -> OrderExtent:
-    """Return the extent of any order."""
-    return gaps_of(order) or OrderExtent(order)
+def extent_of(order: Order) -> Extent:
+    """Return the extent of an order."""
+    return cast("Extent | None", order.ip_gaps) or Extent(order)

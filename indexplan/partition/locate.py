@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from indexplan.partition.extent import Extent
 from indexplan.partition.steps import Int64, Partition, Steps, steps_in
-from indexplan.parts import part_of
+from indexplan.parts import Extent, part_of
 
 if TYPE_CHECKING:
     import typing_extensions

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from indexplan.errors import IndexPlanError, invalid
 from indexplan.once import Latest, once
-from indexplan.partition.extent import Extent
 from indexplan.partition.phases import At
 from indexplan.partition.remainders import REMAINDERS, Policy, Remainder
-from indexplan.parts import split
+from indexplan.parts import Extent, split
 from indexplan.seeds import EPOCH_STOP
 
 MOST_STEPS = 4096  # sub-epochs whose steps are kept
@@ -201,7 +200,10 @@ class Steps(NamedTuple):
             return [(self.epoch, start, stop)]
         # Past the end, "pad" continues at the sub-epoch's start, "carry" in the next epoch.
         if self.policy.crosses:
-            return self._through_epochs(start, stop)
+            extent = self.extent
+            epoch, position = extent.holding(self.origin + start)
+            _check_turns(extent.holding(self.origin + max(start, stop - 1))[0] - epoch + 1)
+            return through_epochs(extent, epoch, position, stop - start)
         base, period = self.first, self.stop - self.first
         _check_turns(-(-(stop - base) // period) - (start - base) // period)
         intervals = []
@@ -212,21 +214,19 @@ class Steps(NamedTuple):
             start += size
         return intervals
 
-    def _through_epochs(self, start: int, stop: int) -> list[tuple[int, int, int]]:
-        """Return positions under "carry" as intervals inside epochs."""
-        intervals: list[tuple[int, int, int]] = []
-        if start == stop:
-            return intervals
-        extent, left = self.extent, stop - start
-        epoch, position = extent.holding(self.origin + start)
-        _check_turns(extent.holding(self.origin + stop - 1)[0] - epoch + 1)
-        while left:
-            if epoch >= EPOCH_STOP:
-                raise _past_the_end()
-            size = min(left, extent.units(epoch) - position)
+
+def through_epochs(
+    extent: Extent, epoch: int, position: int, left: int
+) -> list[tuple[int, int, int]]:
+    """Return the next `left` units of the stream as intervals inside epochs."""
+    intervals = []
+    while left:
+        if epoch >= EPOCH_STOP:
+            raise _past_the_end()
+        if size := min(left, extent.units(epoch) - position):  # an epoch may be empty
             intervals.append((epoch, position, position + size))
-            epoch, position, left = epoch + 1, 0, left - size
-        return intervals
+        epoch, position, left = epoch + 1, 0, left - size
+    return intervals
 
 
 def _past_the_end() -> IndexPlanError:

@@ -7,15 +7,12 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Literal, NoReturn, overload
 
-import numpy as np
-
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, integer, invalid
 from indexplan.keywords import named
-from indexplan.orders.extents import gaps_of
-from indexplan.partition.ranks import MOST_UNITS, Runs, below
+from indexplan.partition.ranks import MOST_UNITS, Runs, below, grouped
 from indexplan.partition.remainders import REMAINDERS
-from indexplan.partition.steps import Int64
+from indexplan.partition.steps import Int64, through_epochs
 from indexplan.plan.batch import Batch, walked
 from indexplan.plan.cursor import Cursor
 from indexplan.plan.draw import take
@@ -97,7 +94,6 @@ class Stream:
     """
 
     def __init__(self, plan: Plan, cursor: Cursor, rank: int) -> None:
-        order = plan.order
         if not layout_of(plan).partition.policy.exact:
             names = sorted(name for name, policy in REMAINDERS.items() if policy.exact)
             rule = f"{' or '.join(names)}, as a stream reads every place once"
@@ -107,8 +103,7 @@ class Stream:
             raise invalid("balance", rule, plan.balance, "use plan.replace(balance=None)")
         self._plan = plan_of_run(plan)  # so that a cursor depends on its place alone
         self._rank = layout_of(plan).rank(rank)
-        self._each = order.num_units(0) if order.constant_num_units else None
-        self._extent = gaps_of(order)
+        self._extent = layout_of(plan).partition.extent
         self._changing = threading.Lock()  # one thread may draw, while another counts and saves
         self._pid = os.getpid()
         self._stand_at(cursor, (0, 0, 0))
@@ -292,12 +287,11 @@ class Stream:
 
     def _after(self, place: tuple[int, int], count: int) -> tuple[int, int]:
         """Return the place that many units after another; raise `IndexPlanError` past the end."""
-        epoch, position = place[0], place[1] + count
-        if self._each is not None:
-            epochs, position = divmod(position, self._each)
-            epoch += epochs
+        epoch, position, extent = place[0], place[1] + count, self._extent
+        if extent.sums_up:
+            epoch, position = extent.holding(extent.before(epoch) + position)
         else:
-            while epoch < EPOCH_STOP and position >= (more := self._plan.order.num_units(epoch)):
+            while epoch < EPOCH_STOP and position >= (more := extent.units(epoch)):
                 epoch, position = epoch + 1, position - more
         if (epoch, position) > (EPOCH_STOP, 0):
             raise IndexPlanError(
@@ -308,32 +302,19 @@ class Stream:
             )
         return epoch, position
 
-    def _begin(self, epoch: int) -> int:
-        """Return where an epoch begins in the stream; 0 where epochs differ without a sum."""
-        if self._extent is not None and self._extent.sums_up:
-            return self._extent.before(epoch)
-        return epoch * (self._each or 0)
-
     def _share(self, place: tuple[int, int], count: int) -> tuple[Runs, tuple[int, int]]:
         """Return the positions of this rank in a draw, and where the draw stops.
 
         As in a plan's steps, a rank gets as many units as there are places congruent to it modulo
         world_size. Places count from the start of the run, or of the epoch where epochs differ in
-        units.
+        units and nobody can add them up.
         """
-        world_size = layout_of(self._plan).world_size
-        start = place[1] + self._begin(place[0])
+        world_size, extent = layout_of(self._plan).world_size, self._extent
+        start = place[1] + (extent.before(place[0]) if extent.sums_up else 0)
         low, high = (
             below(start + count, rank, world_size) - below(start, rank, world_size)
             for rank in (self._rank, self._rank + 1)
         )
         stop = self._after(place, count)
-        epoch, position = self._after(place, low)
-        runs, left = [], high - low
-        while left:
-            some = min(left, self._plan.order.num_units(epoch) - position)
-            if some:  # an epoch may be empty
-                bounds = np.array([position, position + some], np.int64)
-                runs.append((epoch, bounds[:1], bounds[1:]))
-            epoch, position, left = epoch + 1, 0, left - some
-        return runs, stop
+        intervals = through_epochs(extent, *self._after(place, low), high - low)
+        return grouped(intervals), stop
