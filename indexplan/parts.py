@@ -56,13 +56,13 @@ class Extent:
 
     @property
     def sums_up(self) -> bool:
-        """Whether `before` and `holding` can be asked: all epochs have equally many units."""
-        return bool(self.order.constant_num_units)
+        """Whether `before` and `holding` can be asked, as some formula adds up the epochs."""
+        return self.changing is not None
 
     @property
     def changed(self) -> list[int]:
-        """The epochs from which on all have equally many units."""
-        return [0]
+        """The epochs from which on all have equally many units, where `sums_up`."""
+        return sorted({0, *(self.changing or ())})
 
     def units(self, epoch: int) -> int:
         """Return how many units an epoch has."""

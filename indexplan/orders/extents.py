@@ -37,16 +37,6 @@ class GapsExtent(Extent):
         epochs = {epoch for epoch, _, _ in self.left_out.since}
         return inside | epochs | {epoch + 1 for epoch in epochs if epoch + 1 < EPOCH_STOP}
 
-    @property
-    def sums_up(self) -> bool:
-        """Whether the order names the epochs at which its number of units changes."""
-        return self.changing is not None
-
-    @property
-    def changed(self) -> list[int]:
-        """The epochs from which on all have equally many units, where the order names them."""
-        return sorted({0, *(self.changing or ())})
-
     @once
     def _rows(self) -> list[tuple[int, int, int]]:
         """Those epochs, as (units before it, it, its units)."""
