@@ -128,7 +128,6 @@ class ClassBalanced(ByClass):
         return int(self._firsts[-1])
 
     def _deal(self, units: Int64) -> Iterator[tuple[slice, Int64, Int64]]:
-        """Yield units of the stream, some at a time: which, the class of each, and its number."""
         firsts = self._firsts
         for at in range(0, len(units), CHUNK):
             numbers = units[at : at + CHUNK]
@@ -143,12 +142,6 @@ class ClassBalanced(ByClass):
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         for some, classes, numbers in self._deal(expand(starts, stops) + self._begin(epoch)):
             self._members_of(classes, numbers, out[some])
-
-    def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
-        out = np.empty(stop - start, np.int64)
-        for some, classes, _ in self._deal(np.arange(start, stop) + self._begin(epoch)):
-            out[some] = classes
-        return out
 
     def _tuples_before(self, unit: int, classes: Int64) -> Int64:
         row, within = divmod(unit, self._row_size)

@@ -143,10 +143,6 @@ class ClassBatches(ByClass):
         return before
 
     def _deal(self, units: Int64) -> Iterator[tuple[slice, Int64, Int64]]:
-        """Yield the tuples of some units of the stream at a time.
-
-        That is: which samples they are, the class of each tuple, and its number.
-        """
         num, reads = len(self._table.labels), self._unit_size
         step = max(1, CHUNK // reads)
         for at in range(0, len(units), step):
@@ -166,12 +162,6 @@ class ClassBatches(ByClass):
             members = (tuples[:, None] * self.per_class + np.arange(self.per_class)).ravel()
             self._members_of(np.repeat(classes, self.per_class), members, out[some])
         return Units(out, np.full(num, self._unit_size))
-
-    def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
-        out = np.empty((stop - start) * self._unit_size, np.int64)
-        for some, classes, _ in self._deal(np.arange(start, stop) + self._begin(epoch)):
-            out[some] = np.repeat(classes, self.per_class)
-        return out
 
     def _things(self, classes: Int64) -> Int64:
         """Return the thing that a row has in place of each class."""

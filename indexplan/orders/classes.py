@@ -167,6 +167,13 @@ class ByClass(Order):
         return np.where(sizes >= self._size, sizes - sizes % self._size, sizes)
 
     @abstractmethod
+    def _deal(self, units: Int64) -> Iterator[tuple[slice, Int64, Int64]]:
+        """Yield the tuples of some units of the stream at a time.
+
+        That is: which samples they are, the class of each tuple, and its number.
+        """
+
+    @abstractmethod
     def _tuples_before(self, unit: int, classes: Int64) -> Int64:
         """Return how many tuples of each of some classes come before a unit of the stream."""
 
@@ -225,6 +232,12 @@ class ByClass(Order):
             for unit in (begin, begin + (self.epoch_size or 0))
         )
         return asked, classes, table.ranks(indices[asked], classes), low, high
+
+    def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
+        out = np.empty((stop - start) * self._unit_size, np.int64)
+        for some, classes, _ in self._deal(np.arange(start, stop) + self._begin(epoch)):
+            out[some] = np.repeat(classes, self._size)
+        return out
 
     def _classes_of(self, indices: Int64) -> Int64:
         """Return the class of each sample; -1 if it is never read."""
