@@ -17,7 +17,7 @@ from indexplan.seeds import check_seed
 
 CHECK = "indexplan.check"  # in the metadata of a field
 DEEPEST = 8  # levels of orders inside orders
-PLAIN_VALUES = {int, float, str, bool, type(None), Column}
+PLAIN_VALUES = {int, float, str, bool, type(None)}
 
 Check: TypeAlias = Callable[[str, Any], Any]  # from a field's name and value, what it keeps
 
@@ -105,8 +105,12 @@ class HasFields:
     @property
     def columns(self) -> dict[str, Column]:
         """The columns of the order, and of those inside it, by their sha256."""
-        values = [getattr(self, name) for name in field_names(type(self))]
-        return {each.identity["sha256"]: each for each in _columns(values)}
+        found: dict[str, Column] = {}
+        for each in _held([getattr(self, name) for name in field_names(type(self))]):
+            found |= (
+                each.columns if isinstance(each, HasFields) else {each.identity["sha256"]: each}
+            )
+        return found
 
     @property
     def fingerprint(self) -> str:
@@ -159,21 +163,10 @@ def as_json(value: Any, *, shared: bool = False) -> Any:
     if isinstance(value, Mapping):
         return {name: as_json(each, shared=shared) for name, each in value.items()}
     if isinstance(value, tuple | list):
-        if PLAIN_VALUES.issuperset(map(type, value)) and Column not in map(type, value):
+        if PLAIN_VALUES.issuperset(map(type, value)):
             return list(value)  # thousands of shares
         return [as_json(each, shared=shared) for each in value]
     return value
-
-
-def _columns(value: Any) -> Iterator[Column]:
-    """Yield the columns in a field's value, and those of the orders in it."""
-    if isinstance(value, Column):
-        yield value
-    elif isinstance(value, HasFields):
-        yield from value.columns.values()
-    elif isinstance(value, Mapping | tuple | list):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _columns(each)
 
 
 def nest(order: HasFields, inside: Sequence[HasFields]) -> None:
@@ -193,17 +186,18 @@ def nested(order: HasFields) -> Iterator[tuple[Any, Any]]:
     names = getattr(kind, "__dataclass_fields__", None) or ()
     skipped = getattr(kind, "_plain", ())  # fields that may be long, and hold no orders
     for inside in _held([getattr(order, name, None) for name in names if name not in skipped]):
-        yield inside, order
-        yield from nested(inside)
+        if isinstance(inside, HasFields):  # which only orders are
+            yield inside, order
+            yield from nested(inside)
 
 
-def _held(values: Any) -> Iterator[HasFields]:
-    """Yield the orders in a field's value, but not those inside these."""
+def _held(values: Any) -> Iterator[Any]:
+    """Yield the orders and columns in a field's value, but not those inside these orders."""
     if PLAIN_VALUES.issuperset(map(type, values)):  # thousands of weights, or a source's fields
         return
     for each in values:
-        if isinstance(each, HasFields):
-            yield each  # which only orders are
+        if isinstance(each, HasFields | Column):
+            yield each
         elif isinstance(each, tuple | list):
             yield from _held(each)
         elif isinstance(each, Mapping):
