@@ -144,18 +144,14 @@ class ShardShuffle(Order):
         """Return the row of an epoch."""
         if not self.sticky:
             return self._slots(epoch)
-        slots = self._slots_of_all_epochs
+        slots = self._slots(0)  # of the shards that lanes keep in all epochs
         most = 3 * len(slots.deltas)  # a shard may end one lane, fill others, and start another
         edges, deltas = np.empty(most + 1, np.int64), np.empty(most, np.int64)
         key = self._key_words(PIECES, epoch, 2)
         num = kernels.shard_shuffle.reorder_pieces(*slots, self._grid(epoch), key, edges, deltas)
         return Row(edges[: num + 1].copy(), deltas[:num].copy())
 
-    @once
-    def _slots_of_all_epochs(self) -> Row:
-        """The row of the shards that lanes keep in all epochs."""
-        return self._slots(0)
-
+    @latest(EPOCHS_AT_HAND)
     def _slots(self, epoch: int) -> Row:
         """Return the row of shards that the key words of an epoch give."""
         num = len(self.sizes)
