@@ -311,7 +311,7 @@ class Mixture(Order):
         every = (*self.sources, *joined)
         ((_, shares),) = phases_of([(0, weights)], [name for name, _ in every])
         none = (0,) * len(joined)
-        before = [(at, (*each, *none)) for at, each in self._phases.before(begin)]
+        before = [(at, (*each, *none)) for at, each in self.weights if at < begin]
         phases = [*before, (begin, shares), *self._later(begin, planned, bool(joined))]
         return Mixture(every, phases, epoch_size=self.epoch_size, seed=self.seed)
 

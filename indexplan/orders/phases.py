@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -213,10 +213,6 @@ class Phases:
         for (low, high), (_, shares) in zip(pairwise(ends), self.phases[first:], strict=False):
             total += (high - low) * (np.array(shares) / sum(shares))
         return total / (stop - start)
-
-    def before(self, place: int) -> tuple[Phase, ...]:
-        """Return the phases that begin before a place."""
-        return self.phases[: bisect_left(self.places, place)]
 
     def reads(self, epoch_size: int, sizes: list[int]) -> str:
         """Return how often an epoch reads each unit of the sources: a value of `Traits.reads`."""
