@@ -128,7 +128,7 @@ class Column:
 
         The file is hashed to check that, unless its `status` is the one given.
         """
-        column = cls(path, _kind(identity["dtype"]))
+        column = cls(path, FLOATS if identity["dtype"] in TYPES[FLOATS] else INTEGERS)
         if column._status != status and column.identity != identity:
             rule = f"must be the column with sha256 {identity['sha256']}"
             got = f"one with sha256 {column.identity['sha256']}"
@@ -170,7 +170,7 @@ class Column:
         dtype = self.array.dtype.str
         shorter, longer = TYPES[INTEGERS]
         # as unsigned numbers, negative ones are huge; most arrays with huge ones begin with some
-        if dtype == longer and all(_unsigned(each).max() < 2**32 for each in _blocks(self.array)):
+        if dtype == longer and all(each.view("<u8").max() < 2**32 for each in _blocks(self.array)):
             dtype = shorter
         digest = hashlib.sha256(f"{dtype} {len(self)}\n".encode())
         for block in self.blocks(dtype):
@@ -345,14 +345,6 @@ def _are_floats(row: NDArray[Any]) -> bool:
 def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     for start in range(0, len(array), BLOCK):
         yield array[start : start + BLOCK]
-
-
-def _unsigned(block: NDArray[Any]) -> NDArray[np.uint64]:
-    return block.view("<u8")
-
-
-def _kind(dtype: str) -> str:
-    return FLOATS if dtype in TYPES[FLOATS] else INTEGERS
 
 
 def _status(path: str) -> Status:
