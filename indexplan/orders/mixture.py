@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from indexplan import kernels
 from indexplan.canonical import check_fields
 from indexplan.errors import IndexPlanError, as_integer, difference_in_words, few, integer, invalid
-from indexplan.once import once
+from indexplan.once import latest, once
 from indexplan.orders.arguments import (
     NUM_SAMPLES_STOP,
     check_indices,
@@ -28,11 +28,12 @@ from indexplan.orders.registry import register
 from indexplan.orders.shares import Phase, phases_of
 from indexplan.orders.shuffle import UInt32, plain_shuffles
 from indexplan.orders.sources import Former, check_different, num_sources, sources_of
-from indexplan.orders.streams import count_between, num_epochs, reads_between
+from indexplan.orders.streams import count_between, reads_between
 from indexplan.orders.traits import READS, Traits
 from indexplan.orders.units import Units, cut_pieces, joined
 from indexplan.seeds import EPOCH_STOP, MIXTURE, SHUFFLE, check_epoch, check_seed, key_words
 
+KEPT = 4  # epochs that are known to be read whole
 AT_ONCE = 2**17  # units that are sorted at a time: some 3 MB
 FIRST, ALL = "first_exhausted", "all_exhausted"
 
@@ -197,9 +198,9 @@ class Mixture(Order):
 
     @once
     def _soonest(self) -> int:
-        """The unit of the run up to which no source can have used up all its epochs."""
-        sizes: list[int] = self._sizes.tolist()
-        return min(size * num_epochs(each) for size, each in zip(sizes, self._whose, strict=True))
+        """The unit of the run up to which no source can have used up its epochs; 0 if unknown."""
+        own = any(type(each).num_units is not Order.num_units for each in self._whose)
+        return 0 if own else EPOCH_STOP * int(self._sizes.min())
 
     @once
     def _phases(self) -> Phases:
@@ -418,6 +419,7 @@ class Mixture(Order):
         self._begin(check_epoch(epoch))  # raises if there is no such epoch
         return self.epoch_size
 
+    @latest(KEPT)
     def _begin(self, epoch: int) -> int:
         """Return the unit of the run at which an epoch begins; raise if it cannot be read whole."""
         begin, end = epoch * self.epoch_size, (epoch + 1) * self.epoch_size

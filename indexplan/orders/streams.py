@@ -5,14 +5,11 @@ Unit u of the stream is position u % n of epoch u // n, of n units.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 import numpy as np
 
-from indexplan.errors import IndexPlanError, invalid
+from indexplan.errors import invalid
 from indexplan.orders.base import MOST_READS, Int64, Order, first_of, too_many
 from indexplan.orders.units import expand
-from indexplan.seeds import EPOCH_STOP
 
 MOST_EPOCHS = 2**20  # that one call looks through: some 20 seconds
 MOST_READ = 2**22  # units that are read at a time where all reads would be too many to list
@@ -124,18 +121,3 @@ def count_between(order: Order, start: int, stop: int, indices: Int64) -> Int64:
             which, _ = _reads_in(order, epoch, start, stop, indices)
             counts += np.bincount(which, minlength=len(indices))
     return counts
-
-
-def num_epochs(order: Order) -> int:
-    """Return how many epochs of an order can be read; `num_units` raises for later ones."""
-    if type(order).num_units is Order.num_units or _is_read(order, EPOCH_STOP - 1):
-        return EPOCH_STOP
-    return bisect_left(range(EPOCH_STOP), True, key=lambda epoch: not _is_read(order, epoch))
-
-
-def _is_read(order: Order, epoch: int) -> bool:
-    try:
-        order.num_units(epoch)
-    except IndexPlanError:
-        return False
-    return True
