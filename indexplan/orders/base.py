@@ -315,8 +315,10 @@ class Order(HasFields, HasGroups, abc.ABC):
         counts them. Raises `IndexPlanError` if there are too many to be told.
         """
         asked = np.array([index], np.int64)
-        if self.traits.reads == "any":
-            check_told(int(self.tally(epoch, asked)[0]))
+        if self.traits.reads == "any" and (reads := int(self.tally(epoch, asked)[0])) > MOST_TOLD:
+            rule, call = f"at most {MOST_TOLD} in an epoch, to be explained", "plan.order.count"
+            cure = Cure(f"call plan.locate_all or {call}", f"call {call} in Python")
+            raise invalid("the reads of a sample", rule, reads, cure)
         return [(position, "") for position in np.sort(self.find(epoch, asked)[1]).tolist()]
 
     def take(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
@@ -379,10 +381,6 @@ class Order(HasFields, HasGroups, abc.ABC):
                 return type(holder).__name__, inside.algorithm
         return None
 
-    def _spans(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
-        """Return which part of each sample of valid runs is read."""
-        return spans_of(self, self.deal(epoch, starts, stops))
-
     def spans(self, epoch: int, starts: ArrayLike, stops: ArrayLike | None = None) -> Int64:
         """Return which part of each sample that `take` returns is read, if the order cuts samples.
 
@@ -410,7 +408,7 @@ class Order(HasFields, HasGroups, abc.ABC):
         if not self.traits.cuts_samples:
             rule = "one that cuts samples, such as DocumentWindows, to have spans"
             raise invalid("an order", rule, self.algorithm, "read its samples whole")
-        return self._spans(epoch, *runs)
+        return spans_of(self, self.deal(epoch, *runs))
 
     def locate(self, epoch: int, indices: ArrayLike) -> Int64:
         """Return the position at which an epoch first reads each sample: the inverse of `take`.
@@ -552,11 +550,3 @@ def too_many(reads: int) -> IndexPlanError:
     """Return the error that there are more reads than one call lists."""
     cure = "ask for fewer samples at a time, or for their count, or use smaller epochs"
     return invalid("the number of reads to list", f"at most {MOST_READS}", reads, cure)
-
-
-def check_told(reads: int) -> None:
-    """Raise `IndexPlanError` if a sample has more reads than are put into words."""
-    if reads > MOST_TOLD:
-        cure = Cure("call plan.locate_all or plan.order.count", "call plan.order.count in Python")
-        rule = f"at most {MOST_TOLD} in an epoch, to be explained"
-        raise invalid("the reads of a sample", rule, reads, cure)
