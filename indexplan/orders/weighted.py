@@ -207,13 +207,9 @@ class Weighted(Order):
         first = int(words[-2]) | int(words[-1]) << 32
         return words[:count], bits, first, GOLDEN >> (64 - bits) | 1
 
-    @once
-    def _num_words(self) -> int:
-        return 2 * kernels.feistel.num_rounds(self._size)
-
     def _words(self, epoch: int) -> NDArray[np.uint32]:
         """Return the key words of an epoch."""
-        return self._key_words(WEIGHTED, epoch, self._num_words)
+        return self._key_words(WEIGHTED, epoch, 2 * kernels.feistel.num_rounds(self._size))
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         row_words, bits, first, step = self._row
