@@ -121,11 +121,6 @@ class ClassBatches(ByClass):
         table = classes_of(self.labels)
         return table.at_least(self.per_class) if self.short == "leave_out" else table
 
-    @property
-    def _per_row(self) -> int:
-        """Units in a row, which holds each class at most once."""
-        return len(self._table.labels) // self.classes
-
     def ip_offsets(self, epoch: int, starts: Int64, stops: Int64) -> Int64:
         num = int((stops - starts).sum())
         return np.arange(num + 1, dtype=np.int64) * self._unit_size
@@ -178,7 +173,8 @@ class ClassBatches(ByClass):
 
     def _tuples_before(self, unit: int, classes: Int64) -> Int64:
         things = self._things(classes)
-        row, within = divmod(unit, self._per_row)
+        # a row holds each class at most once
+        row, within = divmod(unit, len(self._table.labels) // self.classes)
         dealt = row - self._left_out(row, things)
         if within:
             units = self._units_in(things, np.full(len(things), row))

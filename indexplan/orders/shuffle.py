@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,10 +78,11 @@ def plain_shuffles(orders: Sequence[Order]) -> tuple[Int64, UInt32]:
     seeds : numpy.ndarray
         uint32, shape (k, 4), the lowest word first.
     """
-    pairs = [(order.num_samples, order.seed) if _is_plain(order) else (0, 0) for order in orders]
+    pairs = [
+        (each.num_samples, each.seed)
+        if isinstance(each, Shuffle) and type(each).fill is Shuffle.fill
+        else (0, 0)
+        for each in orders
+    ]
     words = b"".join(seed.to_bytes(16, "little") for _, seed in pairs)
     return np.array([n for n, _ in pairs], np.int64), np.frombuffer(words, "<u4").reshape(-1, 4)
-
-
-def _is_plain(order: Order) -> TypeGuard[Shuffle]:
-    return isinstance(order, Shuffle) and type(order).fill is Shuffle.fill

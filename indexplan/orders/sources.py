@@ -32,19 +32,14 @@ def sources_of(sources: Any) -> tuple[tuple[str, Order], ...]:
         if not order.constant_num_units:
             rule = "needs sources with the same number of units in every epoch"
             raise IndexPlanError("Mixture", rule, order.algorithm, f"leave {name!r} out")
-    check_alike(named)
-    return named
-
-
-def check_alike(sources: tuple[tuple[str, Order], ...]) -> None:
-    """Refuse to mix sources that cut samples with others, whose lengths are unknown."""
-    cut = {order.traits.cuts_samples: name for name, order in sources}
-    if len(cut) > 1:
+    cut = {order.traits.cuts_samples: name for name, order in named}
+    if len(cut) > 1:  # the lengths of the others are unknown
         got = f"{cut[True]!r}, which does, and {cut[False]!r}, which does not"
         cure = "read all of them in DocumentWindows"
         raise IndexPlanError(
             "Mixture", "needs sources all of which cut samples, or none", got, cure
         )
+    return named
 
 
 def check_different(sources: tuple[tuple[str, Order], ...], own: Draws) -> None:

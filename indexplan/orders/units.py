@@ -42,17 +42,6 @@ def expand(starts: Int64, stops: Int64) -> Int64:
     return np.arange(len(shifts), dtype=np.int64) + shifts
 
 
-def cut_runs(
-    starts: Int64, stops: Int64, ends: Int64, done: int, until: int
-) -> tuple[Int64, Int64]:
-    """Return the units [done, until) of some runs, as runs; `ends` is the cumsum of their sizes."""
-    first, last = np.searchsorted(ends, [done, until - 1], side="right").tolist()
-    low, high = starts[first : last + 1].copy(), stops[first : last + 1].copy()
-    low[0] = stops[first] - (ends[first] - done)
-    high[-1] = stops[last] - (ends[last] - until)
-    return low, high
-
-
 def cut_pieces(starts: Int64, stops: Int64, at_once: int) -> Iterator[tuple[int, Int64, Int64]]:
     """Cut runs into pieces of at most `at_once` units: how many, starts, stops."""
     ends = np.cumsum(stops - starts)
@@ -62,7 +51,11 @@ def cut_pieces(starts: Int64, stops: Int64, at_once: int) -> Iterator[tuple[int,
         return
     for done in range(0, total, at_once):
         until = min(total, done + at_once)
-        yield until - done, *cut_runs(starts, stops, ends, done, until)
+        first, last = np.searchsorted(ends, [done, until - 1], side="right").tolist()
+        low, high = starts[first : last + 1].copy(), stops[first : last + 1].copy()
+        low[0] = stops[first] - (ends[first] - done)
+        high[-1] = stops[last] - (ends[last] - until)
+        yield until - done, low, high
 
 
 class Units(NamedTuple):

@@ -167,7 +167,8 @@ class Weighted(Order):
             return ()
         begun = epoch + (position > 0)
         for at in sorted({row[0] for row in (*rows, *others) if row[0] < begun}):
-            own, other = (_in_force(each, at)["sha256"] for each in (rows, others))
+            begun_by = ([row for row in each if row[0] <= at] for each in (rows, others))
+            own, other = (each[-1][1]["sha256"] for each in begun_by)
             if own != other:
                 rule = f"of a run that reads epoch {at} by the plan's weights, with sha256 {own}"
                 cure = "pass the weights of all epochs so far, or their files, as the run had them"
@@ -268,11 +269,6 @@ def _rows_of(weights: Any) -> list[Any]:
         for row in rows
     )
     return rows if right else []
-
-
-def _in_force(rows: list[Any], epoch: int) -> Any:
-    """Return the identity of the weights that apply in an epoch."""
-    return next(row[1] for row in reversed(rows) if row[0] <= epoch)
 
 
 def _entries(weights: Any) -> Entries:

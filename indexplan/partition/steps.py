@@ -222,20 +222,16 @@ def through_epochs(
     intervals = []
     while left:
         if epoch >= EPOCH_STOP:
-            raise _past_the_end()
+            raise IndexPlanError(
+                "a step under carry",
+                "must be inside the run, which ends with epoch 2**32 - 1",
+                "one that reads on into the next",
+                "use another remainder for the last epoch",
+            )
         if size := min(left, extent.units(epoch) - position):  # an epoch may be empty
             intervals.append((epoch, position, position + size))
         epoch, position, left = epoch + 1, 0, left - size
     return intervals
-
-
-def _past_the_end() -> IndexPlanError:
-    return IndexPlanError(
-        "a step under carry",
-        "must be inside the run, which ends with epoch 2**32 - 1",
-        "one that reads on into the next",
-        "use another remainder for the last epoch",
-    )
 
 
 def _check_turns(turns: int) -> None:

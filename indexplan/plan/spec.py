@@ -61,7 +61,10 @@ def normal(given: Fields) -> Fields:
     order, resumed = given["order"], given["_resumed"]
     if not isinstance(order, Order):
         raise invalid("order", "an Order", order, "pass indexplan.Shuffle(len(dataset))")
-    _check_parts_known(order)
+    if (hidden := order.ip_hidden_cuts) is not None:
+        rule = f"True in {hidden[0]}, as {hidden[1]} inside it cuts samples"
+        cure = "deal spans too, and set cuts_samples=True in its traits"
+        raise invalid("cuts_samples", rule, False, cure)
     written = given.copy()
     if given["world_size"] is not None:
         cure = "leave it out to keep it open"
@@ -83,14 +86,6 @@ def normal(given: Fields) -> Fields:
             raise invalid("resumed", "a Resume", resumed, "use plan.resume(cursor)")
         written["_resumed"] = check_place(resumed, order, written["sub_epochs"])
     return written
-
-
-def _check_parts_known(order: Order) -> None:
-    """Raise `IndexPlanError` if an order does not pass on that one inside it cuts samples."""
-    if (hidden := order.ip_hidden_cuts) is not None:
-        rule = f"True in {hidden[0]}, as {hidden[1]} inside it cuts samples"
-        cure = "deal spans too, and set cuts_samples=True in its traits"
-        raise invalid("cuts_samples", rule, False, cure)
 
 
 def _phases_of(given: Fields) -> tuple[Phase, ...]:
