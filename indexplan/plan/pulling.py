@@ -14,7 +14,7 @@ from indexplan.partition.ranks import MOST_UNITS, Runs, below, grouped
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Int64, through_epochs
 from indexplan.plan.batch import Batch, walked
-from indexplan.plan.cursor import Cursor
+from indexplan.plan.cursor import Cursor, cursor_of
 from indexplan.plan.draw import take
 from indexplan.plan.plan import Plan, check_plan, layout_of, plan_of_run
 from indexplan.seeds import EPOCH_STOP
@@ -202,9 +202,8 @@ class Stream:
         return self._cursor_at(*self._settled)
 
     def _cursor_at(self, epoch: int, position: int) -> Cursor:
-        plan = self._plan
-        place = layout_of(plan).resume_from(epoch, position)._asdict()
-        return Cursor(**place, order=plan.order.to_dict(), sub_epochs=plan.sub_epochs)
+        place = layout_of(self._plan).resume_from(epoch, position)
+        return cursor_of(self._plan.order, place, self._plan.sub_epochs)
 
     @property
     def epoch(self) -> int:
