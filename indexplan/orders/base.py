@@ -16,7 +16,7 @@ from indexplan.once import once
 from indexplan.orders.arguments import check_indices, check_runs, check_saved
 from indexplan.orders.columns import Column
 from indexplan.orders.fields import HasFields, field_names, nested
-from indexplan.orders.groups import HasGroups
+from indexplan.orders.groups import HasGroups, unwritten
 from indexplan.orders.traits import PLAIN, Traits, check_class
 from indexplan.orders.units import Units, costs_of, cut_pieces
 from indexplan.seeds import check_epoch, check_seed, key_words
@@ -196,8 +196,7 @@ class Order(HasFields, HasGroups, abc.ABC):
             int64, with exactly one element for each position. Several threads may call this at
             once, each with its own part of one array.
         """
-        rule = "written, or deal, with traits that say deals_bins"
-        raise invalid(f"fill of {type(self).__name__}", rule, None, "see docs/orders.md")
+        raise unwritten(self, "fill", "written, or deal, with traits that say deals_bins")
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         """Return the units at runs of positions: the hook for bins, written instead of `fill`.
@@ -238,8 +237,7 @@ class Order(HasFields, HasGroups, abc.ABC):
             `indices`, and the position of its unit. A sample that is not read has no pair, and one
             that a unit holds twice has two.
         """
-        rule = "written, as the inverse of what the order reads"
-        raise invalid(f"find of {type(self).__name__}", rule, None, "see docs/orders.md")
+        raise unwritten(self, "find", "written, as the inverse of what the order reads")
 
     def tally(self, epoch: int, indices: Int64) -> Int64:
         """Return how often an epoch reads each of these samples: a hook; by default it uses `find`.
@@ -511,8 +509,7 @@ class Order(HasFields, HasGroups, abc.ABC):
 def spans_of(order: Order, units: Units) -> Int64:
     """Return the spans of the units that an order of parts of samples returned."""
     if units.spans is None:
-        rule = "given by its deal, as its traits say cuts_samples"
-        raise invalid(f"spans of {type(order).__name__}", rule, None, "see docs/orders.md")
+        raise unwritten(order, "spans", "given by its deal, as its traits say cuts_samples")
     return units.spans
 
 

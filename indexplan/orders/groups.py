@@ -18,6 +18,7 @@ Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 Place = tuple[int, int]  # an epoch, and a position in it
 
+NAMED = "written, as the order names groups"
 BLOCK, BINS = 2**20, 2**12  # units drawn at a time; fewer if they are bins, of many samples each
 
 
@@ -57,14 +58,14 @@ class HasGroups:
 
     def group(self, indices: Int64) -> Int64:
         """Return the group of each valid index, flat; -1 if it has none. A hook."""
-        raise _unwritten(self, "group")
+        raise unwritten(self, "group", NAMED)
 
     def aim(self, epoch: int, start: int, stop: int) -> Float64:
         """Return each group's share of a valid, non-empty interval of positions. A hook.
 
         float64, shape (groups,): fractions that sum to 1.
         """
-        raise _unwritten(self, "aim")
+        raise unwritten(self, "aim", NAMED)
 
     def _groups_read(self, epoch: int, start: int, stop: int) -> Int64:
         """Return the group of each sample in a valid interval; -1 if it has none.
@@ -169,6 +170,6 @@ class HasGroups:
         return self.aim(epoch, start, stop)
 
 
-def _unwritten(order: HasGroups, hook: str) -> IndexPlanError:
-    rule = "written, as the order names groups"
+def unwritten(order: object, hook: str, rule: str) -> IndexPlanError:
+    """Return the error that a class of orders lacks a hook."""
     return invalid(f"{hook} of {type(order).__name__}", rule, None, "see docs/orders.md")

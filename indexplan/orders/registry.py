@@ -74,15 +74,6 @@ def register(order: type[OrderType]) -> type[OrderType]:
     return named(order) if "__init__" in vars(order) else order
 
 
-def is_one_to_one(order: Order) -> bool:
-    """Return whether an order's class is proven to read every sample once in each epoch.
-
-    Then `verify` takes right bytes as the proof. What is derived from such a class may fill
-    otherwise, so it counts only where a class says it itself.
-    """
-    return "ip_is_permutation" in vars(type(order))
-
-
 @functools.cache
 def _import_ours() -> None:
     """Import all orders of this library, most of which are otherwise imported at first use."""
