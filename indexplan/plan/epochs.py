@@ -18,11 +18,9 @@ def different_epochs(layout: Layout) -> list[int]:
     """
     partition = layout.partition
     start = 0 if partition.resume is None else partition.resume.epoch
-    found = {start}
+    found = {start, *partition.extent.changed}
     for at in partition.ats:
         found.add(at[0] if not isinstance(at, int) else partition.extent.holding(at)[0])
-    if partition.extent.sums_up:
-        found.update(partition.extent.changed)
     some = range(2 if partition.extent.sums_up else 4)  # else enough for two whole ones in a row
     near = {epoch + more for epoch in found for more in some}
     return sorted(epoch for epoch in near if start <= epoch < EPOCH_STOP)
