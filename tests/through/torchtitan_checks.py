@@ -7,14 +7,12 @@ import json
 import multiprocessing
 import re
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch.distributed.checkpoint import FileSystemReader
 from torch.utils.data import ConcatDataset
 from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.components.loss import IGNORE_INDEX
@@ -24,53 +22,8 @@ import indexplan as ip
 from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
 from tests.support.megatron_histories import draw_order
 from tests.through.torchtitan_rows_checks import LENGTH, documents
-from tests.trainers.ranks import run_ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch's checkpoints, about their formats
-READ = "tests.through.torchtitan_runs:"
-SAMPLES = 998
-
-
-def legs(
-    folder: Path, function: str, *arguments: Any, last: tuple[int, int]
-) -> list[list[list[int]]]:
-    """Train on 4, 3 and 2 ranks, ten steps each, and the last as told; return steps by leg."""
-    read: list[list[list[int]]] = []
-    for world_size, size, steps in ((4, 24, 10), (3, 24, 10), (2, *last)):
-        leg = {
-            "samples": SAMPLES,
-            "global_batch": size,
-            "steps": steps or None,
-            "checkpoint": str(folder / str(world_size + 1)) if read else None,
-            "save": str(folder / str(world_size)) if world_size > 2 else None,
-        }
-        ranks = run_ranks(READ + function, world_size, *arguments, leg, timeout=240)
-        assert 1 == len({len(each) for each in ranks})  # equal steps
-        read.append([sum(step, []) for step in zip(*ranks, strict=True)])
-    return read
-
-
-def test_four_three_two_ranks_without_end(tmp_path: Path) -> None:
-    """Each optimizer step reads the run's next places, over the end of an epoch."""
-    four, three, two = legs(tmp_path, "read", "ours", last=(24, 30))
-    order = ip.DocumentWindows([4] * SAMPLES, 4, overlap=0, seed=1)
-    places = [order.take(epoch, 0, SAMPLES).tolist() for epoch in range(2)]
-    steps = [*four, *three, *two]
-    assert 50 == len(steps)
-    for number, step in enumerate(steps):
-        expected = sum(places, [])[number * 24 : number * 24 + 24]
-        assert sorted(expected) == sorted(step)
-    # one text for all ranks
-    keys = FileSystemReader(tmp_path / "4" / "step-10").read_metadata().state_dict_metadata
-    assert ["dataloader.indexplan"] == [key for key in keys if key.startswith("dataloader")]
-
-
-def test_four_three_two_ranks_to_the_end(tmp_path: Path) -> None:
-    """A finite loader reads each document once; what fills its last batch has no labels."""
-    read = legs(tmp_path, "finite", 1, last=(4, 0))
-    assert [10, 10, 130] == [len(leg) for leg in read]
-    assert [*range(SAMPLES)] == sorted(sum(sum(read, []), []))
-    assert 2 == len(read[-1][-1])
 
 
 # --- in one process
