@@ -14,9 +14,6 @@ from typing import Any
 
 from indexplan import IndexPlanError
 
-UNDER_TRAINER = (
-    "; under transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)"
-)
 _OURS = {
     "transformers.trainer": "counting_transformers",
     "composer.trainer.trainer": "counting_composer",

@@ -12,7 +12,7 @@ from itertools import chain, compress, islice, repeat
 from typing import Any
 
 from indexplan import IndexPlanError
-from indexplan_torch.counting import UNDER_TRAINER, refuse_under
+from indexplan_torch.counting import refuse_under
 from indexplan_torch.items import Form
 from indexplan_torch.run import Reading, Run, State
 
@@ -144,8 +144,7 @@ def begin(run: Run) -> Reading:
             "must hand its batches to the loop itself once it is resumed or prepared, or has a "
             "ledger",
             "another loader around its batch sampler, such as that of skip_first_batches",
-            "leave that out, as load_state_dict(state) and plan.resume(cursor) skip what was "
-            "read" + UNDER_TRAINER,
+            "leave that out, as load_state_dict(state) and plan.resume(cursor) skip what was read",
         )
     reading = run.reading
     again = run.named and not run.given.pinned and run.number == run.coming - 1

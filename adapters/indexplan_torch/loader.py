@@ -15,7 +15,7 @@ from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import invalid, shown
 from indexplan.keywords import PLACES, unknown
 from indexplan_torch.arguments import check_by_index, check_length, flag, is_bins, loaded, run_of
-from indexplan_torch.counting import UNDER_TRAINER, refuse_under
+from indexplan_torch.counting import refuse_under
 from indexplan_torch.cuts import check_received
 from indexplan_torch.items import Item
 from indexplan_torch.run import Run
@@ -239,7 +239,8 @@ class PlanLoader(DataLoader[Any]):
             "must be prepared by indexplan_torch.accelerate.prepare, as its batches "
             "are this rank's already",
             "accelerator.prepare, which would deal them out to the ranks again",
-            "use indexplan_torch.accelerate.prepare(accelerator, loader)" + UNDER_TRAINER,
+            "use indexplan_torch.accelerate.prepare(accelerator, loader); under "
+            "transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)",
         )
 
     def __len__(self) -> int:

@@ -25,8 +25,8 @@ import numpy as np
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import empty_batches, invalid
 from indexplan_torch.again import Dealt
-from indexplan_torch.arguments import check_state, count, loaded
-from indexplan_torch.counting import UNDER_TRAINER, refuse_under
+from indexplan_torch.arguments import check_state, count
+from indexplan_torch.counting import refuse_under
 from indexplan_torch.cuts import check_left, warn_of_left
 
 if TYPE_CHECKING:
@@ -501,7 +501,6 @@ class Run:
         check_left(self, self.number)
         reading = self.reading
         if reading is None or reading.number != self.number:
-            self._refuse_ahead()
             return self.number, None
         self._check_counted(reading)
         if reading.unread:
@@ -525,15 +524,8 @@ class Run:
                 "drawn, not what the loop has received",
                 "a pass that another loader draws",
                 "loop over a PlanLoader, or use the state of torchdata's StatefulDataLoader; at "
-                "the end of a pass, name the next with set_epoch first" + UNDER_TRAINER,
+                "the end of a pass, name the next with set_epoch first",
             )
-        self._refuse_ahead()
-
-    def _refuse_ahead(self) -> None:
-        """Refuse to name the current batch while Hugging Face Trainer is at an earlier one."""
-        refuse_ahead = loaded("counting_transformers", "refuse_ahead")
-        if refuse_ahead is not None:
-            refuse_ahead(self)
 
     def _cursor(self, number: int, step: int | None) -> Cursor:
         plan, _ = self._ran()

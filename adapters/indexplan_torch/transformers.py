@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from transformers import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
     TrainerCallback,
+    TrainerState,
 )
 
 from indexplan import IndexPlanError, Plan
 from indexplan_torch.arguments import check_by_index
-from indexplan_torch.counting_transformers import KEPT, counted_state, saved_state
+from indexplan_torch.counting_transformers import KEPT
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.run import Reading
 
@@ -134,10 +136,11 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     number of workers. Every pass has as many updates as the plan's steps make, so schedules and
     unequal sub-epochs work, and `num_train_epochs` ends with the last of them. In `compute_loss`
     and `training_step`, you can use `loader.step_size`, `step_total`, `groups`, `shares` and
-    `cursor` for the current micro-batch. Without KeepState, these raise, because Trainer fetches
-    all micro-batches of an update together.
+    `cursor` for the current micro-batch. Without KeepState, a plan is refused, as Trainer fetches
+    all micro-batches of an update together, and resumes by skipping the steps that it has counted.
 
-    The state is in the checkpoint's trainer_state.json, which one process writes.
+    The state is in the checkpoint's trainer_state.json, which one process writes. A checkpoint
+    without it continues where a resumed plan starts: `plan.resume(cursor)`.
 
     Parameters
     ----------
@@ -147,7 +150,8 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
     Raises
     ------
     IndexPlanError
-        If this version of transformers lacks a method that this extends.
+        If this version of transformers lacks a method that this extends. When a training resumes:
+        if its checkpoint has no state, and the plan was not resumed.
     """
 
     loader: PlanLoader
@@ -197,18 +201,30 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
         self.loader = dataloader
         done: int = 0
         self.first = 0
-        saved = saved_state(self.checkpoint)
-        if saved is not None:
+        file = None if self.checkpoint is None else Path(self.checkpoint) / "trainer_state.json"
+        if file is not None and file.is_file():  # else Trainer starts anew too
+            saved = TrainerState.load_from_json(str(file))
             done = saved.global_step
-            state = saved.stateful_callbacks.get(_KEY)
-            if state is None:
-                state = counted_state(dataloader.run, args, saved, str(self.checkpoint))
-            dataloader.load_state_dict(state)
+            self._load(saved.stateful_callbacks.get(_KEY))
             number = dataloader.run.number
             self.first = number if self._steps_left(number) else number + 1
         _, *others, _ = self.theirs["set_initial_training_values"](args, dataloader)
         stop, max_steps = self._end(args, done)
         return (stop, *others, max_steps)
+
+    def _load(self, state: Any) -> None:
+        """Load a checkpoint's state, or begin where a resumed plan does."""
+        start = self.loader.plan.start
+        if state is not None:
+            self.loader.load_state_dict(state)
+        elif (start.epoch, start.position) == (0, 0):
+            raise IndexPlanError(
+                f"{self.checkpoint}",
+                "must hold the loader's state, to be resumed by a plan",
+                "the checkpoint of a training without use_plan",
+                "pass use_plan the plan.resume(cursor) with which the run shall go on, or load the "
+                "model alone, and leave resume_from_checkpoint out",
+            )
 
     def _steps_left(self, number: int) -> int:
         """Return how many steps of a pass are left; to Trainer each is a micro-batch."""
@@ -261,8 +277,6 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
 class _Group(list[Any]):
     """Micro-batches that were fetched together; the loop receives them one by one."""
-
-    _plan_kept = True
 
     def __init__(self, batches: list[Any], begun: Reading) -> None:
         super().__init__(batches)

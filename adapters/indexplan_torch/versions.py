@@ -18,7 +18,7 @@ TESTED = {
     "pytorch-lightning": ("2.4", "2.6.6"),
     "mosaicml": ("0.32", "0.32.1"),
     "accelerate": ("1.0", "1.15.0"),
-    "transformers": ("4.45", "5.23.0"),
+    "transformers": ("5.3", "5.23.0"),
     "trl": ("1.16", "1.16.0"),
     "torchdata": ("0.10", "0.11.0"),
     "ray": ("2.40", "2.60.0"),

@@ -17,25 +17,22 @@ DEALT_TWICE = (
     "PlanLoader(dataset, plan))"
 )
 ON_CPU = {"ACCELERATE_USE_CPU": "true"}  # as `accelerate launch --cpu` sets it
-UNDER_TRAINER = (
-    "; under transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)"
-)
 NOT_OURS = (
     "a PlanLoader must be prepared by indexplan_torch.accelerate.prepare, as its batches are "
     "this rank's already; got accelerator.prepare, which would deal them out to the ranks "
-    "again; use indexplan_torch.accelerate.prepare(accelerator, loader)" + UNDER_TRAINER
+    "again; use indexplan_torch.accelerate.prepare(accelerator, loader); under "
+    "transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)"
 )
 NOT_SKIPPED = (
     "a PlanLoader must hand its batches to the loop itself once it is resumed or prepared, or has "
     "a ledger; got another loader around its batch sampler, such as that of skip_first_batches; "
     "leave that out, as load_state_dict(state) and plan.resume(cursor) skip what was read"
-    + UNDER_TRAINER
 )
 NOT_COUNTED = (
     "a sampler must not be asked for a cursor or step_size inside a pass, as it knows what was "
     "drawn, not what the loop has received; got a pass that another loader draws; loop over a "
     "PlanLoader, or use the state of torchdata's StatefulDataLoader; at the end of a pass, name "
-    "the next with set_epoch first" + UNDER_TRAINER
+    "the next with set_epoch first"
 )
 
 

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 import indexplan as ip
 import indexplan_torch.accelerate
-from indexplan_torch import PlanLoader
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.transformers import KeepState
 from tests.trainers.test_hf_trainer import Numbers
 
@@ -19,9 +19,9 @@ ORDER = ip.Mixture({"a": ip.Shuffle(60), "b": ip.Shuffle(37)}, weights={"a": 0.7
 PLAN = ip.Plan(ORDER, batch_size=5, world_size=1)
 COLUMN = torch.arange(97).square()
 REFUSED = (
-    "transformers.Trainer must have KeepState where a loader is asked which of an update's "
-    "micro-batches the loop holds, as Trainer fetches them together; got none, and {size} "
-    "micro-batches; use indexplan_torch.transformers.use_plan(trainer, plan)"
+    "transformers.Trainer must be given a plan by use_plan, as it resumes by its own count of "
+    "steps; got a loader of a plan without it; use "
+    "indexplan_torch.transformers.use_plan(trainer, plan)"
 )
 SAID = {
     "groups": lambda loader: loader.groups.tolist(),
@@ -105,34 +105,19 @@ def test_with_the_callback_all_is_of_the_micro_batch(tmp_path: Path, size: int) 
     assert [of_plan(step) for step in range(20)] == seen(tmp_path, size, keep=True)
 
 
-def test_one_batch_an_update_needs_no_callback(tmp_path: Path) -> None:
-    """Nothing is fetched ahead, so nothing is refused."""
-    assert [of_plan(step) for step in range(20)] == seen(tmp_path, 1, keep=False)
-
-
-@pytest.mark.parametrize("by_sampler", [False, True])
-def test_without_the_callback_it_is_right_or_refused(tmp_path: Path, by_sampler: bool) -> None:
-    """Only the last micro-batch of an update is what the loader takes for the batch in hand.
-
-    A loader whose sampler another one draws from knows of none.
-    """
+@pytest.mark.parametrize("make", ["loader", "batch sampler", "sampler"])
+@pytest.mark.parametrize("size", [1, 3])
+def test_without_the_callback_a_plan_is_refused(tmp_path: Path, size: int, make: str) -> None:
+    """Also a DataLoader around one of its samplers, which Trainer would skip batches of."""
     loaders: dict[str, Any] = {}
-    if by_sampler:  # a DataLoader of one's own draws from the run that another loader asks
-        loader = PlanLoader(Numbers(), PLAN)
-        train = DataLoader(Numbers(), batch_sampler=loader.batch_sampler)
-        loaders = {"loader": loader, "train_loader": train}
-    noted = seen(tmp_path, 3, keep=False, **loaders)
-    for step, held in enumerate(noted):
-        expected = of_plan(step)
-        if by_sampler:
-            assert expected["batch"] == held["batch"]
-            assert all("use_plan(trainer, plan)" in held[name] for name in SAID)
-            continue
-        if step % 3 < 2 and step < 19:
-            left = {"batch": expected["batch"]}
-            expected = dict.fromkeys(SAID, REFUSED.format(size=3 if step < 18 else 2)) | left
-        assert expected == held, step
-    assert 20 == len(noted)
+    if make == "batch sampler":
+        loaders["train_loader"] = DataLoader(Numbers(), batch_sampler=PlanBatchSampler(PLAN))
+    elif make == "sampler":
+        sampler = PlanSampler(PLAN.replace(remainder="drop"))
+        loaders["train_loader"] = DataLoader(Numbers(), sampler=sampler, batch_size=5)
+    with pytest.raises(ip.IndexPlanError) as refused:
+        seen(tmp_path, size, keep=False, **loaders)
+    assert REFUSED == str(refused.value)
 
 
 def test_another_loader_is_answered(tmp_path: Path) -> None:
@@ -141,7 +126,7 @@ def test_another_loader_is_answered(tmp_path: Path) -> None:
     batches = iter(other)
     next(batches)
     loaders = {"loader": other, "train_loader": PlanLoader(Numbers(), PLAN)}
-    for held in seen(tmp_path, 3, keep=False, **loaders):
+    for held in seen(tmp_path, 3, keep=True, **loaders):
         assert of_plan(0) == {**held, "batch": of_plan(0)["batch"]}
 
 
@@ -154,14 +139,10 @@ def test_prepared_loaders_name_the_cure_of_trainers(tmp_path: Path, prepare: Any
             return prepare(self.accelerator, PlanLoader(Numbers(), PLAN))
 
     options: dict[str, Any] = {"use_cpu": True, "disable_tqdm": True, "report_to": []}
-    options |= {"output_dir": str(tmp_path), "num_train_epochs": 1, "save_steps": 5}
+    options |= {"output_dir": str(tmp_path), "num_train_epochs": 1}
     trainer = Prepared(model=Line(), args=transformers.TrainingArguments(**options))
     trainer.asked, trainer.seen = (), []
-    checkpoint = None
-    if prepare is indexplan_torch.accelerate.prepare:
-        trainer.train()
-        checkpoint = f"{tmp_path}/checkpoint-5"
     with pytest.raises(ip.IndexPlanError) as refused:
-        trainer.train(resume_from_checkpoint=checkpoint)
-    cure = "; under transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)"
+        trainer.train()
+    cure = "use indexplan_torch.transformers.use_plan(trainer, plan)"
     assert str(refused.value).endswith(cure)

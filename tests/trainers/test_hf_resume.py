@@ -44,13 +44,10 @@ RUNS = {
 }
 BUDGET = 55  # updates, however many passes those are
 WITHOUT = (
-    "a resume under transformers.Trainer must load the loader's state where a pass has other "
-    "steps than in the run that saved; got checkpoint-15 after 1.5 passes, which Trainer, "
-    "counting its steps, would take for {taken}; use "
-    "indexplan_torch.transformers.use_plan(trainer, plan), in the run that saves too"
+    "checkpoint-15 must hold the loader's state, to be resumed by a plan; got the checkpoint of a "
+    "training without use_plan; pass use_plan the plan.resume(cursor) with which the run shall go "
+    "on, or load the model alone, and leave resume_from_checkpoint out"
 )
-
-
 NOT_OURS = (
     "get_train_dataloader must return a PlanLoader, for KeepState; got DataLoader; use "
     "PlanLoader(dataset, plan)"
@@ -66,8 +63,7 @@ def trained(
     run: Run,
     saved: int | None = None,
     *,
-    keep: bool = True,
-    by_sampler: bool = False,
+    by: str = "plan",
     **options: Any,
 ) -> dict[str, Any] | str:
     """Train, from a checkpoint or from the start; tell what the loop saw and where it ended."""
@@ -75,7 +71,7 @@ def trained(
     import transformers
     from torch.utils.data import DataLoader
 
-    from indexplan_torch import PlanBatchSampler, PlanLoader
+    from indexplan_torch import PlanBatchSampler
     from indexplan_torch.transformers import KeepState, use_plan
 
     class Model(torch.nn.Module):
@@ -96,7 +92,7 @@ def trained(
         """A trainer that asks for the micro-batch."""
 
         def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
-            if keep:  # else Trainer skips by a loader of its own, which counts for nobody
+            if by == "plan":
                 loader = self.callback_handler.train_dataloader
                 model.seen["held"].append([loader.step_size, loader.cursor.step])
             return super().compute_loss(*args, **kwargs)
@@ -107,14 +103,12 @@ def trained(
         output_dir=folder, disable_tqdm=True, report_to=[], **options
     )
     trainer = Trainer(model=model, args=arguments, train_dataset=Numbers())
-    if by_sampler:
+    if by == "sampler":
         plain = DataLoader(Numbers(), batch_sampler=PlanBatchSampler(run.plan))
         trainer.get_train_dataloader = lambda: plain
         trainer.add_callback(KeepState(trainer))
-    elif keep:
+    elif by == "plan":
         use_plan(trainer, run.plan, again=run.again)
-    else:
-        trainer.get_train_dataloader = lambda: PlanLoader(Numbers(), run.plan)
     try:
         trainer.train(resume_from_checkpoint=saved and f"{folder}/checkpoint-{saved}")
     except ip.IndexPlanError as error:
@@ -138,8 +132,14 @@ def leg(folder: str, saving: bool) -> dict[str, Any]:
             seen[f"{name} {saved}"] = trained(place, run, saved)
     options = {"num_train_epochs": 1, "max_steps": BUDGET}
     seen["budget"] = trained(f"{folder}/plain", RUNS["plain"], 15, **options)
-    seen["without"] = trained(f"{folder}/plain", RUNS["plain"], 15, keep=False)
-    seen["refused"] = [trained(f"{folder}/plain", RUNS["plain"], by_sampler=True)]
+    if saving:  # by Trainer alone: 25 steps a pass of 2 samples on 2 ranks
+        theirs = {"save_strategy": "steps", "save_steps": 15, "per_device_train_batch_size": 2}
+        trained(f"{folder}/theirs", RUNS["plain"], by="nothing", **theirs)
+    seen["without"] = trained(f"{folder}/theirs", RUNS["plain"], 15)
+    begins = PLAN.resume(PLAN.replace(world_size=2).cursor(1, step=5))
+    resumed = RUNS["plain"]._replace(plan=begins)
+    seen["from a cursor"] = trained(f"{folder}/theirs", resumed, 15)
+    seen["refused"] = [trained(f"{folder}/plain", RUNS["plain"], by="sampler")]
     try:
         KeepState(object())
     except ip.IndexPlanError as error:
@@ -250,15 +250,17 @@ def test_max_steps_are_updates(worlds: dict[int, list[Any]], world_size: int) ->
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3])
-def test_without_the_callback(worlds: dict[int, list[Any]], world_size: int) -> None:
-    """Without it, another world size is refused, with its name; the same one reads the plan."""
+def test_a_checkpoint_without_a_state_is_refused(
+    worlds: dict[int, list[Any]], world_size: int
+) -> None:
+    """By any number of ranks; a plan that starts at a cursor, as the cure says, goes on there."""
+    saved = PLAN.replace(world_size=2).cursor(1, step=5)
+    plan = PLAN.replace(world_size=world_size).resume(saved)
     for rank, result in enumerate(worlds[world_size]):
-        if world_size == 2:
-            expected = passes(PLAN.replace(world_size=2), range(3), rank)[15:]
-            assert expected == result["without"]["batches"]
-        else:
-            taken = {1: "0.75 on 1 rank", 3: "2.14286 on 3 ranks"}[world_size]
-            assert WITHOUT.format(taken=taken) == result["without"]
+        assert result["without"].endswith(WITHOUT)
+        seen = result["from a cursor"]
+        assert passes(plan, (1, 2), rank) == seen["batches"]
+        assert [seen["ended"][1], 3.0, 0.0] == [seen["ended"][0], *seen["ended"][2:]]
 
 
 def test_what_it_cannot_keep_is_refused(worlds: dict[int, list[Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import warnings
@@ -78,12 +79,6 @@ def counted_by_nobody() -> None:
     _ = asked.cursor
 
 
-def resumed_by_nobody() -> None:
-    """Count a resume as a version would that names its checkpoint in no caller."""
-    made = trainer()
-    made.set_initial_training_values(made.args, loader())
-
-
 def renamed_in_transformers() -> None:
     """Count steps under a version of transformers that calls its methods otherwise."""
     name = "transformers.trainer"
@@ -115,32 +110,32 @@ def kept_without_a_plan() -> None:
     made.set_initial_training_values(made.args, DataLoader(range(10)))  # type: ignore[arg-type]
 
 
-def counted_by_steps(resume_from_checkpoint: str = "checkpoint-7") -> None:
-    """Resume without KeepState a run whose passes had other steps: 2 for 5."""
-    from transformers import TrainerState
-
-    Path(resume_from_checkpoint).mkdir()
-    saved = TrainerState(epoch=3.5, global_step=7)
-    saved.save_to_json(f"{resume_from_checkpoint}/trainer_state.json")
+def counted_by_steps() -> None:
+    """Train by a plan without use_plan."""
     made = trainer()
     made.set_initial_training_values(made.args, loader())
 
 
-def train(loader: Any, step: Any = None, model: Any = None) -> None:
-    """Train with a loader, two micro-batches in an update."""
+def without_a_state(plan: ip.Plan = OPEN) -> int:
+    """Resume from a checkpoint that has no state; return how many updates the run ended at."""
+    trained(of_tensors(), num_train_epochs=4, save_steps=7, save_strategy="steps")
+    file = Path("run/checkpoint-7/trainer_state.json")
+    saved = json.loads(file.read_text())
+    del saved["stateful_callbacks"]["indexplan"]
+    file.write_text(json.dumps(saved))
+    return trained(of_tensors(plan), resume="run/checkpoint-7", num_train_epochs=4)
+
+
+def train(loader: Any, model: Any) -> None:
+    """Train a model with a loader."""
     import transformers
 
     class Trainer(transformers.Trainer):
         def get_train_dataloader(self) -> Any:
             return loader
 
-        def training_step(self, *_: Any, **__: Any) -> Any:
-            return step()
-
-    options: dict[str, Any] = {"use_cpu": True, "disable_tqdm": True, "report_to": []}
-    options |= {"gradient_accumulation_steps": 2, "num_train_epochs": 1}
-    arguments = transformers.TrainingArguments(output_dir=".", **options)
-    Trainer(model=model or torch.nn.Linear(1, 1), args=arguments).train()
+    arguments = transformers.TrainingArguments(output_dir=".", use_cpu=True, report_to=[])
+    Trainer(model=model, args=arguments).train()
 
 
 def planned(order: Any, **trainer: Any) -> None:
@@ -150,19 +145,13 @@ def planned(order: Any, **trainer: Any) -> None:
     use_plan(SimpleNamespace(train_dataset=range(9), **trainer), ip.Plan(order, batch_size=1))
 
 
-def asked_ahead() -> None:
-    """Ask for the size of a micro-batch where Trainer has fetched the next one too."""
-    asked = loader(collate_fn=lambda samples: {"x": torch.tensor(samples)})
-    train(asked, lambda: asked.step_size)
-
-
 def rows_for_trainer() -> None:
     """Train a model of transformers on rows that have no batch axis."""
     from transformers import GPT2Config, GPT2Model
 
     plan = ip.Plan(ip.Packed([2, 3], max_length=5), batch_size=1)
     rows = PlanLoader(Bins([[1, 2], [3, 4, 5]]), plan, collate_fn=join)
-    train(rows, model=GPT2Model(GPT2Config(vocab_size=8, n_embd=4, n_layer=1, n_head=1)))
+    train(rows, GPT2Model(GPT2Config(vocab_size=8, n_embd=4, n_layer=1, n_head=1)))
 
 
 def evaluated_by_halves() -> None:
@@ -184,16 +173,15 @@ CASES: list[Case] = [
     ("batches that are dealt out by a seedable sampler", dealt_out_as_seeded),
     ("batches that are dealt out by hand", dealt_out_by_hand),
     ("a sampler in a loader of Lightning's", trained_by_lightning),
-    ("a resume of a Trainer that does not tell of what", resumed_by_nobody),
     ("a trainer that is none", kept_of_nothing),
     ("a trainer's loader without a plan", kept_without_a_plan),
-    ("a trainer that counts steps of other passes", counted_by_steps),
+    ("a trainer that counts its steps itself", counted_by_steps),
+    ("a checkpoint of a trainer that counted its steps itself", without_a_state),
     ("a plan for prompts", lambda: planned(ip.Sequential(9), num_generations=2)),
     (
         "a plan that packs what is packed",
         lambda: planned(ip.Packed([1] * 9, max_length=2), args=SimpleNamespace(packing=True)),
     ),
-    ("a micro-batch of an update that was fetched together", asked_ahead),
     ("rows for Trainer without a batch axis", rows_for_trainer),
     ("an evaluation of a part of the data under Trainer", evaluated_by_halves),
     ("an evaluation of unequal ranks under Trainer", evaluated_by_unequal_ranks),
@@ -239,7 +227,6 @@ def trained(
     made: PlanLoader,
     model: Any = None,
     resume: str | None = None,
-    hear: Callable[[], Any] = tuple,
     **options: Any,
 ) -> int:
     """Train under transformers.Trainer with KeepState; return the number of updates."""
@@ -250,10 +237,6 @@ def trained(
     class Trainer(transformers.Trainer):
         def get_train_dataloader(self) -> Any:
             return made
-
-        def training_step(self, *args: Any, **kwargs: Any) -> Any:
-            hear()
-            return super().training_step(*args, **kwargs)
 
     given: dict[str, Any] = {"use_cpu": True, "disable_tqdm": True, "report_to": [], **options}
     arguments = transformers.TrainingArguments(output_dir="run", **given)
@@ -277,12 +260,9 @@ def kept() -> None:
     assert trained(larger, resume="run/checkpoint-7", **saving) == 7 + 2 + 2 * 2
 
 
-def asked() -> None:
-    """Ask for the size of each micro-batch, of which an update has two."""
-    made, sizes = of_tensors(), []
-    options: dict[str, Any] = {"gradient_accumulation_steps": 2, "num_train_epochs": 1}
-    trained(made, hear=lambda: sizes.append(made.step_size), **options)
-    assert sizes == [2] * 5
+def counted_again() -> None:
+    """Begin where a resumed plan does: after 2 of the 5 steps of the second pass."""
+    assert without_a_state(OPEN.resume(OPEN.replace(world_size=1).cursor(1, step=2))) == 7 + 3 + 10
 
 
 def with_a_batch_axis() -> None:
@@ -331,11 +311,11 @@ CURED: dict[str, Callable[[], Any]] = {
         (
             "a trainer that is none",
             "a trainer's loader without a plan",
-            "a trainer that counts steps of other passes",
+            "a trainer that counts its steps itself",
         ),
         kept,
     ),
-    "a micro-batch of an update that was fetched together": asked,
+    "a checkpoint of a trainer that counted its steps itself": counted_again,
     "rows for Trainer without a batch axis": with_a_batch_axis,
     "an evaluation of a part of the data under Trainer": evaluated,
     "an evaluation of unequal ranks under Trainer": evaluated_on_all,
