@@ -31,6 +31,8 @@ from tests.runs.frameworks import FRAMEWORKS
 from tests.runs.groups import live, live_page
 from tests.runs.histories import history
 from tests.runs.loaders import LOADERS, Entry
+from tests.runs.row import KINDS as KINDS_THROUGH
+from tests.runs.row import WAYS
 
 COUNTS = ROOT / "build" / "measured" / "torture.json"
 COMMANDS = {
@@ -72,17 +74,21 @@ def wrong(name: str, record: dict[str, Any]) -> list[str]:
     return found
 
 
-def run_through(only: list[str] | None) -> int:
+def run_through(only: list[str] | None, kinds: tuple[str, ...]) -> int:
     """Run trainers and frameworks, and keep the records; 1 if ours was not exact, or one lacks."""
     kept = (results.RESULTS / "through.json").exists()
     data: dict[str, Any] = results.read("through")["runs"][0]["records"] if kept else {}
     for each in FRAMEWORKS:
         if only and each.name not in only:
             continue
-        record = through.through(each.module)
+        record = through.through(each.name, kinds, kinds)
         if not record["missing"]:
-            data[each.name] = {**record, "date": time.strftime("%Y-%m-%d", time.gmtime())}
+            last = data.get(each.name, {})
+            ways = {way: {**last.get(way, {}), **record[way]} for way in WAYS if way in record}
+            date = time.strftime("%Y-%m-%d", time.gmtime())
+            data[each.name] = {**record, **ways, "date": date}
         print(each.name, record, flush=True)
+    data = {each.name: data[each.name] for each in FRAMEWORKS if each.name in data}
     problems = [each for name, record in data.items() for each in through.wrong(name, record)]
     waiting = through_page.waiting(data)
     print(*problems, *(f"the tables wait for {name}" for name in waiting), sep="\n")
@@ -124,6 +130,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes that share them; default: 1")
     parser.add_argument("--render", action="store_true", help="write again; run nothing")
     parser.add_argument("--through", action="store_true", help="trainers and frameworks")
+    parser.add_argument("--kind", action="append", help="of --through: some of its runs again")
     parser.add_argument("--live", action="store_true", help="groups under torchft that come and go")
     parser.add_argument("--history", type=int, help="show a history; run nothing")
     options = parser.parse_args()
@@ -133,7 +140,7 @@ def main() -> int:
     if options.live:
         return run_live(quick=options.quick)
     if options.through:
-        return run_through(options.only)
+        return run_through(options.only, tuple(options.kind or KINDS_THROUGH))
     data: dict[str, Any] = {"loaders": {}}
     if (options.render or options.only) and COUNTS.exists() and not options.quick:
         data = json.loads(COUNTS.read_text())

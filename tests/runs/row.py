@@ -1,18 +1,21 @@
-"""Stop and resume one loader, and count: `python row.py FILE.py`, where both files are in a folder.
+"""Stop and resume one loader, and count: this file, and a loader's, are all it takes.
 
-    pip install torch, and what FILE names
-    python row.py FILE.py
+    pip install torch, and what the loader's file names
+    python row.py grain.py             with both files in a folder, from anywhere
+    python -m tests.runs.row grain     in a checkout
 
-FILE has `ENDLESS`, whether its loop reads on past an epoch's end, and functions that read on one
-rank what a Leg asks for: `theirs` as people usually write it, `recommended` as the documentation
-says, and `ours` by a plan, if indexplan is installed. `write(folder, n)` writes the samples, if
-they have to be in files. With LATER, epochs after the first are read too. This file needs torch
-alone.
+A loader's file has `ENDLESS`, whether its loop reads on past an epoch's end, and functions that
+read on one rank what a Leg asks for: `theirs` as people usually write it, `recommended` as the
+documentation says, and `ours` by a plan, which is counted where indexplan is installed
+(`pip install .` in a checkout). What stands before such a name is a variant, as `nodes_theirs`.
+`write(folder, n)` writes the samples, if they have to be in files. Each way is run once without a
+stop, and twice stopped in each of epochs 0 and 1, which are read to their ends.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.util
 import os
 import pickle
@@ -25,16 +28,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 GLOBAL_BATCH = 24
 SAMPLES = {"finite": 1000, "endless": 1008}
 """Samples of the epoch; of loops without an end whole batches, as the next epoch is no loss."""
 LEGS = {"whole": (4,), "same": (4, 4, 4), "other": (4, 3, 2), "both": (3, 3, 2), "few": (2, 2, 2)}
-LEGS["later"] = LEGS["other"]
+LEGS |= {"again": LEGS["same"], "later": LEGS["other"]}
 """The ranks of a run's legs: one leg, to see what no stop explains, or three.
 
-The last two are for tests, which have little time: a rank takes seconds to start.
+`both` and `few` are for tests, which have little time: a rank takes seconds to start.
 """
 STEPS = (11, 9)
 """After which a run is stopped, once and once more; both inside the epoch."""
@@ -46,7 +50,8 @@ KINDS = {
     "whole": "never stopped",
     "same": "the ranks stay",
     "other": "4, then 3, then 2 ranks",
-    "later": "the same in epoch 1",
+    "again": "in epoch 1, the ranks stay",
+    "later": "in epoch 1, 4, then 3, then 2",
 }
 
 
@@ -69,6 +74,20 @@ class Leg:
     """The one that is stopped and counted; the first leg reads those before it, uncounted."""
     data: Path = Path()
     """A folder that the legs of a run share, for those who need the samples in files."""
+
+    @property
+    def epochs(self) -> range:
+        """The epochs that are read: a run's first leg begins with epoch 0."""
+        return range(self.epoch if self.checkpoint else 0, self.epoch + 1)
+
+    def limit(self, epoch: int) -> int | None:
+        """Return how many steps to take of an epoch: those before the counted one are whole."""
+        return self.steps if epoch == self.epoch else None
+
+    @property
+    def before(self) -> int:
+        """Steps that this leg takes before the counted epoch."""
+        return len(self.epochs[:-1]) * -(-self.samples // self.global_batch)
 
 
 Steps = list[list[int]]
@@ -97,7 +116,8 @@ def run(
             last = number == len(stops)
             steps = rest if last else stops[number]
             save = None if last else Path(root, f"checkpoint-{number}")
-            leg = Leg(0, 1, steps, checkpoint, save, samples, epoch=int(kind == "later"), data=data)
+            epoch = int(kind in {"again", "later"})
+            leg = Leg(0, 1, steps, checkpoint, save, samples, epoch=epoch, data=data)
             legs = [replace(leg, rank=rank, world_size=world_size) for rank in range(world_size)]
             try:
                 ranks = in_processes(train, legs, Path(root, f"leg-{number}"))
@@ -168,24 +188,103 @@ def _rank(train: Callable[[Leg], Steps], leg: Leg, folder: Path) -> None:
 
 
 def counted(code: Any, way: str, kinds: Iterable[str]) -> dict[str, Any]:
-    """Return what came of a way to read, in each kind of run that its code has."""
-    known = [kind for kind in kinds if kind != "later" or getattr(code, "LATER", False)]
+    """Return what came of a way to read, in some kinds of runs."""
     train, write = getattr(code, way), getattr(code, "write", None)
-    return {kind: run(train, kind, endless=code.ENDLESS, write=write) for kind in known}
+    importlib.import_module("torch._dynamo")  # as an optimizer's first step would in each rank
+    if way.endswith("ours"):  # before the forks, as each rank would import and compile it
+        indexplan = importlib.import_module("indexplan")
+        importlib.import_module("indexplan_torch")
+        indexplan.Plan(indexplan.Shuffle(8), world_size=1, batch_size=2).batch(0, step=0, rank=0)
+    return {kind: run(train, kind, endless=code.ENDLESS, write=write) for kind in kinds}
 
 
-def main(file: str) -> None:
-    """Count each way that a file has to read, and print it."""
-    spec = importlib.util.spec_from_file_location("row", file)
+# --- what loaders' files have in common: samples that are numbers, a step, a checkpoint
+
+
+def plan_of(leg: Leg) -> Any:
+    """Return the plan that trainers read."""
+    import indexplan as ip
+
+    return ip.Plan(ip.Shuffle(leg.samples, seed=1), global_batch_size=leg.global_batch)
+
+
+def line() -> tuple[Any, Any]:
+    """Return the smallest model there is, and its optimizer."""
+    import torch
+
+    torch.manual_seed(0)
+    model = torch.nn.Linear(1, 1)
+    return model, torch.optim.SGD(model.parameters(), lr=1e-6)
+
+
+def train(
+    batches: Iterable[Any],
+    model: Any,
+    optimizer: Any,
+    steps: int | None,
+    backward: Callable[[Any], None] = lambda loss: loss.backward(),
+) -> Steps:
+    """Take as many steps, or all; return the samples of each. The next batch is not asked for."""
+    read: Steps = []
+    iterator = iter(batches)
+    while steps is None or len(read) < steps:
+        batch = next(iterator, None)
+        if batch is None:
+            break
+        backward(model(batch[:, None].float()).mean())
+        optimizer.step()
+        optimizer.zero_grad()
+        read.append(batch.tolist())
+    return read
+
+
+def load(leg: Leg) -> dict[str, Any]:
+    """Return the last leg's checkpoint; nothing at the start."""
+    import torch
+
+    return torch.load(leg.checkpoint) if leg.checkpoint else {}
+
+
+def save(leg: Leg, **parts: Any) -> None:
+    """Write a checkpoint from the first rank."""
+    import torch
+
+    if leg.save and leg.rank == 0:
+        torch.save(parts, leg.save)
+
+
+def name_packages(*names: str) -> None:
+    """Let modules below packages be imported without running the packages' `__init__.py`."""
+    for name in names:
+        if name not in sys.modules:
+            found = importlib.util.find_spec(name)
+            if found is None or found.submodule_search_locations is None:
+                raise ModuleNotFoundError(f"No module named {name!r}")
+            sys.modules[name] = ModuleType(name)
+            sys.modules[name].__path__ = list(found.submodule_search_locations)
+
+
+def main(name: str) -> None:
+    """Count each way that a loader's file has to read, and print it."""
+    here = Path(__file__).resolve().parent
+    sys.modules.setdefault("tests.runs.row", sys.modules["__main__"])  # as loaders' files call this
+    if sys.path and Path(sys.path[0]).resolve() == here:
+        del sys.path[0]  # their names are often those of what they read through: grain.py
+    file = Path(name) if name.endswith(".py") else here / "frameworks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"row_{file.stem}", file)
     assert spec is not None
     assert spec.loader is not None
-    code = importlib.util.module_from_spec(spec)
+    code = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(code)
-    for way in WAYS:
-        if hasattr(code, way):
-            for kind, record in counted(code, way, KINDS).items():
-                print(f"{way}, {KINDS[kind]}: {record}", flush=True)
+    for way in [each for each in vars(code) if each.rpartition("_")[2] in WAYS]:
+        if way.endswith("ours") and not importlib.util.find_spec("indexplan_torch"):
+            print(f"{way}: indexplan is not installed")
+            continue
+        for kind, words in KINDS.items():
+            print(f"{way}, {words}: {counted(code, way, [kind])[kind]}", flush=True)
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     main(sys.argv[1])

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from tests.runs import results
 from tests.runs.frameworks import FRAMEWORKS
 from tests.runs.row import KINDS, LEGS, Leg, Steps, run
-from tests.runs.through_page import PAGES, blocks, by_itself, by_stops, waiting, write
+from tests.runs.through_page import PAGES, blocks, by_itself, by_stops, partly, waiting, write
 
 EXACT = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
 ALONE = """
@@ -81,25 +82,34 @@ def test_a_loop_without_an_end_takes_an_epoch_s_steps(kind: str) -> None:
     assert run(planted(too_far=24), kind, endless=True) == {**EXACT, "lost": 24 * stops}
 
 
+def test_a_run_of_epoch_1_begins_with_epoch_0() -> None:
+    """Its first leg reads epoch 0 whole, uncounted; those after it go on inside epoch 1."""
+    first = Leg(0, 4, 11, None, Path("one"), 1000, epoch=1)
+    second = replace(first, checkpoint=Path("one"))
+    assert [range(2), range(1, 2)] == [leg.epochs for leg in (first, second)]
+    assert [42, 0] == [leg.before for leg in (first, second)]
+    assert [None, 11] == [first.limit(epoch) for epoch in first.epochs]
+
+
 def test_what_stops_cost_is_told_apart() -> None:
     """What is left out or repeated without a stop is apart; ranks that change are named."""
     filled = {**EXACT, "twice": 8}
-    assert by_stops({"whole": filled, "same": filled, "other": filled}) == "exact"
+    assert by_stops(dict.fromkeys(KINDS, filled)) == "exact"
     assert by_itself(filled) == "8 read twice"
     lost = {**EXACT, "lost": 3, "twice": 10}
-    assert by_stops({"whole": filled, "same": filled, "other": lost}) == (
+    assert by_stops(dict.fromkeys(KINDS, filled) | {"other": lost, "later": lost}) == (
         "exact; if ranks change, **3 lost, 2 twice**"
     )
     assert by_stops(dict.fromkeys(KINDS, lost)) == "exact"
     assert by_itself(lost) == "3 left out and 10 read twice"
     assert by_itself(EXACT) == "each read once"
-    assert by_stops({"whole": EXACT, "same": lost, "other": lost}) == "**3 lost, 10 twice**"
+    assert by_stops(dict.fromkeys(KINDS, lost) | {"whole": EXACT}) == "**3 lost, 10 twice**"
     refused = {"refused": "ValueError: not here"}
-    assert by_stops({"whole": EXACT, "same": EXACT, "other": refused}) == (
+    assert by_stops(dict.fromkeys(KINDS, EXACT) | {"other": refused, "later": refused}) == (
         "exact; if ranks change, refused"
     )
     assert by_itself(refused) == "refused"
-    assert by_stops({"whole": EXACT, "same": EXACT, "other": EXACT, "later": lost}) == (
+    assert by_stops(dict.fromkeys(KINDS, EXACT) | {"again": lost, "later": lost}) == (
         "exact; in epoch 1, **3 lost, 10 twice**"
     )
 
@@ -113,8 +123,8 @@ def test_tables_say_what_was_counted(tmp_path: Path) -> None:
         "version": "m 1",
         "date": "2026-01-02",
         "missing": "",
-        "theirs": {"whole": EXACT, "same": refused, "other": lost},
-        "recommended": {"whole": filled, "same": filled, "other": lost},
+        "theirs": dict.fromkeys(KINDS, refused) | {"whole": EXACT, "other": lost, "later": lost},
+        "recommended": dict.fromkeys(KINDS, filled) | {"other": lost, "later": lost},
         "ours": dict.fromkeys(KINDS, EXACT),
     }
     for name in PAGES:
@@ -126,15 +136,18 @@ def test_tables_say_what_was_counted(tmp_path: Path) -> None:
         assert text.startswith("a\n<!-- through -->\n")
         assert text.endswith("<!-- /through -->\nb\n")
         assert "| each read once; as recommended, 1 read twice | refused; if ranks change, " in text
-        assert f"| [exact; if ranks change, **3 lost, 1 twice**]({first.page}) | exact |" in text
-        assert "10 runs, 2026-01-02. " in text
+        assert f"| [exact; if ranks change, **3 lost, 1 twice**]({first.page}) | exact | " in text
+        assert "15 runs, 2026-01-02: 5 of each loader" in text
         assert "With m 1." in text
         assert "old" not in text
     table, raised = blocks({first.name: record})
     words = results.text(table)
-    assert f"| {first.theirs} | exact | refused | **3 lost, 2 twice** | - |" in words
-    assert "| a plan | exact | exact | exact | exact |" in words
+    assert f"| {first.theirs} | exact | refused | **3 lost, 2 twice** | refused |" in words
+    assert "| a plan | exact | exact | exact | exact | exact |" in words
     assert "| ValueError: not here |" in results.text(raised)
+    assert "" == partly({first.name: record})
+    shorter = {first.name: record | {"theirs": {"whole": EXACT, "same": EXACT, "other": lost}}}
+    assert partly(shorter) == f" Only in epoch 0: {first.name}."
     assert waiting({first.name: record}) == [each.name for each in FRAMEWORKS[1:]]
 
 
@@ -148,7 +161,7 @@ def test_a_row_can_be_run_alone(tmp_path: Path) -> None:
     lost = {**EXACT, "lost": 48}
     assert said.stdout.splitlines() == [
         f"theirs, {KINDS['whole']}: {EXACT}",
-        *(f"theirs, {KINDS[kind]}: {lost}" for kind in ("same", "other")),
+        *(f"theirs, {KINDS[kind]}: {lost}" for kind in KINDS if kind != "whole"),
     ]
 
 
@@ -161,4 +174,4 @@ def test_links_and_modules_of_the_table() -> None:
         assert not anchor or anchor in {title.lower().replace(" ", "-") for title in titles}
         folder = Path(__file__).parent / "frameworks"
         assert (folder / f"{each.module}.py").exists()
-    assert len({each.module for each in FRAMEWORKS}) == len(FRAMEWORKS)
+    assert len({each.variant + each.module for each in FRAMEWORKS}) == len(FRAMEWORKS)

@@ -15,10 +15,12 @@ from tests.runs.row import GLOBAL_BATCH, KINDS, SAMPLES, STEPS, WAYS
 Record = dict[str, Any]
 SHORT = (
     "without a stop | stopped, as people usually write it | as its documentation recommends "
-    "| a plan"
+    "| a plan | drawn histories"
 )
-USUAL = "the same"
-"""What a cell says where nothing else is recommended than what is usual."""
+USUAL, NO_PAGE = "the same", "no page on resuming found"
+"""What a cell says where nothing else is recommended than what is usual, or nothing at all."""
+OURS = "indexplan PlanLoader"
+IN_EPOCH_1 = {"again", "later"}
 
 
 def outcome(record: Record) -> str:
@@ -31,23 +33,27 @@ def outcome(record: Record) -> str:
 
 
 def by_stops(way: dict[str, Record]) -> str:
-    """Write what two stops cost a loader: on the same ranks, on others, and in epoch 1.
+    """Write what two stops cost a loader: on the same ranks and on others, in epochs 0 and 1.
 
     What it leaves out or repeats without a stop is in a column of its own.
     """
     whole = way["whole"]
     if whole["refused"]:
         return outcome(whole)
-    told = []
-    for kind in ("same", "other", "later"):
-        record = dict(way.get(kind, way["other"]))
+
+    def told(kind: str) -> str:
+        record = dict(way[kind])
         if not record["refused"]:
             for key in ("lost", "twice"):
                 record[key] = max(0, record[key] - whole[key])
-        told.append(outcome(record))
-    same, other, later = told
-    words = same if same == other else f"{same}; if ranks change, {other}"
-    return words if later == other else f"{words}; in epoch 1, {later}"
+        return outcome(record)
+
+    words = []
+    for kinds in (("same", "other"), ("again", "later")):
+        if way.keys() >= {*kinds}:
+            same, other = map(told, kinds)
+            words.append(same if same == other else f"{same}; if ranks change, {other}")
+    return words[0] if words[0] == words[-1] else f"{words[0]}; in epoch 1, {words[-1]}"
 
 
 def by_itself(whole: Record) -> str:
@@ -66,6 +72,12 @@ def rows(data: dict[str, Record]) -> list[tuple[Any, Record]]:
 def waiting(data: dict[str, Record]) -> list[str]:
     """Return the names of those that did not run, without which no table is whole."""
     return [each.name for each in FRAMEWORKS if each.name not in data]
+
+
+def partly(data: dict[str, Record]) -> str:
+    """Write who was not stopped in epoch 1, and is counted in epoch 0 alone."""
+    names = [each.name for each, record in rows(data) if not IN_EPOCH_1 <= {*record["theirs"]}]
+    return f" Only in epoch 0: {', '.join(names)}." if names else ""
 
 
 TITLE = "Stops and resumes through trainers"
@@ -112,7 +124,7 @@ def trainers(data: dict[str, Record], run: Record) -> list[Block]:
         (f"[{each.name}]({each.docs.removeprefix('trainers.md')})", *_short(each, record))
         for each, record in rows(data)
     ]
-    return [*tabular(f"under | {SHORT}", cells, "l"), caption(data, run)]
+    return [*tabular(f"under | {SHORT}", [alone(""), *cells], "l"), caption(data, run)]
 
 
 def in_short(data: dict[str, Record], run: Record) -> list[Block]:
@@ -120,7 +132,19 @@ def in_short(data: dict[str, Record], run: Record) -> list[Block]:
     cells = [
         (f"[{each.name}](docs/{each.docs})", *_short(each, record)) for each, record in rows(data)
     ]
-    return [*tabular(f"under | {SHORT}", cells, "l"), caption(data, run)]
+    return [*tabular(f"under | {SHORT}", [alone("docs/"), *cells], "l"), caption(data, run)]
+
+
+def drawn(name: str) -> str:
+    """Write what drawn histories of stops cost a loader where something changes."""
+    table = results.read("torture")["runs"][0]["blocks"][0]["rows"]
+    _, count, *_, lost, twice, refused, _ = next(row for row in table if row[0] == name)
+    return f"{count}: {lost} lost, {twice} twice, {refused} refused"
+
+
+def alone(folder: str) -> tuple[str, ...]:
+    """Return our own row, of what is read in any loop."""
+    return f"[a PlanLoader]({folder}resume.md)", "each read once", "-", "-", "exact", drawn(OURS)
 
 
 def _short(each: Any, record: Record) -> tuple[str, ...]:
@@ -128,9 +152,8 @@ def _short(each: Any, record: Record) -> tuple[str, ...]:
     ways = [by_itself(record[way]["whole"]) for way in WAYS if way in record and way != "ours"]
     alone = ways[0] if len({*ways}) == 1 else f"{ways[0]}; as recommended, {ways[1]}"
     usual, recommended, ours = (by_stops(record[way]) if way in record else USUAL for way in WAYS)
-    if each.page:
-        recommended = f"[{recommended}]({each.page})"
-    return alone, usual, recommended, ours
+    recommended = f"[{recommended}]({each.page})" if each.page else NO_PAGE
+    return alone, usual, recommended, ours, drawn(each.drawn) if each.drawn else "-"
 
 
 def caption(data: dict[str, Record], run: Record) -> Block:
@@ -138,19 +161,15 @@ def caption(data: dict[str, Record], run: Record) -> Block:
     versions = sorted({record["version"] for _, record in rows(data)})
     dates = sorted({record.get("date", run["date"]) for _, record in rows(data)})
     runs = sum(len(record[way]) for _, record in rows(data) for way in WAYS if way in record)
-    later = [each.name for each, record in rows(data) if "later" in record["theirs"]]
-    told = "".join(f" In epoch 1, too: {', '.join(later)}." for _ in later[:1])
-    drawn = results.read("torture")["runs"][0]["blocks"][0]["rows"]
-    ours, count, _, _, same, _, _, other, _ = drawn[0]
     days = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     return (
-        f"{runs} runs, {days}. Each reads an epoch to its end, the first "
-        f"but where a row says second: {SAMPLES['finite']:,} samples "
+        f"{runs} runs, {days}: {len(KINDS)} of each loader, one without a stop, two in each of "
+        f"epochs 0 and 1.{partly(data)} Each is read to its end: {SAMPLES['finite']:,} samples "
         f"({SAMPLES['endless']:,} where a loop has no end) in global batches of {GLOBAL_BATCH}, "
-        f"stopped after {STEPS[0]} steps and after {STEPS[1]} more.{told} "
-        f"With {', '.join(versions)}. Of {count} drawn histories, {ours.partition(' ')[2]} refuses "
-        f"{same} where nothing changes and {other} where something does, as steps are too small to "
-        "give every rank a sample; it loses and repeats none."
+        f"stopped after {STEPS[0]} steps and after {STEPS[1]} more. With {', '.join(versions)}. "
+        "Drawn histories: their number, and of those in which ranks, batches or workers change, "
+        "samples lost and read twice per million, and histories refused. A plan refuses where a "
+        "step is too small to give every rank a sample."
     )
 
 

@@ -12,7 +12,7 @@ from tests.runs.through import through
 
 def check(framework: Framework) -> None:
     """Nothing is lost, nothing is read twice, and all ranks take as many steps."""
-    record = through(framework.module, ("few",), ("both",))
+    record = through(framework.name, ("few",), ("both",))
     assert "" == record["missing"]
     exact = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
     assert {"both": exact} == record["ours"]
@@ -20,7 +20,7 @@ def check(framework: Framework) -> None:
 
 
 @pytest.mark.parametrize(
-    "framework", [each for each in FRAMEWORKS if not each.alone], ids=lambda each: each.module
+    "framework", [each for each in FRAMEWORKS if not each.alone], ids=lambda each: each.name
 )
 def test_a_run_that_changes_its_ranks_reads_each_sample_once(framework: Framework) -> None:
     """An epoch is read whole, where the ranks stay and where they change."""

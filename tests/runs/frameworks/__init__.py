@@ -26,6 +26,10 @@ class Framework(Contender):
     """The one that its documentation recommends, if that is another one."""
     page: str = field(default="", kw_only=True)
     """Where it recommends that: the address of the page."""
+    drawn: str = field(default="", kw_only=True)
+    """Its loader's name where drawn histories are counted, if it is the same loader."""
+    variant: str = field(default="", kw_only=True)
+    """What stands before the names of its functions, where a module has several entries."""
     alone: bool = field(default=False, kw_only=True)
     """Whether others break where what it needs is on the path."""
     cure: str = field(
@@ -48,6 +52,7 @@ FRAMEWORKS = (
         "trainers.md#plain-ddp",
         "`DistributedSampler`, and skipping as many steps of the same global batch",
         page="https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler",
+        drawn="torch DistributedSampler and skipping",
     ),
     Framework(
         "Lightning",
@@ -60,13 +65,14 @@ FRAMEWORKS = (
     ),
     Framework(
         "Lightning with estimated_stepping_batches",
-        "lightning_estimating",
+        "lightning_trainer",
         "lightning",
         "trainers.md#lightning-and-fabric",
         "the same, where `configure_optimizers` reads `trainer.estimated_stepping_batches`, as a "
         "schedule of learning rates does (Lightning's issue 20550)",
         recommended=STATEFUL,
         page="https://github.com/Lightning-AI/pytorch-lightning/issues/20550",
+        variant="estimating_",
     ),
     Framework(
         "Fabric",
@@ -83,6 +89,7 @@ FRAMEWORKS = (
         "transformers",
         "trainers.md#hf-trainer",
         "its own loader, whose batches `resume_from_checkpoint` skips",
+        page="https://github.com/huggingface/transformers/blob/main/docs/source/en/trainer.md",
     ),
     Framework(
         "Accelerate",
@@ -92,6 +99,7 @@ FRAMEWORKS = (
         "`DataLoader(shuffle=True)` in `accelerator.prepare`, and `skip_first_batches`",
         recommended="the same with `use_stateful_dataloader=True` and `use_seedable_sampler=True`",
         page="https://huggingface.co/docs/accelerate/usage_guides/checkpoint",
+        drawn="Accelerate skip_first_batches",
     ),
     Framework(
         "Composer",
@@ -111,13 +119,16 @@ FRAMEWORKS = (
         "trainers.md#torchdata",
         "`StatefulDistributedSampler`; each rank loads the state with its number",
         page="https://github.com/meta-pytorch/data/blob/v0.11.0/torchdata/stateful_dataloader/README.md",
+        drawn="torchdata StatefulDataLoader",
     ),
     Framework(
         "torchdata.nodes",
-        "torchdata_nodes",
+        "torchdata_loader",
         "torchdata",
         "trainers.md#torchdata",
         "`StatefulDistributedSampler` and `Batcher`; each rank loads the state with its number",
+        page="https://docs.pytorch.org/data/main/migrate_to_nodes_from_utils.html",
+        variant="nodes_",
     ),
     Framework(
         "Ray Train",
@@ -140,7 +151,8 @@ FRAMEWORKS = (
         "grain",
         "grain",
         "migrate/grain.md",
-        "a shuffled MapDataset, sliced for each process, and batched",
+        "a shuffled MapDataset, sliced for each process, and batched; the iterator's state",
+        page="https://google-grain.readthedocs.io/en/latest/tutorials/dataset_basic_tutorial.html",
     ),
     Framework(
         "OLMo-core",
@@ -148,6 +160,7 @@ FRAMEWORKS = (
         "ai2-olmo-core",
         "migrate/olmo-core.md",
         "`NumpyFSLDataLoader`",
+        page="https://github.com/allenai/OLMo-core/blob/main/docs/source/guides/data_loading.rst",
     ),
     Framework(
         "NeMo AutoModel",
@@ -155,16 +168,10 @@ FRAMEWORKS = (
         "nemo-automodel",
         "migrate/nemo.md",
         "its `StatefulDistributedSampler`",
+        page="https://github.com/NVIDIA-NeMo/Automodel/blob/main/docs/guides/checkpointing.md",
     ),
     Framework(
-        "TRL's GRPOTrainer, first epoch",
-        "trl_first",
-        "trl",
-        "migrate/trl-grpo.md",
-        "its `RepeatSampler`",
-    ),
-    Framework(
-        "TRL's GRPOTrainer, second epoch",
+        "TRL's GRPOTrainer",
         "trl",
         "trl",
         "migrate/trl-grpo.md",
@@ -176,6 +183,7 @@ FRAMEWORKS = (
         "torchtitan",
         "migrate/torchtitan.md",
         "`HuggingFaceTextDataLoader`",
+        page="https://github.com/pytorch/torchtitan/blob/main/docs/checkpoint.md",
     ),
     Framework(
         "MosaicML Streaming",
@@ -184,6 +192,7 @@ FRAMEWORKS = (
         "migrate/streaming.md",
         "`StreamingDataset` in `StreamingDataLoader`, and its state of the first rank for all",
         page="https://docs.mosaicml.com/projects/streaming/en/stable/distributed_training/elastic_determinism.html",
+        drawn="MosaicML Streaming",
     ),
     Framework(
         "LanceDB's StreamingDataset",
@@ -203,6 +212,7 @@ FRAMEWORKS = (
         "`StreamingDataset(shuffle=True, drop_last=True)` in `StreamingDataLoader`, and its state "
         "of the first rank for all",
         page="https://github.com/Lightning-AI/litData/blob/main/README.md",
+        drawn="LitData",
     ),
 )
 """In the order of the page."""

@@ -1,4 +1,10 @@
-"""Accelerate's loop: `prepare`, `save_state` and `load_state`, and its skipping of batches."""
+"""Accelerate's loop: `prepare`, `save_state` and `load_state`, and its skipping of batches.
+
+With row.py in the same folder:
+
+    pip install torch accelerate==1.15.0 torchdata
+    python row.py accelerate_loop.py
+"""
 
 from __future__ import annotations
 
@@ -13,10 +19,7 @@ from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration, is_datasets_available, set_seed
 from torch.utils.data import DataLoader
 
-from indexplan_torch import PlanLoader
-from indexplan_torch.accelerate import prepare
-from tests.runs.frameworks.loops import line, plan_of, train
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Steps, line, plan_of, train
 
 if is_datasets_available():
     import datasets  # noqa: F401 (as the first `prepare` of a loader would in each rank)
@@ -26,12 +29,16 @@ ENDLESS = False
 
 def ours(leg: Leg) -> Steps:
     """Read a PlanLoader in our `prepare`."""
+    from indexplan_torch import PlanLoader
+    from indexplan_torch.accelerate import prepare
+
     accelerator = Accelerator()
     loader = PlanLoader(torch.arange(leg.samples), plan_of(leg))
     model, optimizer, prepared = prepare(accelerator, *line(), loader)
     if leg.checkpoint:
         accelerator.load_state(str(leg.checkpoint))
-    read = train(prepared, model, optimizer, leg.steps, accelerator.backward)
+    for epoch in leg.epochs:
+        read = train(prepared, model, optimizer, leg.limit(epoch), accelerator.backward)
     if leg.save:
         accelerator.save_state(str(leg.save))
     return read
@@ -54,16 +61,17 @@ def _train(leg: Leg, configuration: DataLoaderConfiguration) -> Steps:
     set_seed(1)
     size = leg.global_batch // leg.world_size
     loader: Any = DataLoader(torch.arange(leg.samples), size, shuffle=True)
-    model, optimizer, rest = accelerator.prepare(*line(), loader)
+    model, optimizer, loader = accelerator.prepare(*line(), loader)
     done = 0
     if leg.checkpoint:
         folder = next(leg.checkpoint.glob("step_*"))
         done = int(folder.name.partition("_")[2])
         accelerator.load_state(str(folder))
-    if not configuration.use_stateful_dataloader:
-        rest.set_epoch(0)
-        rest = accelerator.skip_first_batches(rest, done)
-    read = train(rest, model, optimizer, leg.steps, accelerator.backward)
+    for epoch in leg.epochs:
+        loader.set_epoch(epoch)
+        skips = done and not configuration.use_stateful_dataloader
+        rest = accelerator.skip_first_batches(loader, done) if skips else loader
+        read = train(rest, model, optimizer, leg.limit(epoch), accelerator.backward)
     if leg.save:
         accelerator.save_state(str(Path(leg.save, f"step_{done + len(read)}")))
     return read

@@ -1,4 +1,10 @@
-"""Composer's Trainer: its checkpoints and `load_path`, which skips the batches of the epoch."""
+"""Composer's Trainer: its checkpoints and `load_path`, which skips the batches of the epoch.
+
+With row.py in the same folder:
+
+    pip install torch mosaicml==0.32.1
+    python row.py composer_trainer.py
+"""
 
 # ruff: noqa: E402 (operators come before what imports torchvision)
 
@@ -18,10 +24,7 @@ from composer.models import ComposerModel
 from composer.utils import dist as composer_dist
 from torch.utils.data import DataLoader
 
-from indexplan_torch import PlanLoader
-from indexplan_torch.composer import KeepState
-from tests.runs.frameworks.loops import line, plan_of
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Steps, line, plan_of
 
 ENDLESS = False
 
@@ -46,6 +49,9 @@ class Model(ComposerModel):  # type: ignore[misc, unused-ignore]
 
 def ours(leg: Leg) -> Steps:
     """Read a PlanLoader."""
+    from indexplan_torch import PlanLoader
+    from indexplan_torch.composer import KeepState
+
     loader = PlanLoader(torch.arange(leg.samples), plan_of(leg))
     return _train(leg, loader, [KeepState()])
 
@@ -59,13 +65,14 @@ def theirs(leg: Leg) -> Steps:
 
 def _train(leg: Leg, loader: Any, callbacks: list[Any]) -> Steps:
     def due(_: Any, event: Any) -> bool:
-        return event == Event.BATCH_CHECKPOINT and len(model.read) == leg.steps
+        return event == Event.BATCH_CHECKPOINT and len(model.read) == steps
 
+    steps = leg.steps and leg.before + leg.steps
     model = Model()
     trainer = Trainer(
         model=model,
         train_dataloader=loader,
-        max_duration="1ep",
+        max_duration=f"{leg.epoch + 1}ep",
         load_path=str(leg.checkpoint / "saved.pt") if leg.checkpoint else None,
         save_folder=str(leg.save) if leg.save else None,
         save_filename="saved.pt",
@@ -74,6 +81,6 @@ def _train(leg: Leg, loader: Any, callbacks: list[Any]) -> Steps:
         seed=1,
         progress_bar=False,
     )
-    trainer.fit(duration=f"{leg.steps}ba" if leg.steps else None)
+    trainer.fit(duration=f"{steps}ba" if steps else None)
     trainer.close()
-    return model.read
+    return model.read[leg.before :]

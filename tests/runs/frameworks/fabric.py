@@ -1,4 +1,10 @@
-"""Lightning Fabric's loop: it sets up model, optimizer and loader, and saves and loads them."""
+"""Lightning Fabric's loop: it sets up model, optimizer and loader, and saves and loads them.
+
+With row.py in the same folder:
+
+    pip install torch lightning==2.6.6
+    python row.py fabric.py
+"""
 
 from __future__ import annotations
 
@@ -11,20 +17,22 @@ import torch
 from lightning.fabric import Fabric
 from torch.utils.data import DataLoader
 
-from indexplan_torch import PlanLoader
-from tests.runs.frameworks.loops import line, plan_of, train
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Steps, line, plan_of, train
 
 ENDLESS = False
 
 
 def ours(leg: Leg) -> Steps:
     """Read a PlanLoader, whose state is in the checkpoint."""
-    fabric, loader = _launched(), PlanLoader(torch.arange(leg.samples), plan_of(leg))
-    saved = fabric.load(leg.checkpoint) if leg.checkpoint else {}
+    from indexplan_torch import PlanLoader
+
+    fabric, parts, saved = _set_up(leg)
+    loader = PlanLoader(torch.arange(leg.samples), plan_of(leg))
     if saved:
         loader.load_state_dict(saved["loader"])
-    read, parts = _train(fabric, leg, saved, fabric.setup_dataloaders(loader))
+    batches = fabric.setup_dataloaders(loader)
+    for epoch in leg.epochs:
+        read = train(batches, *parts.values(), leg.limit(epoch), fabric.backward)
     if leg.save:
         fabric.save(leg.save, {**parts, "loader": loader.state_dict()})
     return read
@@ -32,29 +40,27 @@ def ours(leg: Leg) -> Steps:
 
 def theirs(leg: Leg) -> Steps:
     """Read by the DistributedSampler that Fabric puts in; the steps that were done are skipped."""
-    fabric, size = _launched(), leg.global_batch // leg.world_size
+    fabric, parts, saved = _set_up(leg)
+    size = leg.global_batch // leg.world_size
     loader = fabric.setup_dataloaders(DataLoader(torch.arange(leg.samples), size, shuffle=True))
-    saved = fabric.load(leg.checkpoint) if leg.checkpoint else {"done": 0}
-    done = saved["done"]
-    read, parts = _train(fabric, leg, saved, islice(loader, done, None))
+    done = saved.get("done", 0)
+    for epoch in leg.epochs:
+        rest = islice(loader, done, None)
+        read = train(rest, *parts.values(), leg.limit(epoch), fabric.backward)
     if leg.save:
         fabric.save(leg.save, {**parts, "done": done + len(read)})
     return read
 
 
-def _launched() -> Fabric:
-    """Return a Fabric of the processes that are there, as torchrun starts them."""
+def _set_up(leg: Leg) -> tuple[Fabric, dict[str, Any], dict[str, Any]]:
+    """Return a Fabric of the processes that are there, the model and optimizer, and the rest."""
     logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
-    os.environ["TORCHELASTIC_RUN_ID"] = "none"
-    devices = int(os.environ["WORLD_SIZE"])
-    fabric = Fabric(accelerator="cpu", devices=devices, strategy="ddp")
+    os.environ["TORCHELASTIC_RUN_ID"] = "none"  # as torchrun starts them
+    fabric = Fabric(accelerator="cpu", devices=leg.world_size, strategy="ddp")
     fabric.launch()
-    return fabric
-
-
-def _train(fabric: Fabric, leg: Leg, saved: Any, batches: Any) -> tuple[Steps, dict[str, Any]]:
     model, optimizer = fabric.setup(*line())
-    parts = {"model": model, "optimizer": optimizer}
+    parts: dict[str, Any] = {"model": model, "optimizer": optimizer}
+    saved = fabric.load(leg.checkpoint) if leg.checkpoint else {}
     for name in parts if leg.checkpoint else ():
         parts[name].load_state_dict(saved[name])
-    return train(batches, model, optimizer, leg.steps, fabric.backward), parts
+    return fabric, parts, saved

@@ -1,9 +1,16 @@
-"""Hugging Face's Trainer on a tiny model: its checkpoints, and `resume_from_checkpoint`."""
+"""Hugging Face's Trainer on a tiny model: its checkpoints, and `resume_from_checkpoint`.
+
+With row.py in the same folder:
+
+    pip install torch transformers==5.23.0 accelerate
+    python row.py hf_trainer.py
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true")
@@ -11,10 +18,7 @@ os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true")
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from indexplan import Plan
-from indexplan_torch.transformers import use_plan
-from tests.runs.frameworks.loops import line, plan_of
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Steps, line, plan_of
 
 ENDLESS = False
 
@@ -62,19 +66,21 @@ class Stop(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
 def ours(leg: Leg) -> Steps:
     """Read by a plan."""
-    return _train(leg, plan_of(leg))
+    from indexplan_torch.transformers import use_plan
+
+    return _train(leg, lambda trainer: use_plan(trainer, plan_of(leg)))
 
 
 def theirs(leg: Leg) -> Steps:
     """Read the dataset by its own loader, which a resume lets skip the batches of the epoch."""
-    return _train(leg, None)
+    return _train(leg, lambda _: None)
 
 
-def _train(leg: Leg, plan: Plan | None) -> Steps:
+def _train(leg: Leg, plan: Callable[[Trainer], object]) -> Steps:
     arguments = TrainingArguments(
         str(leg.save or leg.checkpoint or tempfile.gettempdir()),
         per_device_train_batch_size=leg.global_batch // leg.world_size,
-        num_train_epochs=1,
+        num_train_epochs=leg.epoch + 1,
         save_strategy="no",
         logging_strategy="no",
         use_cpu=True,
@@ -84,10 +90,9 @@ def _train(leg: Leg, plan: Plan | None) -> Steps:
     )
     model = Model()
     trainer = Trainer(model=model, args=arguments, train_dataset=Numbered(leg.samples))
-    if plan is not None:
-        use_plan(trainer, plan)
+    plan(trainer)
     if leg.steps is not None:
-        trainer.add_callback(Stop(leg.steps))
+        trainer.add_callback(Stop(leg.before + leg.steps))
     saved = str(next(leg.checkpoint.glob("checkpoint-*"))) if leg.checkpoint else None
     trainer.train(resume_from_checkpoint=saved)
-    return model.read
+    return model.read[leg.before :]

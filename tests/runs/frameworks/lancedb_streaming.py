@@ -5,7 +5,7 @@ the ranks divide, and the states of all ranks merged for all of the next run. Th
 multiple of the splits, as https://docs.lancedb.com/training/checkpointing asks. Rows beyond a
 multiple of the splits are dropped, as it says.
 
-With row.py in the same folder, and no more of this repository:
+With row.py in the same folder:
 
     pip install torch numpy lancedb==0.40.0
     python row.py lancedb_streaming.py
@@ -14,7 +14,7 @@ With row.py in the same folder, and no more of this repository:
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lancedb
 import pyarrow as pa
@@ -23,11 +23,9 @@ import torch.distributed as dist
 from lancedb.streaming import StreamingDataset
 from torch.utils.data import DataLoader
 
-if TYPE_CHECKING:
-    from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Steps, plan_of
 
 ENDLESS = False
-LATER = True
 SPLITS = 12
 """What 4, 3 and 2 ranks divide, and what divides the global batch."""
 
@@ -44,11 +42,9 @@ def recommended(leg: Leg) -> Steps:
 
 def ours(leg: Leg) -> Steps:
     """Read the table by a plan."""
-    import indexplan as ip
     from indexplan_torch import PlanLoader
 
-    plan = ip.Plan(ip.Shuffle(leg.samples, seed=1), global_batch_size=leg.global_batch)
-    loader: Any = PlanLoader(table(leg), plan, collate_fn=lambda rows: rows)
+    loader: Any = PlanLoader(table(leg), plan_of(leg), collate_fn=lambda rows: rows)
     if leg.checkpoint:
         loader.load_state_dict(torch.load(leg.checkpoint))
     loader.set_epoch(leg.epoch)

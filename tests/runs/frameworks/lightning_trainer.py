@@ -1,4 +1,14 @@
-"""Lightning's Trainer: its ModelCheckpoint saves after a step, and `ckpt_path` resumes."""
+"""Lightning's Trainer: its ModelCheckpoint saves after a step, and `ckpt_path` resumes.
+
+With `estimating_`, `configure_optimizers` asks Trainer for `estimated_stepping_batches`, which
+makes its loaders before it loads the checkpoint, and then drops a stateful loader's state:
+https://github.com/Lightning-AI/pytorch-lightning/issues/20550.
+
+With row.py in the same folder:
+
+    pip install torch lightning==2.6.6 torchdata==0.11.0
+    python row.py lightning_trainer.py
+"""
 
 from __future__ import annotations
 
@@ -13,9 +23,7 @@ from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
-from indexplan_torch import PlanLoader
-from tests.runs.frameworks.loops import line, plan_of
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Steps, line, plan_of
 
 ENDLESS = False
 
@@ -49,6 +57,8 @@ class Estimating(Noting):
 
 def ours(leg: Leg, model: type[Noting] = Noting) -> Steps:
     """Read a PlanLoader."""
+    from indexplan_torch import PlanLoader
+
     return _train(leg, model(), PlanLoader(torch.arange(leg.samples), plan_of(leg)))
 
 
@@ -66,19 +76,34 @@ def recommended(leg: Leg, model: type[Noting] = Noting) -> Steps:
     return _train(leg, model(), loader, use_distributed_sampler=False)
 
 
+def estimating_ours(leg: Leg) -> Steps:
+    """Read a PlanLoader."""
+    return ours(leg, Estimating)
+
+
+def estimating_theirs(leg: Leg) -> Steps:
+    """Read by the DistributedSampler that Lightning puts in."""
+    return theirs(leg, Estimating)
+
+
+def estimating_recommended(leg: Leg) -> Steps:
+    """Read by torchdata's loader."""
+    return recommended(leg, Estimating)
+
+
 def _train(leg: Leg, model: Noting, loader: Any, **more: Any) -> Steps:
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
     os.environ["TORCHELASTIC_RUN_ID"] = "none"  # as torchrun starts the processes that are there
     saved = next(leg.checkpoint.glob("*.ckpt")) if leg.checkpoint else None
     done = int(saved.stem.partition("step=")[2]) if saved else 0
-    last = done + leg.steps if leg.steps else -1
+    last = done + leg.before + leg.steps if leg.steps else -1
     saving: Any = {"save_top_k": -1, "every_n_train_steps": last}
     trainer = pl.Trainer(
         accelerator="cpu",
         devices=leg.world_size,
         strategy="ddp",
-        max_epochs=1,
+        max_epochs=leg.epoch + 1,
         max_steps=last,
         callbacks=[ModelCheckpoint(leg.save, "{step}", **saving)] if leg.save else [],
         enable_checkpointing=leg.save is not None,
@@ -88,4 +113,4 @@ def _train(leg: Leg, model: Noting, loader: Any, **more: Any) -> Steps:
         **more,
     )
     trainer.fit(model, loader, ckpt_path=saved)
-    return model.read
+    return model.read[leg.before :]

@@ -4,7 +4,7 @@ https://github.com/Lightning-AI/litData/blob/main/README.md, on pausing and resu
 and shuffle, a global batch that stays; ranks may change. `num_canonical_nodes` is kept by the
 state. `drop_last` is True, as it asks for in training on several ranks.
 
-With row.py in the same folder, and no more of this repository:
+With row.py in the same folder:
 
     pip install torch litdata==0.2.76
     python row.py litdata_streaming.py
@@ -16,7 +16,7 @@ import json
 import os
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -25,11 +25,9 @@ from litdata import StreamingDataLoader, StreamingDataset
 from litdata.streaming.cache import Cache
 from torch.utils.data import Dataset
 
-if TYPE_CHECKING:
-    from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Steps, plan_of
 
 ENDLESS = False
-LATER = True
 CHUNK = 64
 """Samples."""
 
@@ -52,11 +50,9 @@ def theirs(leg: Leg) -> Steps:
 
 def ours(leg: Leg) -> Steps:
     """Read the same chunks by a plan."""
-    import indexplan as ip
     from indexplan_torch import PlanLoader
 
-    plan = ip.Plan(ip.Shuffle(leg.samples, seed=1), global_batch_size=leg.global_batch)
-    loader: Any = PlanLoader(Numbers(leg.data), plan)
+    loader: Any = PlanLoader(Numbers(leg.data), plan_of(leg))
     if leg.checkpoint:
         loader.load_state_dict(torch.load(leg.checkpoint))
     loader.set_epoch(leg.epoch)

@@ -2,6 +2,11 @@
 
 `pretrain` wants CUDA, so the loop is its data's part: RerunDataIterator, which `train_step` asks
 for each micro-batch, and the count of `args.consumed_train_samples`.
+
+With row.py in the same folder:
+
+    pip install torch numpy megatron-core==0.16.1 and, without what it depends on, megatron-bridge
+    python row.py megatron.py
 """
 
 from __future__ import annotations
@@ -12,10 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-import indexplan as ip
-from benchmarks.contenders import name_packages
-from indexplan_torch.megatron import PlanIterator
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Steps, name_packages
 
 name_packages("megatron.bridge", "megatron.bridge.data")  # whose __init__ wants transformer_engine
 
@@ -28,6 +30,9 @@ MICRO_BATCH = 2
 
 def ours(leg: Leg) -> Steps:
     """Read a PlanIterator."""
+    import indexplan as ip
+    from indexplan_torch.megatron import PlanIterator
+
     order = ip.Shuffle(leg.samples, seed=1)
     given = {"consumed_samples": _consumed(leg), "micro_batch_size": MICRO_BATCH}
     ranks = {"rank": leg.rank, "world_size": leg.world_size}
@@ -37,8 +42,10 @@ def ours(leg: Leg) -> Steps:
 
 
 def theirs(leg: Leg) -> Steps:
-    """Read what `--dataloader-type single` builds, over a dataset that has shuffled."""
-    shuffled = torch.from_numpy(np.random.default_rng(1).permutation(leg.samples))
+    """Read what `--dataloader-type single` builds, over a dataset that has shuffled each epoch."""
+    random = np.random.default_rng(1)
+    epochs = [random.permutation(leg.samples) for _ in range(leg.epoch + 1)]
+    shuffled = torch.from_numpy(np.concatenate(epochs))
     return _train(leg, iter(_loader(leg, shuffled, "single")))
 
 
@@ -66,9 +73,9 @@ def _train(leg: Leg, batches: Any) -> Steps:
     iterator = RerunDataIterator(batches)
     each = leg.global_batch // (MICRO_BATCH * leg.world_size)
     read = []
-    for _ in range(leg.steps or 0):
+    for _ in range(leg.before + (leg.steps or 0)):
         read.append([x for _ in range(each) for x in next(iterator).tolist()])
         iterator.advance()
     if leg.save and leg.rank == 0:
         leg.save.write_text(json.dumps(_consumed(leg) + len(read) * leg.global_batch))
-    return read
+    return read[leg.before :]

@@ -5,7 +5,7 @@ and fast_resumption.html next to it: batch_size given to both, a global batch th
 num_canonical_nodes (the default is the number of nodes, which is one here), and the state of the
 first rank for all.
 
-With row.py in the same folder, and no more of this repository:
+With row.py in the same folder:
 
     pip install torch mosaicml-streaming==0.13.0
     python row.py mosaicml_streaming.py
@@ -13,33 +13,23 @@ With row.py in the same folder, and no more of this repository:
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils.data import Dataset
 
-if "streaming" not in sys.modules:  # its own also imports torchvision, which nothing here needs
-    _found = importlib.util.find_spec("streaming")
-    if _found is None or _found.submodule_search_locations is None:
-        raise ModuleNotFoundError("No module named 'streaming'")
-    sys.modules["streaming"] = ModuleType("streaming")
-    sys.modules["streaming"].__path__ = list(_found.submodule_search_locations)
+from tests.runs.row import Leg, Steps, name_packages, plan_of
 
-from streaming.base.dataloader import StreamingDataLoader
-from streaming.base.dataset import StreamingDataset
-from streaming.base.format import MDSWriter
-from streaming.base.util import clean_stale_shared_memory
+name_packages("streaming")  # whose own also imports torchvision, which nothing here needs
 
-if TYPE_CHECKING:
-    from tests.runs.row import Leg, Steps
+from streaming.base.dataloader import StreamingDataLoader  # noqa: E402
+from streaming.base.dataset import StreamingDataset  # noqa: E402
+from streaming.base.format import MDSWriter  # noqa: E402
+from streaming.base.util import clean_stale_shared_memory  # noqa: E402
 
 ENDLESS = False
-LATER = True
 SHARD_BYTES = 1024
 
 
@@ -63,12 +53,10 @@ def theirs(leg: Leg) -> Steps:
 
 def ours(leg: Leg) -> Steps:
     """Read the same shards by a plan."""
-    import indexplan as ip
     from indexplan_torch import PlanLoader
 
     clean_stale_shared_memory()
-    plan = ip.Plan(ip.Shuffle(leg.samples, seed=1), global_batch_size=leg.global_batch)
-    loader: Any = PlanLoader(Numbers(leg.data), plan)
+    loader: Any = PlanLoader(Numbers(leg.data), plan_of(leg))
     if leg.checkpoint:
         loader.load_state_dict(torch.load(leg.checkpoint))
     loader.set_epoch(leg.epoch)

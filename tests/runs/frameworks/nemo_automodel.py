@@ -2,6 +2,11 @@
 
 Its fine-tuning recipe asks torch.cuda for memory before all else. So this is a recipe of its own
 BaseRecipe, whose loop has that one's lines about data and checkpoints.
+
+With row.py in the same folder:
+
+    pip install torch datasets pyyaml nemo-automodel==0.7.0
+    python row.py nemo_automodel.py
 """
 
 from __future__ import annotations
@@ -21,16 +26,13 @@ from nemo_automodel.recipes._typed_config import RecipeConfig
 from nemo_automodel.recipes.base_recipe import BaseRecipe
 from torch.nn.parallel import DistributedDataParallel
 
-import indexplan as ip
-from indexplan_torch import PlanBatchSampler
 from tests.runs.row import Leg, Steps
 
 ENDLESS = True  # an epoch's last step is filled with samples of the next
 LOCAL_BATCH = 2
-MODULE = "tests.runs.frameworks.nemo_automodel"
 PLAN = {
     "batch_sampler": {
-        "_target_": f"{MODULE}.ByPlan",
+        "_target_": f"{__name__}.ByPlan",
         "batch_size": LOCAL_BATCH,
         "seed": 1,
     }
@@ -44,8 +46,11 @@ class ByPlan:
     batch_size: int
     seed: int = 0
 
-    def build(self, *, dataset_len: int, rank: int, world_size: int) -> PlanBatchSampler:
+    def build(self, *, dataset_len: int, rank: int, world_size: int) -> Any:
         """Return the batch sampler of a rank; AutoModel calls this."""
+        import indexplan as ip
+        from indexplan_torch import PlanBatchSampler
+
         order = ip.Shuffle(dataset_len, self.seed)
         plan = ip.Plan(order, batch_size=self.batch_size, remainder="carry")
         return PlanBatchSampler(plan, rank=rank, world_size=world_size)
@@ -107,12 +112,12 @@ class Recipe(BaseRecipe):
 
 def ours(leg: Leg) -> Steps:
     """Train with a plan, which the YAML file names."""
-    return trained(to_the_end(leg), PLAN, num_epochs=1)
+    return trained(to_the_end(leg), PLAN, num_epochs=leg.epoch + 1)
 
 
 def theirs(leg: Leg) -> Steps:
     """Train with what AutoModel makes of a map-style dataset: StatefulDistributedSampler."""
-    return trained(to_the_end(leg), {}, num_epochs=1)
+    return trained(to_the_end(leg), {}, num_epochs=leg.epoch + 1)
 
 
 def to_the_end(leg: Leg) -> Leg:
@@ -132,7 +137,7 @@ def trained(leg: Leg, more: dict[str, Any], **scheduled: Any) -> Steps:
         **scheduled,
     }
     content = {
-        "dataset": {"_target_": f"{MODULE}.Numbered", "samples": leg.samples},
+        "dataset": {"_target_": f"{__name__}.Numbered", "samples": leg.samples},
         "dataloader": {"collate_fn": "torch.utils.data.default_collate"},
         "step_scheduler": schedule,
         **more,
@@ -148,5 +153,5 @@ def trained(leg: Leg, more: dict[str, Any], **scheduled: Any) -> Steps:
         if leg.checkpoint is not None:
             recipe.load_checkpoint(str(next(leg.checkpoint.glob("epoch_*"))))
         if leg.steps is not None:
-            recipe.step_scheduler.max_steps = recipe.step_scheduler.step + leg.steps
-        return recipe.train()
+            recipe.step_scheduler.max_steps = recipe.step_scheduler.step + leg.before + leg.steps
+        return recipe.train()[leg.before :]

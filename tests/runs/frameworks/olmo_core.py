@@ -1,4 +1,10 @@
-"""OLMo-core's Trainer with its Checkpointer, on CPU: through PlanDataLoader, and its own loader."""
+"""OLMo-core's Trainer with its Checkpointer, on CPU: through PlanDataLoader, and its own loader.
+
+With row.py in the same folder:
+
+    pip install torch numpy ai2-olmo-core==3.0.0
+    python row.py olmo_core.py
+"""
 
 from __future__ import annotations
 
@@ -26,8 +32,6 @@ from olmo_core.train.callbacks import Callback, CheckpointerCallback
 from olmo_core.train.train_module import TransformerTrainModuleConfig
 from olmo_core.train.train_module.transformer import TransformerDataParallelConfig
 
-import indexplan as ip
-from indexplan_torch.olmo import PlanDataLoader
 from tests.runs.row import Leg, Steps
 
 ENDLESS = True  # an epoch's last step is filled with samples of the next
@@ -60,6 +64,8 @@ class Numbered(torch.utils.data.Dataset[torch.Tensor]):
 
 def ours(leg: Leg) -> Steps:
     """Train with a plan."""
+    import indexplan as ip
+    from indexplan_torch.olmo import PlanDataLoader
 
     def loader(work_dir: Path) -> PlanDataLoader:
         order = ip.Shuffle(leg.samples, seed=1)
@@ -112,7 +118,7 @@ def trained(
             save_folder=str(leg.save or work_dir),
             save_overwrite=True,
             work_dir=work_dir,
-            max_duration=Duration.epochs(2),
+            max_duration=Duration.epochs(leg.epoch + 2),
             metrics_collect_interval=1000,
             callbacks={
                 "recorded": recorded,
@@ -123,10 +129,10 @@ def trained(
         if leg.checkpoint is not None:
             trainer.load_checkpoint(str(leg.checkpoint), load_trainer_state=True)
         if leg.steps is not None:
-            trainer.hard_stop = Duration.steps(trainer.global_step + leg.steps)
+            trainer.hard_stop = Duration.steps(trainer.global_step + leg.before + leg.steps)
         trainer.fit()
         dist.barrier()
-    return recorded.steps
+    return recorded.steps[leg.before :]
 
 
 def _of_all_ranks(folder: str) -> str:

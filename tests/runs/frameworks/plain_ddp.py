@@ -1,8 +1,13 @@
-"""A loop of the user's own under DistributedDataParallel; the first rank writes its checkpoints."""
+"""A loop of the user's own under DistributedDataParallel; the first rank writes its checkpoints.
+
+With row.py in the same folder:
+
+    pip install torch
+    python row.py plain_ddp.py
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -10,20 +15,23 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 
-from indexplan_torch import PlanLoader
-from tests.runs.frameworks.loops import line, load, plan_of, save, train
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Steps, line, load, plan_of, save, train
 
 ENDLESS = False
 
 
 def ours(leg: Leg) -> Steps:
     """Read a PlanLoader, whose state is in the checkpoint."""
+    from indexplan_torch import PlanLoader
+
     loader = PlanLoader(torch.arange(leg.samples), plan_of(leg))
-    saved = load(leg)
+    parallel, optimizer, saved = _loaded(leg)
     if saved:
         loader.load_state_dict(saved["loader"])
-    return _train(leg, saved, loader, lambda _: {"loader": loader.state_dict()})
+    for epoch in leg.epochs:
+        read = train(loader, parallel, optimizer, leg.limit(epoch))
+    _save(leg, parallel, optimizer, loader=loader.state_dict())
+    return read
 
 
 def theirs(leg: Leg) -> Steps:
@@ -31,19 +39,24 @@ def theirs(leg: Leg) -> Steps:
     dataset = torch.arange(leg.samples)
     sampler: Any = DistributedSampler(dataset, seed=1)
     loader = DataLoader(dataset, leg.global_batch // leg.world_size, sampler=sampler)
-    sampler.set_epoch(0)
-    saved = load(leg)
+    parallel, optimizer, saved = _loaded(leg)
     done = saved.get("done", 0)
-    rest = islice(loader, done, None)
-    return _train(leg, saved, rest, lambda read: {"done": done + len(read)})
+    for epoch in leg.epochs:
+        sampler.set_epoch(epoch)
+        read = train(islice(loader, done, None), parallel, optimizer, leg.limit(epoch))
+    _save(leg, parallel, optimizer, done=done + len(read))
+    return read
 
 
-def _train(leg: Leg, saved: Any, batches: Any, state: Callable[[Steps], dict[str, Any]]) -> Steps:
-    model, optimizer = line()
-    parallel = DistributedDataParallel(model)
+def _loaded(leg: Leg) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the model, its optimizer, and what was saved."""
+    (model, optimizer), saved = line(), load(leg)
     if saved:
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
-    read = train(batches, parallel, optimizer, leg.steps)
-    save(leg, model=model.state_dict(), optimizer=optimizer.state_dict(), **state(read))
-    return read
+    return DistributedDataParallel(model), optimizer, saved
+
+
+def _save(leg: Leg, parallel: Any, optimizer: Any, **more: Any) -> None:
+    parts = {"model": parallel.module.state_dict(), "optimizer": optimizer.state_dict()}
+    save(leg, **parts, **more)

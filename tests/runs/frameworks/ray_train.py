@@ -1,4 +1,10 @@
-"""Ray Train's TorchTrainer in its local mode, where torchrun starts the workers."""
+"""Ray Train's TorchTrainer in its local mode, where torchrun starts the workers.
+
+With row.py in the same folder:
+
+    pip install torch "ray[train]==2.60.0"
+    python row.py ray_train.py
+"""
 
 from __future__ import annotations
 
@@ -14,9 +20,7 @@ import torch.distributed as dist
 from ray.train.torch import TorchTrainer
 from torch.utils.data import DataLoader
 
-from indexplan_torch import PlanLoader
-from tests.runs.frameworks.loops import line, plan_of, train
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Steps, line, plan_of, train
 
 ENDLESS = False
 
@@ -25,11 +29,15 @@ def ours(leg: Leg) -> Steps:
     """Read a PlanLoader by itself."""
 
     def worker() -> Steps:
+        from indexplan_torch import PlanLoader
+
         loader = PlanLoader(torch.arange(leg.samples), plan_of(leg))
-        saved = _load(leg)
+        parts, saved = _loaded(leg)
         if saved:
             loader.load_state_dict(saved["loader"])
-        return _train(leg, saved, loader, lambda _: {"loader": loader.state_dict()})
+        for epoch in leg.epochs:
+            read = train(loader, *parts, leg.limit(epoch))
+        return _reported(leg, read, parts[0], {"loader": loader.state_dict()})
 
     return _fit(worker)
 
@@ -41,34 +49,35 @@ def theirs(leg: Leg) -> Steps:
         size = leg.global_batch // leg.world_size
         dataset: Any = torch.arange(leg.samples)
         loader = ray.train.torch.prepare_data_loader(DataLoader(dataset, size, shuffle=True))
-        if leg.world_size > 1:
-            loader.sampler.set_epoch(0)  # as Ray's guide has it
-        saved = _load(leg)
+        parts, saved = _loaded(leg)
         done = saved.get("done", 0)
-        rest = islice(loader, done, None)
-        return _train(leg, saved, rest, lambda read: {"done": done + len(read)})
+        for epoch in leg.epochs:
+            if leg.world_size > 1:
+                loader.sampler.set_epoch(epoch)  # as Ray's guide has it
+            read = train(islice(loader, done, None), *parts, leg.limit(epoch))
+        return _reported(leg, read, parts[0], {"done": done + len(read)})
 
     return _fit(worker)
 
 
-def _load(leg: Leg) -> dict[str, Any]:
-    if leg.checkpoint is None:
-        return {}
-    with ray.train.Checkpoint.from_directory(leg.checkpoint).as_directory() as folder:
-        saved: dict[str, Any] = torch.load(Path(folder, "state.pt"))
-        return saved
-
-
-def _train(leg: Leg, saved: dict[str, Any], batches: Any, state: Any) -> Steps:
+def _loaded(leg: Leg) -> tuple[tuple[Any, Any], dict[str, Any]]:
+    """Return the model in DDP, with its optimizer, and what was saved."""
     model, optimizer = line()
-    parallel = ray.train.torch.prepare_model(model)
-    if saved:
+    saved: dict[str, Any] = {}
+    if leg.checkpoint:
+        with ray.train.Checkpoint.from_directory(leg.checkpoint).as_directory() as folder:
+            saved = torch.load(Path(folder, "state.pt"))
         model.load_state_dict(saved["model"])
-    read = train(batches, parallel, optimizer, leg.steps)
+    return (ray.train.torch.prepare_model(model), optimizer), saved
+
+
+def _reported(leg: Leg, read: Steps, parallel: Any, state: dict[str, Any]) -> Steps:
+    """Report to Ray, with a checkpoint from the first rank."""
     checkpoint = None
     if leg.save and ray.train.get_context().get_world_rank() == 0:
         leg.save.mkdir()
-        torch.save({"model": model.state_dict(), **state(read)}, leg.save / "state.pt")
+        model = getattr(parallel, "module", parallel).state_dict()
+        torch.save({"model": model, **state}, leg.save / "state.pt")
         checkpoint = ray.train.Checkpoint.from_directory(leg.save)
     ray.train.report({"steps": len(read)}, checkpoint=checkpoint)
     return read

@@ -1,6 +1,11 @@
-"""torchdata's StatefulDataLoader in a loop under DistributedDataParallel.
+"""torchdata's StatefulDataLoader, and torchdata.nodes, in a loop under DistributedDataParallel.
 
 Each rank saves the state of its own loader, and loads the one of its number.
+
+With row.py in the same folder:
+
+    pip install torch torchdata==0.11.0
+    python row.py torchdata_loader.py
 """
 
 from __future__ import annotations
@@ -9,38 +14,62 @@ from typing import Any
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
+from torchdata.nodes import Batcher, IterableWrapper, Loader, Mapper, SamplerWrapper
 from torchdata.stateful_dataloader import StatefulDataLoader
 from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
-from indexplan_torch import PlanBatchSampler
-from tests.runs.frameworks.loops import line, plan_of, train
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Steps, line, plan_of, train
 
 ENDLESS = False
 
 
 def ours(leg: Leg) -> Steps:
     """Read by a PlanBatchSampler."""
+    from indexplan_torch import PlanBatchSampler
+
     sampler: Any = PlanBatchSampler(plan_of(leg))
-    return trained(leg, StatefulDataLoader(torch.arange(leg.samples), batch_sampler=sampler))
+    return _train(leg, StatefulDataLoader(torch.arange(leg.samples), batch_sampler=sampler))
 
 
 def theirs(leg: Leg) -> Steps:
     """Read by its StatefulDistributedSampler."""
-    dataset = torch.arange(leg.samples)
-    sampler: Any = StatefulDistributedSampler(dataset, seed=1)
+    sampler = _sampler(leg)
     size = leg.global_batch // leg.world_size
-    return trained(leg, StatefulDataLoader(dataset, size, sampler=sampler))
+    loader = StatefulDataLoader(torch.arange(leg.samples), size, sampler=sampler)
+    return _train(leg, loader, sampler)
 
 
-def trained(leg: Leg, loader: Any) -> Steps:
+def nodes_ours(leg: Leg) -> Steps:
+    """Read a graph over a PlanLoader."""
+    from indexplan_torch import PlanLoader
+
+    return _train(leg, Loader(IterableWrapper(PlanLoader(torch.arange(leg.samples), plan_of(leg)))))
+
+
+def nodes_theirs(leg: Leg) -> Steps:
+    """Read a graph over a StatefulDistributedSampler."""
+    sampler = _sampler(leg)
+    size = leg.global_batch // leg.world_size
+    batches = Batcher(SamplerWrapper(sampler), size, drop_last=False)
+    return _train(leg, Loader(Mapper(batches, torch.tensor)), sampler)
+
+
+def _sampler(leg: Leg) -> Any:
+    return StatefulDistributedSampler(torch.arange(leg.samples), seed=1)
+
+
+def _train(leg: Leg, loader: Any, sampler: Any = None) -> Steps:
     """Load the loader's state, train, and save it."""
     model, optimizer = line()
     if leg.checkpoint:
         saved = torch.load(leg.checkpoint / f"{leg.rank}.pt")
         model.load_state_dict(saved["model"])
         loader.load_state_dict(saved["loader"])
-    read = train(loader, DistributedDataParallel(model), optimizer, leg.steps)
+    parallel = DistributedDataParallel(model)
+    for epoch in leg.epochs:
+        if sampler is not None:
+            sampler.set_epoch(epoch)
+        read = train(loader, parallel, optimizer, leg.limit(epoch))
     if leg.save:
         leg.save.mkdir(exist_ok=True)
         parts = {"model": model.state_dict(), "loader": loader.state_dict()}

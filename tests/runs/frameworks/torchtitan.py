@@ -2,6 +2,11 @@
 
 Its Trainer needs CUDA, so the loop of `Trainer.train` is written out here: a step takes a batch for
 each accumulation, and the checkpoint manager is asked after each.
+
+With row.py in the same folder:
+
+    pip install torch datasets torchtitan==0.3.0
+    python row.py torchtitan.py
 """
 
 from __future__ import annotations
@@ -17,8 +22,6 @@ from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
 from torchtitan.components.tokenizer import BaseTokenizer
 from torchtitan.hf_datasets import DatasetConfig, text_datasets
 
-import indexplan as ip
-from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
 from tests.runs.row import Leg, Steps
 
 ENDLESS = True
@@ -44,6 +47,9 @@ class Numbers(BaseTokenizer):
 
 def ours(leg: Leg) -> Steps:
     """Train on rows of a plan."""
+    import indexplan as ip
+    from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
+
     documents = [Numbers().encode(str(number)) for number in range(leg.samples)]
     order = ip.DocumentWindows([SEQ_LEN] * leg.samples, SEQ_LEN, overlap=0, seed=1)
     return train(leg, PlanDataLoader.Config(dataset=TokenRows(documents, SEQ_LEN), order=order))
@@ -103,7 +109,7 @@ def train(leg: Leg, config: BaseDataLoader.Config) -> Steps:
         sd_adapter=None,
     )
     manager.load()
-    first = state.step
+    first = state.step + leg.before
     accumulated = leg.global_batch // (leg.world_size * ROWS)
     batches, steps = batch_generator(loader), []
     while leg.steps is None or state.step < first + leg.steps:
@@ -119,9 +125,9 @@ def train(leg: Leg, config: BaseDataLoader.Config) -> Steps:
         trained = [(fields["input"][:, 0], labels[:, 0]) for fields, labels in taken]
         steps.append([int(n) for row, label in trained for n in row[label != -100]])
         if leg.save:
-            manager.save(state.step, last_step=len(steps) == leg.steps)
+            manager.save(state.step, last_step=state.step == first + (leg.steps or 0))
     manager.close()
-    return steps
+    return steps[leg.before :]
 
 
 def batch_generator(loader: BaseDataLoader) -> Any:

@@ -1,14 +1,18 @@
 """GRPOTrainer with TRL's sampler and with ReadPrompts, on a tiny model; Trainer's own checkpoints.
 
-TRL's sampler begins with the first epoch again after a resume, which only later epochs show. So
-the epoch that counts here is the second: a run's first leg trains the first one too (`trl_first`
-has the other). A sample is a prompt, from which two completions are generated.
+A sample is a prompt, from which two completions are generated.
+
+With row.py in the same folder:
+
+    pip install torch tokenizers datasets transformers trl==1.16.0
+    python row.py trl.py
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true")
@@ -18,8 +22,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from trl import GRPOConfig, GRPOTrainer
 
-import indexplan as ip
-from indexplan_torch.trl import ReadPrompts
 from tests.runs.row import Leg, Steps
 
 ENDLESS = True  # by max_steps
@@ -34,12 +36,15 @@ SIZES: dict[str, Any] = {
 
 def ours(leg: Leg) -> Steps:
     """Read the prompts by a plan."""
-    return trained(leg, ip.Shuffle(leg.samples, seed=1))
+    import indexplan as ip
+    from indexplan_torch.trl import ReadPrompts
+
+    return trained(leg, lambda trainer: ReadPrompts(trainer, ip.Shuffle(leg.samples, seed=1)))
 
 
 def theirs(leg: Leg) -> Steps:
-    """Read them as TRL's RepeatSampler does."""
-    return trained(leg, None)
+    """Read them as TRL's RepeatSampler does, which begins with epoch 0's order after a resume."""
+    return trained(leg, lambda _: None)
 
 
 class Noting(GRPOTrainer):  # type: ignore[misc, unused-ignore]
@@ -55,11 +60,10 @@ class Noting(GRPOTrainer):  # type: ignore[misc, unused-ignore]
         return super().training_step(model, inputs, *args, **kwargs)
 
 
-def trained(leg: Leg, order: ip.Order | None, epoch: int = 1) -> Steps:
-    """Train a leg; return what was read of an epoch, of which earlier ones are trained first."""
+def trained(leg: Leg, callback: Callable[[GRPOTrainer], Any]) -> Steps:
+    """Train a leg; return what was read of its epoch, before which earlier ones are trained."""
     checkpoint = next(leg.checkpoint.glob("checkpoint-*")) if leg.checkpoint else None
-    before = 0 if checkpoint else epoch * (leg.samples // leg.global_batch)
-    done = int(checkpoint.name.partition("-")[2]) if checkpoint else before
+    done = int(checkpoint.name.partition("-")[2]) if checkpoint else leg.before
     arguments = GRPOConfig(
         str(leg.save or leg.checkpoint or tempfile.gettempdir()),
         num_generations=COPIES,
@@ -88,7 +92,8 @@ def trained(leg: Leg, order: ip.Order | None, epoch: int = 1) -> Steps:
         ),
         processing_class=PreTrainedTokenizerFast(tokenizer_object=made, **special),
     )
-    if order is not None:
-        trainer.add_callback(ReadPrompts(trainer, order))
+    added = callback(trainer)
+    if added is not None:
+        trainer.add_callback(added)
     trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
-    return trainer.read[before:]
+    return trainer.read[leg.before :]
