@@ -17,10 +17,6 @@ T = TypeVar("T")
 
 TILE = "sub-epochs tile the epoch"
 INVERSE = "locate is the inverse of batch"
-COUNTS = "counts of samples add up to the reads"
-UNCOUNTED = "counts of samples, of more than 2**22 samples or units"
-MOST_COUNTED = 2**22  # samples whose counts are added up, and units whose reads are
-AT_ONCE = 2**16  # of these
 FEW = 256  # sub-epochs that are all looked at; of more, as many between the edges
 SAMPLED = 8  # steps of a span, and ranks of a step, besides those at the edges
 MOST_LISTED = 2**12  # reads of a sample that are looked at one by one
@@ -61,39 +57,11 @@ def laws_of(plan: Plan, epoch: int, *, located: bool) -> Iterator[Found]:
             ranks = _sampled(plan.world_size or 1)
             said = [_inverse(plan, steps, step, rank) for rank in ranks]
             yield INVERSE, 1, [f"{_where(steps)}, step {step}: {each}" for each in said if each]
-    if located and plan.order.traits.reads != "once":
-        few = max(plan.order.num_samples, num_units) <= MOST_COUNTED
-        yield (COUNTS, plan.order.num_samples, _counts(plan, epoch)) if few else (UNCOUNTED, 0, [])
     account = plan.account(epoch)
     total = account.num_read + account.num_dropped + account.num_finished
     right = (total, total + account.num_excluded) == (num_units, account.num_units)
     said = [] if right else [f"epoch {epoch}: {account!r}"]
     yield "every unit is accounted for", num_units, said
-
-
-def _counts(plan: Plan, epoch: int) -> list[str]:
-    """Return what is wrong with how often the order says that it reads each sample."""
-    order, num_units = plan.order, plan.order.num_units(epoch)
-    reads, counted_reads = num_units, 0
-    said: list[str] = []
-    if order.deals_bins:
-        pieces = (order.offsets(epoch, *piece)[-1] for piece in _intervals(num_units))
-        reads = sum(map(int, pieces))
-    for start, stop in _intervals(order.num_samples):
-        counts = order.count(epoch, np.arange(start, stop))
-        counted_reads += int(counts.sum())
-        if order.traits.reads == "at most once" and counts.max() > 1 and not said:
-            sample = start + int(counts.argmax())
-            said.append(f"epoch {epoch}: sample {sample} is read {counts.max()} times")
-    if counted_reads != reads:
-        said.insert(0, f"epoch {epoch}: counts add up to {counted_reads}, not to {reads} reads")
-    return said
-
-
-def _intervals(stop: int) -> Iterator[tuple[int, int]]:
-    """Yield intervals that cover [0, stop)."""
-    for start in range(0, stop, AT_ONCE):
-        yield start, min(start + AT_ONCE, stop)
 
 
 def _where(steps: Steps) -> str:

@@ -17,7 +17,7 @@ from indexplan.files.verifying import check_files
 from indexplan.keywords import named
 from indexplan.orders.base import not_located
 from indexplan.plan.plan import Plan, check_plan, layout_of
-from indexplan.reports.laws import COUNTS, INVERSE, MOST_COUNTED, TILE, UNCOUNTED, laws_of
+from indexplan.reports.laws import INVERSE, TILE, laws_of
 from indexplan.seeds import check_epochs
 
 
@@ -62,8 +62,7 @@ def verify(
     If an epoch has more than 256 sub-epochs, only some are checked: those where size or phase
     change or where the plan was resumed, their neighbours, and some between; the report says how
     many. At most 512 steps of an epoch and 4,096 slots of a batch are looked at, so that a schedule
-    of thousands of phases takes seconds, and a batch of any size takes little memory. If an order
-    may repeat samples, its counts are added up for up to 4,194,304 samples and units.
+    of thousands of phases takes seconds, and a batch of any size takes little memory.
 
     If the algorithm of a stored order is not known here, its files are compared with their hashes
     and its samples are counted, but it cannot be generated again: the report says so, in `skipped`.
@@ -117,9 +116,6 @@ def _law_checks(plan: Plan, epochs: list[int], unlocated: str) -> list[Check]:
     if num_seen < in_all:
         why = f"{num_seen:,} of {in_all:,} were: those where something changes, and some between"
         unchecked.append(Check("all other sub-epochs", 0, skipped=why))
-    if seen.pop(UNCOUNTED, None):
-        why = f"an epoch has more than {MOST_COUNTED:,} samples or units"
-        unchecked.append(Check(COUNTS, 0, skipped=why))
     if unlocated:
         unchecked.append(Check(INVERSE, 0, skipped=unlocated))
     checks = [Check(law, sum(counts), tuple(found)) for law, (counts, found) in seen.items()]

@@ -67,7 +67,7 @@ LARGE = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_little_memory_for_any_number_of_bins(name: str) -> None:
-    """Of more units than are counted, the report says so."""
+    """However many units an epoch has, a few of them are looked at."""
     plan = ip.Plan(LARGE[name](), world_size=64, batch_size=32)
     tracemalloc.start()
     try:
@@ -77,8 +77,6 @@ def test_little_memory_for_any_number_of_bins(name: str) -> None:
         tracemalloc.stop()
     assert report.ok, str(report)
     assert most < 2**27
-    why = "an epoch has more than 4,194,304 samples or units"
-    assert ip.types.Check("counts of samples add up to the reads", 0, skipped=why) in report.checks
 
 
 @examples(30)
