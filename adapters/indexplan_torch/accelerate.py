@@ -30,7 +30,7 @@ from indexplan_torch.versions import lacking
 
 SHARDING = Caller(
     package="accelerate",
-    modules=("accelerate.data_loader",),
+    module="accelerate.data_loader",
     functions=("BatchSamplerShard._iter_with_no_split", "BatchSamplerShard._iter_with_split"),
     depth=8,
     why="no gradient state knows of it in a DataLoader that was not prepared",
@@ -216,7 +216,11 @@ def refuse_shards(run: Run) -> None:
         If it is what draws the batches.
     """
     seen = look(SHARDING)
-    if seen is not None and seen["self"].num_processes != 1 and run.running()[0].world_size != 1:
+    if (
+        seen is not None
+        and seen.values["self"].num_processes != 1
+        and run.running()[0].world_size != 1
+    ):
         raise dealt_out("BatchSamplerShard")
 
 

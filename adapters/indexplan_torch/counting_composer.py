@@ -17,7 +17,7 @@ from indexplan_torch.versions import private
 
 IN_COMPOSER = Caller(
     package="mosaicml",
-    modules=("composer.trainer.trainer",),
+    module="composer.trainer.trainer",
     functions=(
         "Trainer._eval_loop",
         "Trainer._train_loop",
@@ -42,7 +42,7 @@ def refuse_counting(run: Any) -> None:
     seen = look(IN_COMPOSER)
     if seen is None:
         return
-    trainer = seen["self"]
+    trainer = seen.values["self"]
     state: Any = getattr(trainer, "state", None)
     if run is not run_of(getattr(state, "train_dataloader", None)):
         if seen.function == "_eval_loop":

@@ -17,14 +17,13 @@ KEPT = "_plan_kept"  # an attribute that KeepState gives a trainer
 
 IN_TRANSFORMERS = Caller(
     package="transformers",
-    modules=("transformers.trainer",),
+    module="transformers.trainer",
     functions=(
         "Trainer.set_initial_training_values",
         "Trainer.evaluation_loop",
         "Trainer._inner_training_loop",
     ),
     nearest=True,
-    reads=("self", "dataloader"),
     depth=9,
     why="Trainer skips what it has counted, fetches the micro-batches of an update together, and "
     "asks a loader for no state",
@@ -45,8 +44,8 @@ def refuse_counting(run: Any) -> None:
     seen = look(IN_TRANSFORMERS)
     if seen is None:
         return
-    trainer, counts = seen["self"], "set_initial_training_values"  # which old versions lack
-    _refuse_rows(trainer, seen["dataloader"])
+    trainer, counts = seen.values["self"], "set_initial_training_values"  # which old versions lack
+    _refuse_rows(trainer, seen.values.get("dataloader"))
     if seen.function == "evaluation_loop":
         check_whole(run, "transformers.Trainer")
         check_together(run, "transformers.Trainer")

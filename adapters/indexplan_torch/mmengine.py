@@ -7,10 +7,17 @@ where it is imported, when the pass begins in which a run is resumed, and then o
 
 from __future__ import annotations
 
-import sys
-
 from indexplan import IndexPlanError
 from indexplan_torch.callers import WHOLE, Caller, look
+
+SKIPPING = Caller(
+    package="mmengine",
+    module="mmengine.runner.loops",
+    functions=("IterBasedTrainLoop.run",),
+    depth=WHOLE,
+    why="it draws what it throws away as it draws what it trains on",
+    otherwise="what is drawn is trained on",
+)
 
 
 def refuse_skipping() -> None:
@@ -21,19 +28,8 @@ def refuse_skipping() -> None:
     IndexPlanError
         If mmengine's IterBasedTrainLoop continues a run.
     """
-    loops = sys.modules.get("mmengine.runner.loops")
-    if loops is None:
-        return
-    caller = Caller(
-        package="mmengine",
-        owner=loops.IterBasedTrainLoop,
-        functions=("run",),
-        depth=WHOLE,
-        why="it draws what it throws away as it draws what it trains on",
-        otherwise="what is drawn is trained on",
-    )
-    seen = look(caller)
-    if seen is not None and (skipped := int(seen["self"].iter)):
+    seen = look(SKIPPING)
+    if seen is not None and (skipped := int(seen.values["self"].iter)):
         raise IndexPlanError(
             "a loader that was resumed",
             "must be the only one that skips what the run has read",

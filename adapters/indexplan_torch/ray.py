@@ -10,7 +10,7 @@ from indexplan_torch.callers import Caller, look
 
 FETCHING_AHEAD = Caller(
     package="ray",
-    modules=("ray.train.torch.train_loop_utils",),
+    module="ray.train.torch.train_loop_utils",
     functions=("_WrappedDataLoader._prefetch_next_batch",),
     depth=5,
     why="it asks a loader for nothing but its batches",

@@ -10,7 +10,7 @@ from indexplan_torch.callers import Caller, look
 
 COUNTING_DRAWS = Caller(
     package="torchdata",
-    modules=("torchdata.nodes.adapters",),
+    module="torchdata.nodes.adapters",
     functions=(
         "SamplerWrapper.reset",
         "SamplerWrapper.next",
@@ -34,7 +34,7 @@ def refuse_counting_draws() -> None:
     seen = look(COUNTING_DRAWS)
     if seen is None:
         return
-    node = seen["self"]
+    node = seen.values["self"]
     source = getattr(node, "sampler", None) or getattr(node, "iterable", None)
     if not hasattr(source, "state_dict"):
         name = type(node).__name__
