@@ -18,8 +18,6 @@ from indexplan.errors import IndexPlanError, integer
 from indexplan.ledger.ledger import NAME_A_RANK
 from indexplan.reports.show import show_batch, show_plan, show_step
 
-COUNTING = ("start", "stop")
-
 
 def add(verbs: Any) -> None:
     """Add the verb."""
@@ -30,14 +28,12 @@ def add(verbs: Any) -> None:
         "print a plan, an epoch, a step or a batch",
         examples=(
             "indexplan show run.plan",
-            "indexplan show mixed.plan --stop 10_000_000",
+            "indexplan show run.plan --epoch 1 --step 17 --rank 2",
         ),
     )
     first = "; of a step, the first that is stored and not read yet, unless you give one"
     for name, more in {"epoch": first, "sub_epoch": "", "step": "", "rank": ""}.items():
         add_numbers(show, **{name: f"print this {name.replace('_', '-')} only{more}"})
-    words = "count what is read of each class or source from this unit of the run on"
-    add_numbers(show, start=words, stop="count it up to this unit")
     words = "print the names of a batch's files, and check that the dataset hasn't changed"
     add_plan(show, dataset=words)
 
@@ -57,7 +53,7 @@ def _show_ledger(options: Any, ledger: ip.Ledger) -> Answer:
 
 def run(options: Any) -> Answer:
     """Show what the options name."""
-    if ledger := ledger_named(options, "epoch", "sub_epoch", *COUNTING):
+    if ledger := ledger_named(options, "epoch", "sub_epoch"):
         return _show_ledger(options, ledger)
     plan, first, stored, dataset = open_plan(options)
     epoch, sub_epoch, step, rank = options.epoch, options.sub_epoch, options.step, options.rank
@@ -65,13 +61,9 @@ def run(options: Any) -> Answer:
         raise IndexPlanError("--rank", "needs --step", None, "give both, or leave --rank out")
     if epoch is None and not sub_epoch is step is None:
         epoch = first
-    if step is not None or epoch is not None:
-        other = "epoch" if step is None else "step"
-        check_left_out(options, COUNTING, f"must go without --{other}")
     if rank is not None:
         where = {"epoch": epoch, "sub_epoch": sub_epoch, "step": step, "rank": rank}
         return show_batch(plan, where, dataset)
     if step is not None:
         return show_step(plan, epoch, sub_epoch, step)
-    given = {name: getattr(options, name) for name in COUNTING}
-    return show_plan(plan, stored, epoch, sub_epoch, given)
+    return show_plan(plan, stored, epoch, sub_epoch)

@@ -81,12 +81,10 @@ def show_plan(
     stored: Stored | None,
     epoch: int | None,
     sub_epoch: int | None,
-    where: Mapping[str, Any] | None = None,
 ) -> Shown:
     """Return a plan's fields in words, and what is read of its epochs, units and groups.
 
-    Unless the plan is stored, its first epochs are shown. `where` has the `start` and
-    `stop` of `draws`, if any.
+    Unless the plan is stored, its first epochs are shown.
     """
     start = plan.start.epoch
     firsts = tuple(range(start, min(start + FIRST, EPOCH_STOP)))
@@ -99,7 +97,7 @@ def show_plan(
         Shown(_data(plan, stored), "\n".join(facts)),
         _accounts(plan, epochs, sub_epoch, num_more),
         _work(plan, epochs[0], sub_epoch),
-        _draws(plan, epochs[0], dict(where or {})),
+        _draws(plan, epochs[0]),
     ]
     data = {name: value for part in parts for name, value in part.data.items()}
     return Shown(data, "\n\n".join(part.words for part in parts if part.words))
@@ -258,23 +256,18 @@ def _within(order: Mixture) -> str:
     return f"each source stays within {order.within:.2f} {order.shares_of} of its own{last}"
 
 
-def _draws(plan: Plan, epoch: int, where: dict[str, Any]) -> Shown:
-    """Return the draws of an epoch, or between two places, if the order has groups."""
-    given = {name: value for name, value in where.items() if value is not None}
+def _draws(plan: Plan, epoch: int) -> Shown:
+    """Return the draws of an epoch, if the order has groups."""
     order = plan.order
-    if not given:
-        if not (order.group_names and (_is_sized(plan) or not REMAINDERS[plan.remainder].leaves)):
-            return Shown({}, "")
-        num, most = order.num_units(epoch), COUNTED // 256 if order.deals_bins else COUNTED
-        if num > most and order.ip_counted((epoch, 0), (epoch, 0)) is None:
-            words = f"not counted, as {counted(num, 'unit')} would be drawn; count some by --stop"
-            return Shown({"draws": None}, f"draws: {words}")
-        given["epoch"] = epoch
+    if not (order.group_names and (_is_sized(plan) or not REMAINDERS[plan.remainder].leaves)):
+        return Shown({}, "")
+    num, most = order.num_units(epoch), COUNTED // 256 if order.deals_bins else COUNTED
+    if num > most and order.ip_counted((epoch, 0), (epoch, 0)) is None:
+        said = f"not counted, as {counted(num, 'unit')} would be drawn"
+        return Shown({"draws": None}, f"draws: {said}; ip.draws(plan, stop=...) counts some")
     try:
-        drawn = draws(plan, **given)
+        drawn = draws(plan, epoch)
     except IndexPlanError as error:  # of samples that belong to several groups
-        if given.keys() - {"epoch"}:
-            raise
         return Shown({"draws": {"error": str(error)}}, f"draws: {error}")
     return Shown({"draws": drawn}, str(drawn))
 

@@ -45,8 +45,6 @@ COMMANDS: list[Command] = [
         "show plan.json --column rows.npy",
     ),
     ("show plan.json --rank 1", spec_file, "show plan.json --rank 1 --step 0", "show plan.json"),
-    ("show plan.json --stop 5", spec_file, "show plan.json"),
-    ("show plan.json --stop 5 --epoch 1", spec_file, "show plan.json --epoch 1"),
     ("show plan.json --step 99", spec_file, "show plan.json", "show plan.json --step 2"),
     ("show plan.json --sub-epoch 1", spec_file, "show plan.json"),
     ("show data", lambda: written("data/a.txt"), saved, "show a.plan"),
