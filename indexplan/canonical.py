@@ -69,6 +69,8 @@ def parse_json_object(
         raise invalid(what, "a JSON object", data, cure)
     level: list[Any] = [data]
     for _ in range(DEEPEST):
+        if not level:  # most are flat: fifty empty lists took 20 us of a resume
+            break
         values = (each.values() if isinstance(each, dict) else each for each in level)
         level = [value for each in values for value in each if isinstance(value, dict | list)]
     if level:  # later recursions through it would overflow the stack

@@ -85,7 +85,7 @@ def cuts(
     numbers = bounds + np.uint64((anchor + steps.origin) % world_size)
     whole, part = numbers // world, numbers % world
     before = (whole * r + np.minimum(part, r) for r in map(np.uint64, ranks))
-    return anchor, [bounds[:-1] + np.diff(each) for each in before]
+    return anchor, [bounds[:-1] + each[1:] - each[:-1] for each in before]
 
 
 def batch_sizes(steps: Steps, world_size: int, rank: int, start_step: int, stop_step: int) -> Int64:

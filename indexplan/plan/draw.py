@@ -69,6 +69,10 @@ def stretches(
         each = span.length // span.num_steps // sharing + 1
         until = min(stop, start + max(1, ahead // (each * unit)))
         ahead = min(2 * ahead, most)
-        ends = np.cumsum(batch_sizes(steps, world_size, rank, start, until))
-        yield layout.runs(steps, rank, start, until), ends
+        where = layout.runs(steps, rank, start, until)
+        if layout.balance is None and len(where) == 1 and len(where[0][1]) == until - start:
+            sizes = where[0][2] - where[0][1]  # a run for each step
+        else:
+            sizes = batch_sizes(steps, world_size, rank, start, until)
+        yield where, sizes.cumsum()
         start = until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
@@ -542,7 +542,10 @@ class Plan:
                 "cursor", "a Cursor", cursor, "load it with Cursor.from_json or from_dict"
             )
         place = cursor.checked(self.order, self.sub_epochs)
-        plan = _changed({**spec.given_of(self), "_resumed": place})
+        plan = object.__new__(Plan)  # its fields are those of this one, which were checked
+        vars(plan).update(spec.given_of(self), _resumed=place)
+        partition = replace(self._divided.partition, resume=place)
+        vars(plan).update(_divided=replace(self._divided, partition=partition))
         if any(place):  # from the very first unit, it may be resumed once more before it's asked
             layout_of(plan)  # refuses epochs without a step
         return plan
