@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     UInt64s: TypeAlias = NDArray[U64]
     Five: TypeAlias = tuple[U64, U64, U64, U64, U64]
 
-TABLE = 256  # a window of up to this many slots lists its blocks: 2.2 ns per index instead of 4.7
+# A window of up to this many slots lists its blocks, once it is asked for as many positions
+# together: 2.2 ns per index instead of 4.7.
+TABLE = 256
 
 
 @helper
@@ -124,7 +126,7 @@ def block_permute_runs(
     left, right = np.empty(LANES, U64), np.empty(LANES, U64)
     blocks, keys = np.empty(TABLE, np.int64), np.empty(MOST_WORDS, U64)
     table, cipher = blocks[:0], block_cipher
-    first = start = num = turn = position = stop = ZERO
+    first = last = start = num = turn = position = stop = ZERO
     k = lane = done = count = 0
     while True:
         while position == stop and k < len(starts):
@@ -135,6 +137,10 @@ def block_permute_runs(
         if lane == LANES or elsewhere or ended:
             part = out[done:]
             permute(left, right, lane, cipher, count == lane, False, part)
+            if len(table) == 0 and last - first <= min(U64(lane), U64(TABLE)):
+                table = blocks[: last - first]
+                count_up(left, len(table), first)
+                permute(left, right, len(table), block_cipher, True, False, table)
             _look_up(left, right, lane, first, turn, layout, table, block_cipher, part)
             done += lane
             lane = 0
@@ -145,9 +151,7 @@ def block_permute_runs(
             v = (position + (missing if past_short else ZERO)) // size // window_size
             first, last, start, num, turn = _window(v, layout)
             cipher = drawn_cipher(num, v & LOW, v >> HALF, ZERO, window_key, keys)
-            table = blocks[: last - first if last - first <= U64(TABLE) else ZERO]
-            count_up(left, len(table), first)
-            permute(left, right, len(table), block_cipher, True, False, table)
+            table = blocks[:0]
         count = min(np.int64(min(stop, start + num) - position), LANES - lane)
         count_up(left[lane:], count, position - start)
         position += U64(count)
