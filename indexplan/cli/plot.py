@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from indexplan.answers import Shown
@@ -15,12 +17,15 @@ from indexplan.cli.common import (
     open_ledger,
     open_plan,
 )
+from indexplan.errors import IndexPlanError, PlanFileError, did_you_mean
+from indexplan.stores.publish import explained
 
 KINDS = {
     "reading": "which rank reads which samples at each step",
     "mixing": "how evenly steps read from all parts of the dataset",
     "life": "the whole life of a run, from its ledger",
 }
+FORMATS = (".png", ".svg", ".pdf")
 OPTIONS = ("epoch", "sub_epoch", "values")  # of reading and mixing
 
 
@@ -56,6 +61,7 @@ def run(options: Any) -> Shown:
     """Draw the picture."""
     from indexplan import plot
 
+    _check_new(options.output)
     kind = options.kind or ("life" if is_ledger(options.plan) else "reading")
     if kind == "life":
         check_left_out(options, (*OPTIONS, *OF_PLANS), "must be left out of --kind life")
@@ -66,6 +72,20 @@ def run(options: Any) -> Shown:
         if stored is not None:
             given.setdefault("epoch", first)
         figure = getattr(plot, kind)(plan, **given)
-    plot.save(figure, options.output)
+    with explained("written", options.output):
+        figure.savefig(options.output)
     drawn = {"output": options.output, "kind": kind}
     return Shown(drawn, f"{options.output}: {KINDS[kind]}")
+
+
+def _check_new(path: str) -> None:
+    """Raise `IndexPlanError` unless a picture can be written to a path where there is none."""
+    suffix = Path(path).suffix
+    if suffix not in FORMATS:
+        rule, cure = f"must end with {' or '.join(FORMATS)}", "end it with one of these"
+        raise IndexPlanError(
+            "a picture's path", rule, repr(path), did_you_mean(suffix, FORMATS) + cure
+        )
+    if os.path.lexists(path):
+        cure = "choose another path, or delete the file"
+        raise PlanFileError(path, "must be a new file", "one that exists", cure)

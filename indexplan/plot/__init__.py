@@ -7,12 +7,11 @@ Examples
 --------
 >>> import indexplan as ip
 >>> plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=5)
->>> ip.plot.save(ip.plot.reading(plan), "reading.svg")
+>>> ip.plot.reading(plan).savefig("reading.svg")
 """
 
-from indexplan.plot.drawing import save
 from indexplan.plot.life_figure import life
 from indexplan.plot.mixing_figure import mixing
 from indexplan.plot.reading_figure import reading
 
-__all__ = ["life", "mixing", "reading", "save"]
+__all__ = ["life", "mixing", "reading"]

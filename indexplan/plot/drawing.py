@@ -1,31 +1,15 @@
-"""What all pictures share: choosing what to draw, writing numbers, and saving."""
+"""What all pictures share: choosing what to draw, and writing numbers."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexplan.errors import (
-    IndexPlanError,
-    PlanFileError,
-    cure_of,
-    did_you_mean,
-    path_text,
-)
-from indexplan.keywords import named
+from indexplan.errors import IndexPlanError
 from indexplan.orders.columns import Column
 from indexplan.plan.plan import Plan, layout_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-FORMATS = (".png", ".svg", ".pdf")
-DPI = 110  # pixels per inch of a .png; figure.savefig takes any
 
 
 def first_of(plan: Plan, epoch: int | None, sub_epoch: int | None = None) -> tuple[int, int]:
@@ -100,49 +84,3 @@ def values_of(plan: Plan, values: Any) -> NDArray[Any]:
         rule = f"must be one finite number for each of {num_samples} samples"
         raise IndexPlanError("values", rule, f"{len(found)}, of which {finite} are finite", cure)
     return found
-
-
-@named
-def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure to a file that is not there yet.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        What a function of this package returned.
-    path : str or path-like
-        The file, which ends with .png, .svg or .pdf.
-
-    Raises
-    ------
-    IndexPlanError
-        If it has another ending, or is not a path.
-    PlanFileError
-        If the file exists or cannot be written; nothing is left behind then.
-
-    Examples
-    --------
-    >>> import indexplan as ip
-    >>> plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=5)
-    >>> ip.plot.save(ip.plot.reading(plan), "reading.png")
-    """
-    path = Path(path_text("a picture's path", path, "pass a path that ends with .png"))
-    if path.suffix not in FORMATS:
-        cure = did_you_mean(path.suffix, FORMATS) + "end it with one of these"
-        raise IndexPlanError(
-            "a picture's path", f"must end with {' or '.join(FORMATS)}", f"{str(path)!r}", cure
-        )
-    try:
-        with path.open("xb") as stream:
-            try:
-                figure.savefig(stream, format=path.suffix[1:], dpi=DPI)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    path.unlink()
-                raise
-    except FileExistsError:
-        cure = "choose another path, or delete the file"
-        raise PlanFileError(path, "must be a new file", "one that exists", cure) from None
-    except OSError as error:
-        cure = cure_of(error, "check the folder, its permissions and its space")
-        raise PlanFileError(path, "must be written", f"{error.strerror!r}", cure) from error

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from indexplan.plot.drawing import DPI
+DPI = 110  # pixels per inch of a .png; savefig takes any
 
 
 class Picture(Figure):
@@ -20,12 +21,13 @@ class Picture(Figure):
     @classmethod
     def of(cls, width: float, height: float) -> Picture:
         """Return an empty figure of that many inches, which never opens a window."""
-        picture = cls(figsize=(width, height), layout="constrained", facecolor="white")
+        look: Any = {"layout": "constrained", "facecolor": "white", "dpi": DPI}
+        picture = cls(figsize=(width, height), **look)
         FigureCanvasAgg(picture)
         return picture
 
     def _repr_png_(self) -> bytes:
         stream = io.BytesIO()
         # without the version of matplotlib, so that a notebook that runs again stays as it is
-        self.savefig(stream, format="png", dpi=DPI, metadata={"Software": None})
+        self.savefig(stream, format="png", metadata={"Software": None})
         return stream.getvalue()

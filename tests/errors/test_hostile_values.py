@@ -190,7 +190,6 @@ def calls() -> Iterator[Call]:
     yield "export", ip.export, export
     for name in ("reading", "mixing"):
         yield f"plot.{name}", getattr(ip.plot, name), {"plan": None, "epoch": -1}
-    yield "plot.save", ip.plot.save, {"figure": None, "path": None}
 
 
 def readings() -> Iterator[Call]:

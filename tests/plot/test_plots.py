@@ -65,7 +65,7 @@ def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
         assert ["no steps here"] == notes(figures["reading"])
         assert ["no steps here"] * 2 == notes(figures["mixing"])
     for name, figure in figures.items():
-        plot.save(figure, tmp_path / f"{name}.png")
+        figure.savefig(tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 500
 
 
@@ -96,8 +96,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{out} must be a new file; got one that exists; " in said
     missing = str(tmp_path / "no" / "a.png")
     assert fails(capsys, 1, *words[:3], missing) == (
-        f"{missing} must be written; got 'No such file or directory'; check the folder, its "
-        "permissions and its space"
+        f"{missing} must be written; got 'No such file or directory'; check the path"
     )
     assert (
         "a picture's path must end with .png or .svg or .pdf; got 'a.gif'; end it with one of these"
@@ -135,18 +134,6 @@ def test_without_matplotlib(
     said = fails(capsys, 2, "plot", str(tmp_path / "a.json"), "-o", str(tmp_path / "a.png"))
     assert said.startswith("matplotlib must be installed for pictures; got ")
     assert said.endswith("; pip install 'indexplan[plot]'")
-
-
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    """A picture that cannot be drawn leaves no file."""
-
-    class Broken:
-        def savefig(self, *_: object, **__: object) -> None:
-            raise MemoryError
-
-    with pytest.raises(MemoryError):
-        plot.save(Broken(), tmp_path / "a.png")  # type: ignore[arg-type]
-    assert [] == list(tmp_path.iterdir())
 
 
 def test_numbers_are_short() -> None:
