@@ -65,13 +65,10 @@ class Cursor:
 
     def __post_init__(self) -> None:
         cure = "save cursors with plan.cursor(...)"
-        object.__setattr__(self, "epoch", check_epoch(self.epoch))
-        for name in ("sub_epoch", "step", "position"):
-            number = integer(f"a cursor's {name}", getattr(self, name), 0, 2**63, cure)
-            object.__setattr__(self, name, number)
-        object.__setattr__(
-            self, "sub_epochs", integer("a cursor's sub_epochs", self.sub_epochs, 1, 2**63, cure)
-        )
+        vars(self)["epoch"] = check_epoch(self.epoch)
+        for name, least in {"sub_epoch": 0, "step": 0, "position": 0, "sub_epochs": 1}.items():
+            number = integer(f"a cursor's {name}", getattr(self, name), least, 2**63, cure)
+            vars(self)[name] = number
         if not isinstance(self.order, Mapping):
             raise invalid("a cursor's order", "the dict form of an order", self.order, cure)
         try:
@@ -81,7 +78,7 @@ class Cursor:
             same = False
         if not same:
             raise invalid("a cursor's order", "of JSON types", self.order, cure)
-        object.__setattr__(self, "order", order)
+        vars(self)["order"] = order
 
     if not TYPE_CHECKING:
 
