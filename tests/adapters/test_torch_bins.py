@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from torch.utils.data import DataLoader, Dataset, default_collate
-from torchdata.stateful_dataloader import StatefulDataLoader
+from torch.utils.data import Dataset, default_collate
 
 import indexplan as ip
 import indexplan_torch
 from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
-    PlanSampler,
     join,
 )
 from indexplan_torch.causal import join_causal
@@ -137,25 +135,6 @@ def test_every_form_keeps_the_cuts(plan: ip.Plan) -> None:
         view.set_epoch(number)
         assert [unit for batch in expected for unit in batch] == list(view)
         assert len(view) == sum(map(len, expected))
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-@pytest.mark.parametrize("kind", ["PlanLoader", "DataLoader", "StatefulDataLoader", "PlanSampler"])
-def test_loaders_hand_out_whole_bins(kind: str, num_workers: int) -> None:
-    """With and without workers: `dataset[bin]` sees a bin, and the loop its batch of them."""
-    plan, options = PLAN, {"num_workers": num_workers, "collate_fn": as_they_are}
-    sampler: Any = PlanBatchSampler(plan, **ME)
-    if kind == "PlanSampler":
-        plan = PLAN.replace(remainder="drop")
-        sampler = PlanSampler(plan, **ME)
-        loader: Any = DataLoader(Identity(), sampler=sampler, batch_size=3, **options)
-    elif kind == "PlanLoader":
-        loader = PlanLoader(Identity(), plan, **ME, **options)
-    else:
-        made = DataLoader if kind == "DataLoader" else StatefulDataLoader
-        loader = made(Identity(), batch_sampler=sampler, **options)
-    for number in range(3):
-        assert of_plan(plan, number) == list(loader)
 
 
 @pytest.mark.parametrize("kind", [Bins, ChangingBins])

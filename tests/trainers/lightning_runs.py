@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
@@ -247,26 +246,11 @@ def changing(folder: str) -> dict[str, Any]:
     stories["another strategy"] = fit(
         lambda: loader(given.PLAN), max_epochs=1, strategy=Elsewhere()
     ).refused
-    carrying = checkpoints(folder, "carry")
-    fit(lambda: loader(given.CARRY), max_epochs=2, callbacks=carrying, enable_checkpointing=True)
 
     older = OlderRecorder()
     options = {"callbacks": [RefreshStepCounts()], "max_epochs": 4}
     trainer(pytorch_lightning, **options).fit(older, loader(given.CHANGING), loader(given.VALID))
     stories["changing older name"] = [older.story, older.trainer.global_step]
-    return stories
-
-
-def resume(folder: str) -> dict[str, Any]:
-    """Resume on other ranks than the checkpoint was saved by; return the stories by name."""
-    prepare()
-    assert Path(folder).is_dir()
-    stories = {}
-    for name, (plan, _, saved, workers) in given.ELASTIC.items():
-        make = loader(getattr(given, plan), workers)
-        options: dict[str, Any] = {"max_epochs": 4, "callbacks": [RefreshStepCounts()]}
-        ckpt = f"{folder}/{saved}.ckpt"
-        stories[name] = fit(lambda make=make: make, ckpt=ckpt, **options).story
     return stories
 
 

@@ -11,11 +11,6 @@ IMPORTED_BY_RANKS = ("accelerate",)
 
 EPOCHS = 3
 PLAN = ip.Plan(ip.Shuffle(103, seed=5), batch_size=5)
-DEALT_TWICE = (
-    "a plan's sampler must not be given to accelerator.prepare, which would deal its batches out "
-    "again; got one of this rank; use indexplan_torch.accelerate.prepare(accelerator, "
-    "PlanLoader(dataset, plan))"
-)
 ON_CPU = {"ACCELERATE_USE_CPU": "true"}  # as `accelerate launch --cpu` sets it
 NOT_OURS = (
     "a PlanLoader must be prepared by indexplan_torch.accelerate.prepare, as its batches are "
@@ -55,21 +50,6 @@ def epochs(loader: Any, numbers: Any) -> list[list[int]]:
         loader.set_epoch(number)
         batches += [batch.int().tolist() for batch in loader]
     return batches
-
-
-def bare_samplers(num_workers: int) -> list[Any]:
-    """What is said to samplers of this rank in accelerator.prepare."""
-    from accelerate import Accelerator
-    from torch.utils.data import DataLoader
-
-    from indexplan_torch import PlanBatchSampler, PlanSampler
-
-    forms: list[dict[str, Any]] = [
-        {"batch_sampler": PlanBatchSampler(PLAN)},
-        {"sampler": PlanSampler(PLAN.replace(remainder="drop")), "batch_size": 5},
-    ]
-    loaders: list[Any] = [DataLoader(range(103), num_workers=num_workers, **form) for form in forms]  # type: ignore[arg-type]
-    return [said(lambda each=each: Accelerator().prepare(each)) for each in loaders]
 
 
 def prepared_loader(num_workers: int, folder: str) -> dict[str, Any]:
@@ -173,10 +153,7 @@ def every(folder: str) -> dict[str, Any]:
     """All of it without and with workers, in one process."""
     from accelerate import Accelerator
 
-    seen = {
-        str(num_workers): [bare_samplers(num_workers), prepared_loader(num_workers, folder)]
-        for num_workers in (0, 2)
-    }
+    seen = {str(num_workers): prepared_loader(num_workers, folder) for num_workers in (0, 2)}
     Accelerator().end_training()
     return seen
 
@@ -194,13 +171,6 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_sampler_of_one_rank_is_refused(ranks: list[Any], num_workers: int) -> None:
-    """accelerator.prepare would deal its batches out to the ranks again."""
-    for result in ranks:
-        assert [DEALT_TWICE, DEALT_TWICE] == result[str(num_workers)][0]
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
 def test_prepared_loader(ranks: list[Any], num_workers: int) -> None:
     """A PlanLoader in our prepare: the plan, the device, the gradient state and the saved state."""
     plan = PLAN.replace(world_size=2)
@@ -208,7 +178,7 @@ def test_prepared_loader(ranks: list[Any], num_workers: int) -> None:
     middle = plan.resume(plan.cursor(1, step=4))
     padded = plan.replace(remainder="pad")
     for rank, result in enumerate(ranks):
-        _, seen = result[str(num_workers)]
+        seen = result[str(num_workers)]
         cut = plan.replace(sub_epochs=3)
         both = [[plan.batch(0, step=t, rank=r) for r in range(2)] for t in range(num_steps)]
         device = seen.pop("device")

@@ -1,4 +1,4 @@
-"""Lightning's Trainer with its default settings: two ranks over gloo, resumed on one and three."""
+"""Lightning's Trainer with its default settings: two ranks over gloo."""
 
 import importlib
 import logging
@@ -17,7 +17,6 @@ RANKS = range(2)
 PLAN = ip.Plan(ip.Shuffle(103, seed=3), batch_size=5, sub_epochs=3)  # passes of 4 steps
 VALID = ip.Plan(ip.Sequential(7), batch_size=2)
 EXACT = ip.Plan(ip.Shuffle(103, seed=4), batch_size=6)  # 9 steps; 103 over 2 ranks is no whole
-CARRY = ip.Plan(ip.Shuffle(101, seed=6), batch_size=8, remainder="carry")
 
 # passes of 6, 9, 13 and 10 steps: sizes change between epochs and inside two of them
 CHANGING = ip.Plan(
@@ -67,17 +66,6 @@ CHANGING_RESUMES = [
     ("end-epoch=0", (1, 0)),
     ("end-epoch=2", (3, 0)),
 ]
-# (plan, cursor's place under two ranks, checkpoint, workers)
-ELASTIC: dict[str, Any] = {
-    "mid-pass": ("PLAN", (1, 2), "loader-0-outside-step=6", 0),
-    "mid-pass, workers": ("PLAN", (1, 2), "loader-2-inside-step=6", 2),
-    "pass's last step": ("PLAN", (2, 0), "loader-0-inside-step=8", 0),
-    "epoch's end": ("PLAN", (2, 0), "loader-0-outside-end-epoch=1", 0),
-    "changing": ("CHANGING", (2, 3), "changing-step=18", 0),
-    "changing, last step": ("CHANGING", (1, 0), "changing-step=6", 0),
-    "carry, mid-pass": ("CARRY", (0, 4), "carry-step=4", 0),
-    "carry, epoch's end": ("CARRY", (1, 0), "carry-end-epoch=0", 0),
-}
 
 
 def place(plan: ip.Plan, number: int) -> tuple[int, int]:
@@ -259,27 +247,6 @@ def test_a_strategy_that_deals_data_otherwise_is_an_error(told: list[Any]) -> No
             "and world_size= to the loader"
         )
         assert expected == told[rank]["another strategy"]
-
-
-@pytest.fixture(scope="module", params=[1, 3])
-def elastic(
-    request: pytest.FixtureRequest,
-    folder: Path,
-    told: list[Any],  # noqa: ARG001 (which leaves the checkpoints)
-) -> list[Any]:
-    """What one rank, or three, tell of resuming what two have saved."""
-    return run_ranks(f"{RUNS}:resume", request.param, str(folder))
-
-
-@pytest.mark.parametrize("name", ELASTIC)
-def test_elastic_resume_reads_the_rest(elastic: list[Any], name: str) -> None:
-    """A checkpoint of two ranks resumes on one or three; what is left is read exactly once."""
-    field, (number, step), _, _ = ELASTIC[name]
-    saved = globals()[field].replace(world_size=2)
-    cursor = saved.cursor(*place(saved, number), step=step)
-    plan = saved.replace(world_size=len(elastic)).resume(cursor)
-    for rank, stories in enumerate(elastic):
-        assert story(passes(plan, rank, number, 4)) == stories[name]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
