@@ -45,17 +45,13 @@ def allow_importing_composer() -> None:
         torch.library.define(name, "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
-def of_bins() -> dict[str, Any]:
-    """Bins that are batches by themselves, and one that is a row, with the settings they take."""
-    allow_importing_composer()
+def model() -> Any:
+    """Return a line that notes what it is trained on."""
     import torch
-    from composer import Trainer
     from composer.models import ComposerModel
 
-    from indexplan_torch import Bins, PlanLoader
-
     class Model(ComposerModel):
-        """A line that notes what it is trained on."""
+        """The line."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -64,18 +60,29 @@ def of_bins() -> dict[str, Any]:
 
         def forward(self, batch: Any) -> Any:
             rows = batch["input_ids"] if isinstance(batch, dict) else batch
-            self.batches.append(rows.flatten().tolist())
+            self.batches.append(rows.int().flatten().tolist())
             return self.line(rows.reshape(-1, 1) / 97)
 
         def loss(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
             return outputs.mean()
+
+    return Model()
+
+
+def of_bins() -> dict[str, Any]:
+    """Bins that are batches by themselves, and one that is a row, with the settings they take."""
+    allow_importing_composer()
+    import torch
+    from composer import Trainer
+
+    from indexplan_torch import Bins, PlanLoader
 
     samples = torch.arange(97)
     rows = Bins(samples.reshape(97, 1))
 
     def fit(loader: Any, **options: Any) -> Any:
         trainer = Trainer(
-            model=Model(), train_dataloader=loader, max_duration=f"{EPOCHS}ep", **options
+            model=model(), train_dataloader=loader, max_duration=f"{EPOCHS}ep", **options
         )
         trainer.fit()
         trainer.close()
@@ -119,30 +126,14 @@ def cut_short() -> dict[str, Any]:
 
     import torch
     from composer import Trainer
-    from composer.models import ComposerModel
 
     from indexplan_torch import PlanLoader
     from indexplan_torch.composer import KeepState
 
-    class Model(ComposerModel):
-        """A line that notes what it is trained on."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.line = torch.nn.Linear(1, 1)
-            self.batches: list[list[int]] = []
-
-        def forward(self, batch: Any) -> Any:
-            self.batches.append(batch.int().tolist())
-            return self.line(batch[:, None])
-
-        def loss(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
-            return outputs.mean()
-
     def fit(plan: ip.Plan, keep: bool, **options: Any) -> tuple[list[list[int]], list[str]]:
         loader = PlanLoader(torch.arange(97.0), plan)
         callbacks = [KeepState()] if keep else []
-        trainer = Trainer(model=Model(), train_dataloader=loader, callbacks=callbacks, **options)
+        trainer = Trainer(model=model(), train_dataloader=loader, callbacks=callbacks, **options)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             try:
@@ -171,25 +162,9 @@ def moved() -> dict[str, Any]:
     allow_importing_composer()
     import torch
     from composer import Callback, Trainer
-    from composer.models import ComposerModel
 
     from indexplan_torch import PlanLoader
     from indexplan_torch.composer import KeepState
-
-    class Model(ComposerModel):
-        """A line that notes what it is trained on."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.line = torch.nn.Linear(1, 1)
-            self.batches: list[list[int]] = []
-
-        def forward(self, batch: Any) -> Any:
-            self.batches.append(batch.int().tolist())
-            return self.line(batch[:, None])
-
-        def loss(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
-            return outputs.mean()
 
     def fit(num_workers: int) -> list[list[int]]:
         loader = PlanLoader(torch.arange(97.0), MIXED, num_workers=num_workers)
@@ -202,7 +177,7 @@ def moved() -> dict[str, Any]:
 
         callbacks = [KeepState(), Moves()]
         trainer = Trainer(
-            model=Model(), train_dataloader=loader, max_duration="3ep", callbacks=callbacks
+            model=model(), train_dataloader=loader, max_duration="3ep", callbacks=callbacks
         )
         trainer.fit()
         trainer.close()
