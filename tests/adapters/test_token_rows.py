@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -132,54 +131,3 @@ def test_a_mixture_of_both_kinds() -> None:
     ]
     order = ip.Mixture(dict(zip("ab", cut, strict=True)), {"a": 1, "b": 1})
     check(epoch(TokenRows(DOCUMENTS, LENGTH), order))
-
-
-MAKE = (
-    "make the order with DocumentWindows(lengths - 1, 12, overlap=0), TokenWindows(num_tokens, 12) "
-    "or Packed(lengths - 1, 12)"
-)
-
-
-@pytest.mark.parametrize(
-    ("rows", "order", "message"),
-    [
-        (
-            TokenRows(DOCUMENTS, LENGTH),
-            ip.DocumentWindows(SIZES, LENGTH),
-            f"a row must have 12 inputs, the length of TokenRows; got 13; {MAKE}",
-        ),
-        (
-            TokenRows(DOCUMENTS, LENGTH),
-            ip.Packed(SIZES - 1, 40),
-            f"a row must have 12 inputs, the length of TokenRows; got 39; {MAKE}",
-        ),
-        (
-            TokenRows([{"tokens": document} for document in DOCUMENTS], LENGTH),
-            ip.Packed(SIZES - 1, 40),
-            "samples must have input_ids, a number for each token, to be joined for a causal "
-            "model; got ['tokens']; return dicts of input_ids and labels",
-        ),
-        (
-            TokenRows(np.zeros((99, 99), int), LENGTH),
-            ip.Sequential(99),
-            "samples must have input_ids, a number for each token, to be joined for a causal "
-            "model; got ['input_ids']; return dicts of input_ids and labels",
-        ),
-    ],
-)
-def test_units_that_are_no_rows(rows: TokenRows, order: ip.Order, message: str) -> None:
-    """The first row says so, and how the order is made."""
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-        epoch(rows, order)
-
-
-def test_documents_shorter_than_the_order_was_told() -> None:
-    """As when it was told of whole documents; the error names what to tell it."""
-    message = (
-        "a sample that is cut must have fields of one length, at least as long as the plan's order "
-        "was told; got {'input_ids': 3} entries, to be cut at 4; tell the order len(document) - 1 "
-        "of each document"
-    )
-    order = ip.DocumentWindows([3] * 40, LENGTH, overlap=0)
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-        epoch(TokenRows([[1, 2, 3]] * 40, LENGTH), order)

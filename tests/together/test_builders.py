@@ -7,9 +7,8 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -38,39 +37,6 @@ def test_saving_again_keeps_every_byte(saved: Path) -> None:
     assert (0, 8) == (result.num_written, result.num_kept)
     assert before == tree(saved)
     assert times == {file: file.stat().st_mtime_ns for file in saved.rglob("*.npy")}
-
-
-def _save(path: str) -> None:
-    ip.save(PLAN, path, epochs=range(2), units_per_chunk=16)
-
-
-def test_many_builders_write_one_plan(tmp_path: Path) -> None:
-    """Processes that build the same plan at once all succeed, and the bytes are those of one."""
-    _save(str(tmp_path / "one.plan"))
-    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
-        for future in [pool.submit(_save, str(tmp_path / "four.plan")) for _ in range(4)]:
-            future.result()
-    assert tree(tmp_path / "one.plan") == tree(tmp_path / "four.plan")
-
-
-def test_full_disk(tmp_path: Path) -> None:
-    """A file that cannot be written whole is a clear error, and never gets its name."""
-    code = (
-        "import resource, indexplan as ip\n"
-        "plan = ip.Plan(ip.Shuffle(100_000), batch_size=8)\n"
-        "plan.order.take(0, 0)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
-        "try: ip.save(plan, 'a.plan')\n"
-        "except ip.PlanFileError as error: print(error)\n"
-    )
-    out = _run(code, tmp_path)
-    assert (
-        "a.plan/epoch-00000/chunk-00000.npy must be written; got 'File too large'; raise the limit "
-        "on file sizes, then run it again\n"
-    ) == out
-    assert ["plan.json"] == list(tree(tmp_path / "a.plan"))
-    ip.save(ip.Plan(ip.Shuffle(100_000), batch_size=8), tmp_path / "a.plan")
-    assert ip.verify(ip.load(tmp_path / "a.plan").replace(world_size=1)).ok
 
 
 def test_folder_that_may_not_be_written(place: Path) -> None:
