@@ -26,6 +26,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
@@ -206,6 +207,24 @@ def plan_of(leg: Leg) -> Any:
     import indexplan as ip
 
     return ip.Plan(ip.Shuffle(leg.samples, seed=1), global_batch_size=leg.global_batch)
+
+
+def by_plan(
+    leg: Leg, dataset: Any, numbers: Callable[[Any], list[int]] = lambda x: x.tolist(), **more: Any
+) -> Steps:
+    """Read a PlanLoader in a loop that does nothing else; the checkpoint is its state."""
+    import torch
+
+    from indexplan_torch import PlanLoader
+
+    loader = PlanLoader(dataset, plan_of(leg), **more)
+    if leg.checkpoint:
+        loader.load_state_dict(torch.load(leg.checkpoint))
+    for epoch in leg.epochs:
+        steps = [numbers(batch) for batch in islice(loader, leg.limit(epoch))]
+    if leg.save and leg.rank == 0:
+        torch.save(loader.state_dict(), leg.save)
+    return steps
 
 
 def line() -> tuple[Any, Any]:

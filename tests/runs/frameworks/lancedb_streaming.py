@@ -23,7 +23,7 @@ import torch.distributed as dist
 from lancedb.streaming import StreamingDataset
 from torch.utils.data import DataLoader
 
-from tests.runs.row import Leg, Steps, plan_of
+from tests.runs.row import Leg, Steps, by_plan
 
 ENDLESS = False
 SPLITS = 12
@@ -42,16 +42,9 @@ def recommended(leg: Leg) -> Steps:
 
 def ours(leg: Leg) -> Steps:
     """Read the table by a plan."""
-    from indexplan_torch import PlanLoader
-
-    loader: Any = PlanLoader(table(leg), plan_of(leg), collate_fn=lambda rows: rows)
-    if leg.checkpoint:
-        loader.load_state_dict(torch.load(leg.checkpoint))
-    loader.set_epoch(leg.epoch)
-    steps = [rows["n"].to_pylist() for rows in islice(loader, leg.steps)]
-    if leg.save and leg.rank == 0:
-        torch.save(loader.state_dict(), leg.save)
-    return steps
+    return by_plan(
+        leg, table(leg), lambda rows: rows["n"].to_pylist(), collate_fn=lambda rows: rows
+    )
 
 
 def table(leg: Leg) -> Any:

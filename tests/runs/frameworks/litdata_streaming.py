@@ -25,7 +25,7 @@ from litdata import StreamingDataLoader, StreamingDataset
 from litdata.streaming.cache import Cache
 from torch.utils.data import Dataset
 
-from tests.runs.row import Leg, Steps, plan_of
+from tests.runs.row import Leg, Steps, by_plan
 
 ENDLESS = False
 CHUNK = 64
@@ -50,16 +50,7 @@ def theirs(leg: Leg) -> Steps:
 
 def ours(leg: Leg) -> Steps:
     """Read the same chunks by a plan."""
-    from indexplan_torch import PlanLoader
-
-    loader: Any = PlanLoader(Numbers(leg.data), plan_of(leg))
-    if leg.checkpoint:
-        loader.load_state_dict(torch.load(leg.checkpoint))
-    loader.set_epoch(leg.epoch)
-    steps = [batch.tolist() for batch in islice(loader, leg.steps)]
-    if leg.save and leg.rank == 0:
-        torch.save(loader.state_dict(), leg.save)
-    return steps
+    return by_plan(leg, Numbers(leg.data))
 
 
 def write(folder: Path, n: int) -> None:

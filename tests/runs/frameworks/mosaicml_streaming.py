@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch.utils.data import Dataset
 
-from tests.runs.row import Leg, Steps, name_packages, plan_of
+from tests.runs.row import Leg, Steps, by_plan, name_packages
 
 name_packages("streaming")  # whose own also imports torchvision, which nothing here needs
 
@@ -53,17 +53,8 @@ def theirs(leg: Leg) -> Steps:
 
 def ours(leg: Leg) -> Steps:
     """Read the same shards by a plan."""
-    from indexplan_torch import PlanLoader
-
     clean_stale_shared_memory()
-    loader: Any = PlanLoader(Numbers(leg.data), plan_of(leg))
-    if leg.checkpoint:
-        loader.load_state_dict(torch.load(leg.checkpoint))
-    loader.set_epoch(leg.epoch)
-    steps = [batch.tolist() for batch in islice(loader, leg.steps)]
-    if leg.save and leg.rank == 0:
-        torch.save(loader.state_dict(), leg.save)
-    return steps
+    return by_plan(leg, Numbers(leg.data))
 
 
 def write(folder: Path, n: int) -> None:
