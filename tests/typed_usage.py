@@ -93,7 +93,7 @@ was_read: NDArray[np.int64] = ledger.seen([1, 2], 1)
 num_void: int = ledger.account().num_void
 parted: int | None = ip.diff(ledger, ip.Ledger("other.ledger")).steps_from
 step_parted: tuple[int, int, int] | None = ip.diff(plan, even).ranks_from
-like_planned: ip.types.Difference[int] = ip.diff(ledger, plan)
+like_planned: ip.types.Difference = ip.diff(ledger, plan)
 loader: PlanLoader = PlanLoader(range(1000), plan, rank=0, num_workers=2, persistent_workers=True)
 recorded: PlanLoader = PlanLoader(range(1000), plan, ledger=ip.Ledger("run.ledger"))
 same_loader: PlanLoader = PlanLoader(range(9), plan, collate_fn=lambda rows: rows, pin_memory=True)

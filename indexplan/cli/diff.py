@@ -52,7 +52,7 @@ def one_or_two(text: str) -> tuple[int, int]:
     return numbers[0], numbers[-1]
 
 
-def run(options: Any) -> ip.types.Difference[Any]:
+def run(options: Any) -> ip.types.Difference:
     """Compare them; a difference is an answer, and no failure unless the exit code shall say so."""
     try:
         return _compared(options)
@@ -62,7 +62,7 @@ def run(options: Any) -> ip.types.Difference[Any]:
         raise IndexPlanError(error.what, error.rule, error.got, error.cure) from error
 
 
-def _compared(options: Any) -> ip.types.Difference[Any]:
+def _compared(options: Any) -> ip.types.Difference:
     runs = [is_ledger(path) for path in (options.a, options.b)]
     if any(runs):
         names = ("epochs", *OF_PLANS) if all(runs) else ("epochs",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, takewhile
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,13 +25,12 @@ from indexplan.reports.lockstep import At, Row, Units, first_difference, in_lock
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
 Step: TypeAlias = tuple[int, int, int]
-Number = TypeVar("Number")
 
 MOST_ROWS = 2**14  # rows of steps of an epoch that are compared one by one
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference(Answer, Generic[Number]):
+class Difference(Answer):
     """What `diff` found: from which step on a second plan, or run, reads other than a first.
 
     Of two plans a step is named by its (epoch, sub_epoch, step) in the first one, or in the second
@@ -80,8 +79,8 @@ class Difference(Answer, Generic[Number]):
     """
 
     same: bool
-    steps_from: Number | None
-    ranks_from: Number | None
+    steps_from: Any
+    ranks_from: Any
     why: tuple[str, ...]
     epochs: tuple[int, ...] = ()
     num_steps: tuple[int, int] | None = None
@@ -92,24 +91,8 @@ class Difference(Answer, Generic[Number]):
         return "\n".join(self.words)
 
 
-@overload
-def diff(a: Plan, b: Plan, epochs: Iterable[int] | None = None) -> Difference[Step]: ...
-
-
-@overload
-def diff(a: Ledger, b: Plan | Ledger) -> Difference[int]: ...
-
-
-@overload
-def diff(
-    a: Plan | Ledger, b: Plan | Ledger, epochs: Iterable[int] | None = None
-) -> Difference[Any]: ...
-
-
 @named
-def diff(
-    a: Plan | Ledger, b: Plan | Ledger, epochs: Iterable[int] | None = None
-) -> Difference[Step] | Difference[int]:
+def diff(a: Plan | Ledger, b: Plan | Ledger, epochs: Iterable[int] | None = None) -> Difference:
     """Find the first step at which two plans, or two runs, differ in what their ranks read.
 
     Use it before you change a plan in the middle of a run, or to find out why two runs differ, or
@@ -166,7 +149,7 @@ def diff(
 # --- two plans
 
 
-def _of_plans(a: Plan, b: Plan, epochs: Iterable[int] | None) -> Difference[Step]:
+def _of_plans(a: Plan, b: Plan, epochs: Iterable[int] | None) -> Difference:
     """Return what changes from a plan to another: the first step, epoch by epoch."""
     for plan in (a, b):
         layout_of(plan).check_sized()
@@ -268,7 +251,7 @@ def _step_of(a: Plan, b: Plan, at: At | None) -> Step | None:
 # --- two runs, of which one may be a plan
 
 
-def _of_runs(a: Plan | Ledger, b: Plan | Ledger) -> Difference[int]:
+def _of_runs(a: Plan | Ledger, b: Plan | Ledger) -> Difference:
     """Return where two runs part; one that has only got further has not parted."""
     longest = max(each.step for each in (a, b) if isinstance(each, Ledger))
     histories = [
