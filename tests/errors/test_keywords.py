@@ -74,49 +74,6 @@ def test_a_keyword_of_another_call_is_refused_with_its_place(name: str, keyword:
     assert PLACES[keyword] == error.cure, str(error)
 
 
-@pytest.mark.parametrize("keyword", PLACES)
-def test_the_place_of_a_keyword_has_it(keyword: str) -> None:
-    """Each place that is named is one where the keyword, or what is named instead, is taken."""
-    cure = PLACES[keyword]
-    calls = {
-        "indexplan.Shuffle(": ip.Shuffle,
-        "indexplan.Plan(": ip.Plan,
-        "indexplan_torch.PlanLoader(": indexplan_torch.PlanLoader,
-        "indexplan_torch.ShardedDataset(": indexplan_torch.ShardedDataset,
-        "plan.batch(": ip.Plan.batch,
-        "indexplan.Weighted(": ip.Weighted,
-    }
-    for start, call in calls.items():
-        if start not in cure:
-            continue
-        inner = cure.partition(start)[2].partition(")")[0]
-        words = [each.partition("=")[0].strip() for each in inner.split(",")]
-        parameters = {*inspect.signature(call).parameters}
-        if "options" in parameters:
-            parameters |= {*indexplan_torch.loader.Options.__annotations__}
-        assert {*words} <= parameters, (keyword, words)
-
-
-def test_cures_work() -> None:
-    """Each kind of place, followed."""
-    order = ip.Shuffle(12, seed=3)
-    plan = ip.Plan(order, world_size=2, batch_size=2, remainder="drop", sub_epochs=2)
-    assert 2 == len(plan.batch(0, 0, step=0, rank=1))
-    loader = indexplan_torch.PlanLoader(range(12), ip.Plan(order, batch_size=2), num_workers=0)
-    assert 6 == len(list(loader))
-    assert 9 == ip.Weighted([1, 2, 1], epoch_size=9).num_units(0)
-
-
-def test_did_you_mean() -> None:
-    """A slip of the pen is told the nearest name."""
-    with pytest.raises(ip.IndexPlanError, match=r"did you mean batch_size\? it takes order"):
-        ip.Plan(ip.Shuffle(9), batchsize=3)  # type: ignore[call-arg]
-    with pytest.raises(ip.IndexPlanError, match=r"did you mean world_size\?"):
-        PLAN.replace(worldsize=3)  # type: ignore[call-arg]
-    with pytest.raises(ip.IndexPlanError, match=r"did you mean num_workers\?"):
-        indexplan_torch.PlanLoader(range(12), PLAN, num_worker=3)  # type: ignore[call-arg]
-
-
 def test_signatures_are_those_that_were_written() -> None:
     """For editors and help: the decorator leaves them as they are."""
     assert ["num_samples", "seed"] == [*inspect.signature(ip.Shuffle).parameters]

@@ -1,31 +1,13 @@
-"""Following the cure of an error of the catalogue, right after it was met."""
+"""Meeting an error where a user without rights would."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-import indexplan as ip
-
-
-def after(cases: Iterable[tuple[str, Callable[[], Any]]]) -> Callable[..., Callable[[], Any]]:
-    """Return what makes a cured call: a case's error, and then what its reader does, in turn."""
-    calls = dict(cases)
-
-    def met(name: str, *cure: Callable[[], Any]) -> Callable[[], Any]:
-        def follow() -> None:
-            with pytest.raises((ip.IndexPlanError, ModuleNotFoundError)):
-                calls[name]()
-            for step in cure:
-                step()
-
-        return follow
-
-    return met
 
 
 def where_all_may_enter(call: Callable[[], Any]) -> Callable[[], Any]:

@@ -1,7 +1,7 @@
-"""Every error that somebody can meet: what provokes it, and what its cure says.
+"""Every error that somebody can meet: what provokes it. What each error says is in errors.txt.
 
-A module for each kind, with CASES, and CURED: by a case's name, what somebody does who follows the
-cure, which has to succeed. What each error says is in errors.txt.
+A module for each kind, with CASES. What a cure mends, a file, a ledger or a loader inside a pass,
+is mended in the tests of its folder; the cures of commands are typed here.
 """
 
 from __future__ import annotations
@@ -19,13 +19,9 @@ from tests.errors.catalogue import (
 from tests.errors.catalogue.made import Command, Provoke
 
 CASES: dict[str, Provoke] = {}
-CURED: dict[str, Provoke] = {}
 for _found in pkgutil.iter_modules(__path__):
     _module = importlib.import_module(f"{__name__}.{_found.name}")
     CASES |= {f"{_found.name}: {name}": call for name, call in getattr(_module, "CASES", ())}
-    CURED |= {
-        f"{_found.name}: {name}": call for name, call in getattr(_module, "CURED", {}).items()
-    }
 
 COMMANDS: list[Command] = [
     *commands.COMMANDS,

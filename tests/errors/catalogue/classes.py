@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
 import indexplan as ip
 from tests.errors.catalogue.made import Case
 
@@ -38,48 +33,3 @@ CASES: list[Case] = [
         lambda: ip.ClassBatches(LABELS, 3, 2, short="leave_out"),
     ),
 ]
-
-
-# the cures, followed
-
-
-def balanced(*weights: Any) -> Any:
-    """Weigh the classes in each of some ways."""
-    return [ip.ClassBalanced(LABELS, weights=each).take(0, 0) for each in weights]
-
-
-def small(labels: Any, classes: int, per_class: int) -> Any:
-    """Read small classes again, or leave them out."""
-    return (
-        ip.ClassBatches(labels, classes, per_class, short="repeat"),
-        ip.ClassBatches(labels, classes, per_class, short="leave_out"),
-    )
-
-
-CURED: dict[str, Callable[[], Any]] = {
-    "labels of nothing": lambda: ip.ClassBalanced(LABELS),
-    "labels that are text": lambda: ip.ClassBatches(
-        np.unique(["cat", "dog"], return_inverse=True)[1], 1, 1
-    ),
-    **dict.fromkeys(
-        (
-            "weights of other classes",
-            "weights of labels that there are not",
-            "a negative weight of a class",
-        ),
-        lambda: balanced([1, 2, 3], {3: 1, 5: 1, 9: 2}),
-    ),
-    "a class that no epoch is large enough for": lambda: balanced([1e300, 0, 0], [1e300, 1e300, 0]),
-    "an epoch that is too small for a class": lambda: (
-        ip.ClassBalanced(LABELS, 101, weights=[1, 0.01, 0]),
-        balanced([1, 0, 0]),
-    ),
-    "an epoch past the stream of classes": lambda: ip.ClassBalanced(LABELS, 2**40).take(4, 0),
-    "a small class": lambda: small([0, 0, 1], 1, 2),
-    "small classes": lambda: ip.ClassBatches(LABELS, 2, 3, short="repeat"),
-    "more classes than there are": lambda: ip.ClassBatches(LABELS, 3, 1),
-    "more classes than are large enough": lambda: (
-        ip.ClassBatches(LABELS, 2, 2, short="leave_out"),
-        ip.ClassBatches(LABELS, 3, 1, short="leave_out"),
-    ),
-}

@@ -10,7 +10,6 @@ from tests.errors.catalogue.made import (
     Command,
     locked,
     nothing,
-    saved,
     spec_file,
     written,
 )
@@ -19,12 +18,7 @@ BENCH = "bench --num-samples 9 --batch-size 2"
 
 COMMANDS: list[Command] = [
     # verify
-    ("verify", nothing, saved, "verify a.plan"),
-    ("verify a.plan --world-size 0", saved, "verify a.plan"),
-    ("verify a.plan", nothing, BUILD, "verify a.plan"),
     # export
-    ("export plan.json", spec_file, "export plan.json arrays"),
-    ("export plan.json out --epoch -1", spec_file, "export plan.json out --epoch 0"),
     ("export plan.json out", lambda: spec_file(OPEN), "export plan.json out --world-size 2"),
     ("export plan.json out", lambda: (spec_file(), written("out")), "export plan.json other"),
     # bench

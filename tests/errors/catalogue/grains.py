@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import grain
@@ -62,66 +61,3 @@ CASES: list[Case] = [
         lambda: dataset().set_state({"version": 2, "cursor": {}}),
     ),
 ]
-
-
-# the cures, followed
-
-SHRINKING = ip.Plan(Shrinking(9), world_size=2, batch_size=2, remainder="drop")
-
-
-def as_many_as_there_are() -> None:
-    """Read a source that has grown by a plan of as many samples."""
-    samples = [*range(12), *range(12, 15)]
-    next(iter(PlanIterDataset(samples, PLAN.replace(order=ip.Sequential(len(samples))))))
-
-
-def left(plan: ip.Plan, samples: Any) -> None:
-    """Read a plan's first step by a PlanIterDataset."""
-    next(dataset(plan, samples))
-
-
-def filtered() -> None:
-    """Filter the order, and not the samples."""
-    subset = ip.Subset(ip.Sequential(11), [0, *range(2, 12)], 12)
-    next(dataset(PLAN.replace(order=subset)))
-
-
-def restored() -> None:
-    """Set what get_state returned."""
-    made = dataset()
-    next(made)
-    dataset().set_state(made.get_state())
-
-
-def two_steps(plan: ip.Plan, rank: int = 3) -> None:
-    """Read two steps of a process, over more than an epoch where the plan has one each."""
-    assert len([*zip(range(2), dataset(plan, range(5), rank), strict=False)]) == 2
-
-
-CURED: dict[str, Callable[[], Any]] = {
-    "a source that grew": as_many_as_there_are,
-    "a dataset of no plan": lambda: left(
-        ip.Plan(ip.Sequential(12), batch_size=1, remainder="carry"), range(12)
-    ),
-    "shard options of something else": lambda: next(
-        iter(PlanIterDataset(range(12), PLAN, grain.sharding.ShardOptions(0, 2)))
-    ),
-    "shard options of other processes than the plan's": lambda: [
-        left(PLAN.replace(world_size=3).replace(world_size=None), range(12)),
-        left(PLAN.replace(world_size=3), range(12)),
-    ],
-    "a dataset of no epoch": lambda: [
-        next(iter(PlanIterDataset(range(12), PLAN, num_epochs=each))) for each in (2, None)
-    ],
-    "a dataset of a plan without a step": lambda: [
-        Steps(SHRINKING.replace(remainder="pad"), None)[5],
-    ],
-    "a dataset of other samples": lambda: left(PLAN, range(12)),
-    "a step without a unit for a process": lambda: [
-        two_steps(PARTIAL.replace(batch_size=2)),
-        two_steps(PARTIAL.replace(remainder="pad")),
-        two_steps(PARTIAL.replace(world_size=1), 0),
-    ],
-    "a sample that a filter left out": filtered,
-    "a dataset's state of something else": restored,
-}

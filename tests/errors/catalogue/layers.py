@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -100,100 +99,3 @@ CASES: list[Case] = [
         lambda: ip.Subset(ip.Sequential(2**62), range(2**64), 2**63 - 1),
     ),
 ]
-
-
-# the cures, followed
-
-PARTS = {"train": 0.9, "val": 0.1}
-MASK = np.array([True, True, False, False, False])
-
-
-def reread() -> Any:
-    """Write a spec with to_json, and read it."""
-    columns = [[1, 2, 4]]
-    orders = ip.Subset(ip.Sequential(3), columns[0], 10), ip.Subset(ip.Shuffle(1), range(1, 2), 5)
-    return [
-        ip.Plan.from_json(ip.Plan(order, batch_size=1).to_json(), columns=columns)
-        for order in orders
-    ]
-
-
-def parts_made() -> Any:
-    """Make parts with Split."""
-    return [
-        ip.Split(10, PARTS)["train"],
-        len(ip.Split(4, {"a": 0.5, "b": 0.5}, groups=[1, 1, 2, 2])["a"]),
-    ]
-
-
-CURED: dict[str, Callable[[], Any]] = {
-    "a layer over no order": lambda: ip.Epochs(ip.Shuffle(10), 5),
-    "reads without end": lambda: [
-        ip.Repeat(ip.Sequential(3), 2**30).count(0, [1, 2]),
-        ip.Repeat(ip.Sequential(3), 2**26).locate_all(0, [1]),
-    ],
-    "reads without end in part of an epoch inside": lambda: ip.Epochs(
-        ip.Repeat(ip.Sequential(3), 2**10), 2**10
-    ).locate_all(0, [0]),
-    "epochs inside without end": lambda: ip.Epochs(ip.Subset(ip.Shuffle(1), [0], 2), 2**10).count(
-        0, [1]
-    ),
-    "too many reads to explain": lambda: [
-        copied(2**17).locate_all(1, 0),
-        copied(2**17).order.count(0, [1]),
-    ],
-    "epochs of changing sizes": lambda: ip.Plan(ChangingBins(10), batch_size=1),
-    "an epoch past the stream": lambda: ip.Epochs(ip.Shuffle(10), 10).take(2**32 - 1, 0),
-    "a span that copies do not divide": lambda: ip.Repeat(ip.Shuffle(10), 3, span=12),
-    "too many copies": lambda: ip.Repeat(ip.Shuffle(2**62), 1),
-    "a subset of nothing": lambda: [
-        ip.Subset(ip.Shuffle(2), np.flatnonzero(MASK), 5),
-        ip.Subset(ip.Shuffle(2), MASK, 5),
-    ],
-    "a subset of another size than its order's": lambda: ip.Subset(ip.Shuffle(2), [1, 2], 5),
-    "a subset of one sample, and an order of more": lambda: ip.Subset(ip.Shuffle(1), [2], 5),
-    "a subset of samples that are none": lambda: ip.Subset(ip.Shuffle(2), np.flatnonzero(MASK), 5),
-    "a mask of another dataset": lambda: ip.Subset(ip.Shuffle(2), MASK, 5),
-    **dict.fromkeys(
-        [
-            "a field in itself",
-            "a range of two ends",
-            "a range of halves",
-            "a range without a step",
-            "numbers in a column's place",
-            "a path in a column's place",
-        ],
-        reread,
-    ),
-    "a part that is empty": lambda: [
-        ip.Split(3, {"train": 0.6, "val": 0.4}),
-        ip.Split(10, {"train": 0.9, "val": 0.1}),
-    ],
-    "a part of nothing": lambda: ip.Split(10, {"train": 0.9, "val": 0.1}),
-    "parts without names": lambda: ip.Split(10, {"train": 0.9, "val": 0.1}),
-    "groups of another dataset": lambda: ip.Split(3, {"all": 1}, groups=[1, 2, 2]),
-    **dict.fromkeys(
-        [
-            "sizes that do not add up",
-            "sizes that are no groups'",
-            "sizes that are no row",
-            "too many sizes",
-            "a size of nothing",
-            "parts twice",
-        ],
-        parts_made,
-    ),
-    "a subset by an order of bins": lambda: [
-        ip.Subset(ip.Shuffle(10), ip.Shuffle(10), 10),
-        ip.Subset(ip.Shuffle(5), [0, 1, 2, 3, 4], 10),
-    ],
-    "a subset by an order of another dataset": lambda: ip.Subset(
-        ip.Shuffle(10), ip.Shuffle(10, seed=1), 10
-    ),
-    "epochs longer than all epochs inside": lambda: ip.Epochs(ip.Shuffle(3), 3 * 2**32),
-    "layers too deep": lambda: layered(7),
-    "a range of samples that are none": lambda: [
-        ip.Subset(ip.Sequential(2), np.flatnonzero(MASK), 5),
-        ip.Subset(ip.Sequential(2**62), range(2**62), 2**63 - 1),
-    ],
-}

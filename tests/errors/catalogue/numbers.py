@@ -1,7 +1,6 @@
 """Errors of integers, flags and choices: each such argument of a right call, given a wrong value.
 
-Nobody writes these cases: a call that is added to RIGHT has one for each such argument. What its
-cure says is followed too: the argument is left out, or as in the right call.
+Nobody writes these cases: a call that is added to RIGHT has one for each such argument.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import indexplan as ip
 from indexplan.orders import Traits
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from indexplan_torch.endless import PlanIterator
-from tests.errors.catalogue.made import Case, Provoke
+from tests.errors.catalogue.made import Case
 
 ORDER = ip.Shuffle(24)
 PLAN = ip.Plan(ORDER, world_size=2, batch_size=2, sub_epochs=2)
@@ -22,7 +21,6 @@ MIXED = ip.Mixture({"a": ORDER}, {"a": 1}, epoch_size=9)
 LENGTHS = [3, 5, 2, 8] * 6
 AT: dict[str, Any] = {"epoch": 0, "sub_epoch": 1}
 PLACE = {"epoch": 0, "sub_epoch": 0, "step": 0, "position": 0, "sub_epochs": 1}
-ROW = {"epoch": 0, "starts": [0], "stops": [2]}
 MEGATRON = {"micro_batch_size": 2, "consumed_samples": 0, "rank": 0, "world_size": 2}
 
 # a call that is right, by keywords: its integers, flags and choices are replaced
@@ -124,10 +122,8 @@ def wrong(value: Any) -> Any:
 
 
 CASES: list[Case] = []
-CURED: dict[str, Provoke] = {}
 for _name, (_call, _given) in RIGHT.items():
     for _argument, _value in _given.items():
         if type(_value) in (int, bool, str):
             _case = f"{_argument} of {_name}"
             CASES.append((_case, partial(_call, **{**_given, _argument: wrong(_value)})))
-            CURED[_case] = partial(_call, **_given)

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
 import indexplan as ip
 import indexplan.plot
-from tests.errors.catalogue.ledgers import ledger
 from tests.errors.catalogue.made import (
     CARRY,
     EMPTY,
     OPEN,
     PLAN,
     RESUMED,
-    STORED,
     WHOLE,
     Case,
-    saved,
     without,
 )
 from tests.support.bins import Bins, ChangingBins
@@ -105,89 +97,3 @@ CASES: list[Case] = [
     ("a picture of the mixing of bins", lambda: ip.plot.mixing(BINS)),
     ("a picture without matplotlib", lambda: without("matplotlib", lambda: ip.plot.reading(WHOLE))),
 ]
-
-
-# the cures, followed
-
-HUGE = ip.Plan(ip.Sequential(2**61), world_size=1, batch_size=4)
-OVER = ip.Plan(ip.Sequential(5), world_size=1, batch_size=8, remainder="pad")
-MIXED_ON = MIXED.resume(MIXED.cursor(2, step=0))
-
-
-def seen(done: int, of: int) -> None:
-    """See how far it is."""
-    assert 0 <= done <= of
-
-
-def grouped_once() -> Any:
-    """Count the draws of a subset that lists each sample for one group only."""
-    return ip.draws(MIXED.replace(order=ip.Subset(MIXED.order, [0, 1, 2, 3], 4)))
-
-
-CURED: dict[str, Callable[[], Any]] = {
-    "too many epochs": lambda: ip.verify(PLAN, range(4)),
-    "an account of too many different shares": lambda: [
-        MANY_SHARES.account(0, 0),
-        MANY_SHARES.replace(world_size=7 * 11 * 13).account(0),
-    ],
-    "a batch that no memory holds": lambda: HUGE.batch(0, step=0, rank=0),
-    "a batch that repeats an epoch for hours": lambda: OVER.batch(0, step=0, rank=0),
-    "a boolean among indices": lambda: ip.Shuffle(5).locate(0, np.array([1, 2, 3], np.int64)),
-    "a step too many": lambda: WHOLE.batch(0, step=WHOLE.steps(0)[-1], rank=0),
-    "a step of an epoch without any": lambda: [
-        EMPTY.account(0),
-        EMPTY.replace(batch_size=2).batch(0, step=1, rank=0),
-    ],
-    "a finished step": lambda: RESUMED.batch(1, 1, step=RESUMED.steps(1, 1)[0], rank=0),
-    "an epoch before the resume": lambda: [RESUMED.steps(1, 1).stop, PLAN.steps(1, 0).stop],
-    "a sub-epoch of a plan without": lambda: WHOLE.batch(0, step=0, rank=0),
-    "a sub-epoch left out": lambda: PLAN.steps(0, 1).stop,
-    "an open world": lambda: OPEN.replace(world_size=2).batch(0, step=0, rank=0),
-    "steps backwards": lambda: PLAN.indices(0, 1, rank=0, start_step=1, stop_step=2),
-    "a cursor of an epoch without steps": lambda: [EMPTY.account(0), EMPTY.cursor(0, step=1)],
-    "a cursor of a place before the plan's start": lambda: RESUMED.cursor_at(18),
-    "a cursor of a place before the start of epochs that differ in units": lambda: CHANGING.resume(
-        CHANGING.cursor(1, step=1)
-    ).cursor_at(CHANGING.order.num_units(0) + 2),
-    "a cursor of a place too far to count to": lambda: CHANGING.cursor(2**31, step=1),
-    "a cursor of a place that is perhaps dropped": lambda: [
-        *(EMPTY.replace(remainder=other).cursor_at(3) for other in ("carry", "spread")),
-        EMPTY.cursor(0, step=1),
-    ],
-    "a step past the run": lambda: [
-        CARRY.replace(remainder=other).batch(LAST, step=3, rank=0) for other in ("pad", "spread")
-    ],
-    "a sample too many": lambda: WHOLE.locate(9, 0),
-    "rows of different lengths": lambda: WHOLE.order.take(0, np.array([1, 2, 3], np.int64)),
-    "a word for a plan": lambda: [
-        ip.diff(ip.Plan(WHOLE.order, world_size=2, batch_size=2), WHOLE),
-        ip.diff(ip.load(saved()), STORED),
-        ip.diff(ledger(), WHOLE),
-    ],
-    "a number for a progress": lambda: [
-        ip.verify(WHOLE),
-        ip.verify(WHOLE, progress=seen),
-    ],
-    "positions past the end": lambda: PLAN.order.take(3, 0, 10),
-    "positions past the only one": lambda: ip.Shuffle(1).take(3, 0, 1),
-    "starts without stops": lambda: PLAN.order.take(3, [0, 1], [2, 3]),
-    "a number of epochs": lambda: [ip.diff(WHOLE, WHOLE, range(3)), ip.diff(WHOLE, WHOLE, [3])],
-    "a difference of no epochs": lambda: ip.diff(WHOLE, WHOLE),
-    "a verification of no plan": lambda: [
-        ip.verify(ip.Plan(WHOLE.order, world_size=2, batch_size=2)),
-        ip.verify(ip.load(saved())),
-    ],
-    "draws of very many epochs that have to be drawn": lambda: ip.draws(
-        WHOLE.replace(order=ip.ClassBalanced([0, 1])), stop=2**10
-    ),
-    "draws of a sample that belongs to two sources": grouped_once,
-    "draws of an order without groups": lambda: WHOLE.account(0),
-    "draws of an epoch from a place on": lambda: [ip.draws(MIXED, 0), ip.draws(MIXED, start=2)],
-    "draws that end before they start": lambda: ip.draws(MIXED, start=2, stop=3),
-    "draws from before the run": lambda: ip.draws(MIXED, start=0),
-    "draws of a finished epoch": lambda: ip.draws(MIXED_ON, 2),
-    "draws up to before where a plan was resumed": lambda: ip.draws(
-        MIXED_ON, stop=MIXED.cursor(3, step=0)
-    ),
-    "a picture of the mixing of bins": lambda: ip.plot.reading(BINS),
-}

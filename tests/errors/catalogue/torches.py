@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, SequentialSampler
+from torch.utils.data import ConcatDataset, IterableDataset, SequentialSampler
 
 import indexplan as ip
-import indexplan_torch.accelerate
 from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
@@ -24,7 +23,6 @@ from indexplan_torch.ranks import discover
 from indexplan_torch.seeding import SeedWorker
 from indexplan_torch.trl import ReadPrompts
 from indexplan_torch.versions import private
-from tests.errors.catalogue import sharded
 from tests.errors.catalogue.made import Case
 
 OPEN = ip.Plan(ip.Sequential(10), batch_size=2)
@@ -233,6 +231,7 @@ CASES: list[Case] = [
     ("the name of a mesh's dimension", lambda: loader(mesh="dp")),
     ("a rank beside a mesh", lambda: discover(0, 2, mesh="dp")),
     ("a seed for a loader", lambda: PlanLoader(range(10), OPEN, seed=3)),  # type: ignore[call-arg]
+    ("an option of a loader with a slip", lambda: loader(num_worker=3)),
     ("ranks of a node for a loader", lambda: PlanLoader(range(10), OPEN, ranks_per_node=8)),  # type: ignore[call-arg]
     ("the world size by torch's name", lambda: PlanSampler(OPEN, num_replicas=2)),  # type: ignore[call-arg]
     ("a world without a rank", no_rank),
@@ -288,268 +287,3 @@ CASES: list[Case] = [
     ("a loader that is dealt out again", lambda: loader()._is_accelerate_prepared),
     ("a sampler that is dealt out again", lambda: loader().sampler.generator),
 ]
-
-
-# the cures, followed
-
-RANKS: dict[str, Any] = {"rank": 0, "world_size": 2}
-
-
-class Indexed:
-    """A dataset that can be asked for an index."""
-
-    def __len__(self) -> int:
-        return 10
-
-    def __getitem__(self, index: int) -> int:
-        return index
-
-
-def in_an_iterable_wrapper() -> None:
-    """Read a PlanLoader by a node of torchdata, which keeps its state."""
-    from torchdata.nodes import IterableWrapper, Loader
-
-    nodes: Any = Loader(IterableWrapper(loader()))
-    next(iter(nodes))
-    other: Any = Loader(IterableWrapper(loader()))
-    other.load_state_dict(nodes.state_dict())
-    next(iter(other))
-
-
-def loaded_by_torchdata() -> None:
-    """Name the pass of a state that torchdata loads, and each after it; or none."""
-    saved: Any = iter(PlanBatchSampler(OPEN))
-    next(saved)
-    for named in ((0, 1), (None, None)):
-        sampler = PlanBatchSampler(OPEN)
-        read = []
-        for number in named:
-            if number is not None:
-                sampler.set_epoch(number)
-            batches: Any = iter(sampler)
-            if not read:
-                batches.load_state_dict(saved.state_dict())
-            read.append(len(list(batches)))
-        assert read == [4, 5]
-
-
-def few() -> None:
-    """Read the same few samples in every epoch, as overfit_batches would."""
-    dataset = range(40)
-    made = loader(40, ip.Plan(ip.Subset(ip.Shuffle(16), range(16), len(dataset)), batch_size=8))
-    assert 2 * [[*range(16)]] == [sorted(torch.cat(list(made)).tolist()) for _ in range(2)]
-
-
-def next_named() -> None:
-    """Ask for the place of a pass that is named."""
-    sampler = PlanBatchSampler(OPEN)
-    list(sampler)
-    sampler.set_epoch(1)
-    assert (1, 0) == (sampler.cursor.epoch, sampler.cursor.step)
-
-
-def begun_where_it_was_resumed() -> None:
-    """Begin a loop with the cursor's epoch."""
-    made = loader(plan=OPEN.resume(OPEN.replace(world_size=1).cursor(1, step=1)))
-    for epoch in range(made.cursor.epoch, 3):
-        made.set_epoch(epoch)
-        assert len(list(made)) == (4 if epoch == 1 else 5)
-
-
-def grown() -> None:
-    """Read more samples by a new plan, or as a source that joins a mixture."""
-    assert len(list(loader(12, OPEN.replace(order=ip.Sequential(12))))) == 6
-    mixture = ip.Mixture({"old": ip.Shuffle(10)}, weights={"old": 1})
-    plan = ip.Plan(mixture, batch_size=2)
-    saved = PlanLoader(range(10), plan)
-    first(saved)
-    sources: dict[str, ip.Order] = {"new": ip.Shuffle(2)}
-    more = mixture.with_phase(saved.cursor, {"old": 1, "new": 1}, sources=sources)
-    assert list(PlanLoader(range(12), plan.replace(order=more).resume(saved.cursor)))
-
-
-def shrunk() -> None:
-    """Read fewer samples by a new plan, or keep the others and leave them out."""
-    assert len(list(loader(9, OPEN.replace(order=ip.Sequential(9))))) == 5
-    saved = loader()
-    first(saved)
-    order = ip.Without(OPEN.order, [9], since=saved.cursor)
-    later = loader(plan=OPEN.replace(order=order).resume(saved.cursor))
-    assert 9 not in torch.cat(list(later))
-
-
-def concatenated() -> None:
-    """Concatenate datasets as a mixture's sources lie."""
-    sources: dict[str, ip.Order] = {"web": ip.Shuffle(7), "code": ip.Shuffle(3)}
-    mixture = ip.Mixture(sources, weights={"web": 1, "code": 1})
-    list(PlanLoader(ConcatDataset([range(7), range(3)]), ip.Plan(mixture, batch_size=2)))  # type: ignore[list-item]
-
-
-def reloaded(state: Any, **options: Any) -> None:
-    """Load a state."""
-    loader(**options).load_state_dict(state)
-
-
-def by_an_item(index: int, about: Any) -> Any:
-    """Return what a dataset takes for an index in an epoch."""
-    return (index, about.epoch)
-
-
-def with_an_item() -> None:
-    """Pass an item of two arguments, as the cure writes it."""
-    for item in (by_an_item, lambda index, about: (index, about.epoch)):
-        sampler = PlanBatchSampler(OPEN, item=item)
-        sampler.set_epoch(7)
-        assert first(sampler)[:2] == [(0, 7), (1, 7)]
-
-
-def next_pass(**options: Any) -> None:
-    """Leave a pass, and begin the next."""
-    left = loader(**options)
-    first(left)
-    left.set_epoch(1)
-    first(left)
-
-
-def after_a_resume(partial: bool) -> None:
-    """Begin with the pass that was left, or say that passes are left on purpose."""
-    resumed = loader(
-        plan=OPEN.resume(OPEN.replace(world_size=1).cursor(0, step=2)), partial=partial
-    )
-    for epoch in (1,) if partial else (0, 1):
-        resumed.set_epoch(epoch)
-        list(resumed)
-
-
-def enough_units() -> None:
-    """Give each rank a unit, in each of the ways that the cure names."""
-    small = OPEN.replace(batch_size=None, global_batch_size=4, order=ip.Sequential(5))
-    first(loader(5, small.replace(remainder="pad"), rank=0, world_size=3))
-    first(loader(5, small, rank=0, world_size=1))
-    first(loader(plan=OPEN.replace(batch_size=2), rank=0, world_size=2))
-    ranks = [{"rank": rank, "world_size": 4} for rank in range(4)]
-    small = OPEN.replace(batch_size=1)
-    read = [batch for each in ranks for batch in loader(plan=small, evaluation=True, **each)]
-    assert sorted(map(int, read)) == [*range(10)]
-
-
-def around_an_evaluation() -> None:
-    """Save before and after."""
-    made = loader(evaluation=True)
-    made.state_dict()
-    list(made)
-    made.state_dict()
-
-
-def inside_a_loop() -> None:
-    """Ask for a step's size after a batch, or the plan."""
-    made = loader()
-    first(made)
-    assert made.step_size == OPEN.replace(world_size=1).step_size(0, 0, step=0) == 2
-
-
-def prepared() -> None:
-    """Prepare a loader as the cure says."""
-    from accelerate import Accelerator
-
-    made = indexplan_torch.accelerate.prepare(Accelerator(cpu=True), PlanLoader(range(10), OPEN))
-    assert len(list(made)) == 5
-
-
-def one_loop_after_another() -> None:
-    """Leave the first loop before the next begins, as a move asks for."""
-    made = loader()
-    for _ in made:
-        break
-    made.move(OPEN.replace(batch_size=3))
-    assert 3 == len(first(made))
-
-
-CURED: dict[str, Callable[[], Any]] = {
-    "a loop after another": one_loop_after_another,
-    "a move to no plan": one_loop_after_another,
-    "a move to a longer plan": lambda: [one_loop_after_another(), shrunk()],
-    "a state of another version": lambda: reloaded(loader().state_dict()),
-    "ranks of a node for a loader": lambda: sharded.read(sharded.dataset(ranks_per_node=1)),
-    "an epoch that was finished before the resume": begun_where_it_was_resumed,
-    "a dataset that grew": grown,
-    "a dataset that shrank": shrunk,
-    "datasets in another sequence": concatenated,
-    "no plan": lambda: list(PlanSampler(ip.Plan(OPEN.order, batch_size=2, remainder="pad"))),
-    "a sampler of a trainer's": few,
-    "no plan for batches": lambda: list(PlanBatchSampler(ip.Plan(ip.Sequential(7), batch_size=2))),
-    "batches that are not full": lambda: (
-        list(loader()),
-        list(PlanSampler(OPEN.replace(remainder="pad"))),
-    ),
-    "arrays that nest": lambda: first(PlanBatchSampler(OPEN, as_array=True)),
-    "another running world": lambda: len(loader(plan=OF_TWO.replace(world_size=None))),
-    "a running world of another size": lambda: [
-        first(PlanBatchSampler(OF_TWO.replace(world_size=size), rank=0, world_size=4))
-        for size in (None, 4)
-    ],
-    "a rank without a world": discover,
-    "a rank beside a mesh": lambda: discover(0, 2),
-    "a seed for a loader": lambda: first(loader(plan=OPEN.replace(order=ip.Shuffle(10, seed=3)))),
-    "the world size by torch's name": lambda: list(
-        PlanSampler(OPEN.replace(remainder="pad"), **RANKS)
-    ),
-    "a world without a rank": lambda: first(loader(**RANKS)),
-    "a batch size beside the plan": lambda: first(loader(plan=ip.Plan(OPEN.order, batch_size=4))),
-    "a batch sampler beside the plan": lambda: list(
-        DataLoader(range(10), batch_sampler=[[0, 1]])  # type: ignore[arg-type]
-    ),
-    "a batch sampler of another plan": lambda: list(PlanLoader(range(10), OF_TWO, **RANKS)),
-    **dict.fromkeys(
-        ("a pass of which torchdata drops batches", "a pass that nobody names after a load"),
-        loaded_by_torchdata,
-    ),
-    "a sampler that torchdata resumes by a number of batches": in_an_iterable_wrapper,
-    "a state of a sampler": lambda: loader().state_dict(),
-    "a cursor in a pass of a sampler": next_named,
-    "a state inside a batch": lambda: list(
-        DataLoader(range(10), batch_size=2, sampler=PlanSampler(OPEN.replace(remainder="drop")))  # type: ignore[arg-type]
-    ),
-    "batches out of order": lambda: first(loader()),
-    "a plan for a dataset": lambda: first(PlanLoader(range(10), OPEN)),
-    **dict.fromkeys(("an item of the index alone", "an item that is no function"), with_an_item),
-    "a dataset of another size": lambda: list(loader(9, OPEN.replace(order=ip.Sequential(9)))),
-    "a dataset of one sample": lambda: list(loader(1, OPEN.replace(order=ip.Sequential(1)))),
-    **dict.fromkeys(
-        ("a dataset without indices", "a dataset whose length fails"),
-        lambda: list(PlanLoader(Indexed(), OPEN)),
-    ),
-    "a plan for a run": lambda: SeedWorker(PlanBatchSampler(OF_TWO, **RANKS).run),
-    "a plan for its loader": lambda: seed_rank(PlanLoader(range(10), OPEN)),
-    **dict.fromkeys(("an epoch before the first",), lambda: loader().set_epoch(0)),
-    **dict.fromkeys(("a checkpoint for a state",), lambda: reloaded(loader().state_dict())),
-    "steps of a rank, dealt again": lambda: list(
-        loader(plan=ip.Plan(ip.Sequential(10), global_batch_size=2), again=2)
-    ),
-    "another number of times inside a turn": lambda: in_a_turn(again=4),
-    "another global batch inside a turn": lambda: in_a_turn(size=4),
-    **dict.fromkeys(("a state whose turn is over", "a state of another turn"), in_a_turn),
-    "ranks without a unit": enough_units,
-    **dict.fromkeys(
-        ("an evaluation that drops", "an evaluation of repeated steps"),
-        lambda: list(loader(evaluation=True)),
-    ),
-    "a state inside an evaluation": around_an_evaluation,
-    "a pass that was left": lambda: (
-        next_pass(plan=OPEN.replace(order=ip.Epochs(OPEN.order, 4)), partial=True),
-        next_pass(partial=True),
-    ),
-    "a pass that a resume skips": lambda: [after_a_resume(each) for each in (False, True)],
-    "batches that are dealt out again": lambda: list(loader(batch_sampler=PlanBatchSampler(OPEN))),
-    "a step's size before the first": inside_a_loop,
-    "an item that cannot travel": lambda: first(
-        loader(item=by_an_item_alone, num_workers=1, multiprocessing_context="spawn")
-    ),
-    "a loader that is dealt out again": prepared,
-    "a sampler that is dealt out again": prepared,
-}
-
-
-def by_an_item_alone(index: int, _: Any) -> int:
-    """Return an index itself, wherever it is called."""
-    return index

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 import indexplan as ip
@@ -68,60 +65,3 @@ CASES: list[Case] = [
         lambda: of_a_rank(PLAN.replace(global_batch_size=5)),
     ),
 ]
-
-
-# the cures, followed
-
-SUB_EPOCHS = PLAN.replace(sub_epochs=2)
-BALANCED = PLAN.replace(balance=ip.Balance([1] * 100))
-RESUMED = PLAN.resume(PLAN.cursor(0, step=3))
-OPEN = PLAN.replace(world_size=None, global_batch_size=6)
-
-
-def to_integers() -> None:
-    """Make integers of numbers with a fraction."""
-    steady.integers("positions", np.zeros(3, FLOAT).astype(int), np.asarray)
-
-
-def rest_and_host(plan: ip.Plan, mended: ip.Plan) -> None:
-    """Ask for the steps of a plan that is mended, and for those of the plan on the host."""
-    given(mended)
-    plan.batch(0, 0, step=0, rank=0)
-
-
-CURED: dict[str, Callable[[], Any]] = {
-    "a shuffle of too many for 32 bits": lambda: ip.Shuffle(2**31).take(0, [5]),
-    "a shuffle of a late epoch": lambda: steady.epoch(2**32 - 1),
-    "a rank past the last": lambda: steady.rank(2, PLAN.replace(world_size=3).world_size or 0),
-    "a step past the last of a traced epoch": lambda: [steady.step(s, 16) for s in PLAN.steps(0)],
-    "a traced epoch with a fraction": lambda: steady.check_dtype(
-        "epoch", "a single integer", np.zeros(1, FLOAT).astype(int).dtype, "use .astype(int)"
-    ),
-    "a step past the end of the run": lambda: steady.check_end(
-        steady.steady_of(PLAN), 2**32 - 1, 15, 6
-    ),
-    "positions that are no integers": to_integers,
-    "positions in rows of several lengths": to_integers,
-    "the steps of no plan": lambda: given(
-        ip.Plan(ip.Sequential(3), world_size=2, batch_size=1, remainder="carry")
-    ),
-    "the steps of another order": lambda: PLAN.replace(order=ip.Weighted([1] * 9)).batch(
-        epoch=0, rank=0, step=0
-    ),
-    "the steps of sub-epochs": lambda: rest_and_host(SUB_EPOCHS, SUB_EPOCHS.replace(sub_epochs=1)),
-    "balanced steps": lambda: rest_and_host(BALANCED, BALANCED.replace(balance=None)),
-    "the steps of a resumed plan": lambda: given(RESUMED.replace(order=RESUMED.order)),
-    "the steps of phases": lambda: PLAN.replace(batch_size=SCHEDULE).batch(epoch=0, rank=0, step=0),
-    "the steps of too large batches": lambda: given(
-        PLAN.replace(batch_size=2**29, remainder="pad")
-    ),
-    "the steps of too many samples": lambda: ip.Shuffle(2**31).take(0, [5]),
-    "steps that differ in size": lambda: [
-        given(PLAN.replace(remainder="spread").replace(remainder=each))
-        for each in ("drop", "pad", "carry")
-    ],
-    "a rank of open ranks": lambda: of_a_rank(OPEN.replace(world_size=2)),
-    "a rank of ranks that do not divide a step": lambda: of_a_rank(
-        PLAN.replace(global_batch_size=5).replace(batch_size=3)
-    ),
-}

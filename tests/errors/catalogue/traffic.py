@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import indexplan as ip
 from tests.errors.catalogue.made import OPEN, WHOLE, Case
 
-NO_RANKS: Any = 8
 HUGE = ip.Plan(ip.Sequential(2**31), world_size=8, batch_size=8)
 WIDE = ip.Plan(ip.Sequential(10), world_size=2**30, batch_size=1)
 
@@ -23,20 +19,3 @@ CASES: list[Case] = [
     ("traffic of too many nodes", lambda: ip.traffic(WIDE, [5, 5], ranks_per_node=1)),
     ("reads of a plan whose ranks are open", lambda: ip.reads(OPEN, [10], 0)),
 ]
-
-
-# the cures, followed
-
-CURED: dict[str, Callable[[], Any]] = {
-    "reads of a plan that knows of no shards": lambda: ip.reads(WHOLE, [4, 6], 0),
-    "shards of another dataset": lambda: ip.reads(WHOLE, [4, 6], 0),
-    "reads of no ranks": lambda: ip.reads(WHOLE, [10], 0),
-    "reads of a rank too many": lambda: ip.reads(
-        WHOLE.replace(world_size=3), [10], 0, ranks=range(3)
-    ),
-    "nodes of no ranks": lambda: ip.traffic(WHOLE, [10]),
-    "traffic of no epochs": lambda: ip.traffic(WHOLE, [10]),
-    "traffic of too many samples": lambda: ip.reads(HUGE, [2**31], 0, stop_step=1),
-    "traffic of too many nodes": lambda: ip.reads(WIDE, [5, 5], 0, ranks=range(8)),
-    "reads of a plan whose ranks are open": lambda: ip.reads(OPEN.replace(world_size=8), [10], 0),
-}
