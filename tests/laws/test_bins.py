@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 
 import indexplan as ip
 from tests.support import model
-from tests.support.bins import Bins, ChangingBins, bin_orders
+from tests.support.bins import Bins, bin_orders
 from tests.support.micro import micro_batches, nested_bins
 from tests.support.strategies import epochs_of, plans, some_ranks
 
@@ -99,24 +98,3 @@ def test_bins_are_located_and_accounted_for(plan: ip.Plan) -> None:
         account = plan.account(epoch)
         read = sum((epoch, i) in expected for i in range(order.num_units(epoch)))
         assert (account.num_read, account.num_units) == (read, order.num_units(epoch))
-
-
-@pytest.mark.parametrize(
-    ("fields", "user"),
-    [
-        ({"batch_size": 2, "remainder": "carry"}, "carry"),
-        ({"batch_size": [ip.Phase(0, 2), ip.Phase(5, 3)]}, "a phase at a stream place"),
-    ],
-)
-def test_a_changing_number_of_bins_has_no_stream(fields: dict[str, Any], user: str) -> None:
-    """What counts places of the stream needs as many units in every epoch; the rest does not."""
-    with pytest.raises(ip.IndexPlanError) as caught:
-        ip.Plan(ChangingBins(20), world_size=2, **fields)
-    message = (
-        f"{user} needs an order with the same number of units in every epoch; "
-        "got test-changing-bins-v1; use another remainder, and phases at (epoch, sub_epoch)"
-    )
-    assert message == str(caught.value)
-    phases = [ip.Phase(0, 2), ip.Phase((1, 0), 3)]
-    plan = ip.Plan(ChangingBins(20), world_size=2, batch_size=phases, remainder="drop")
-    assert [plan.steps(epoch).stop for epoch in range(3)] == [10 // 4, 10 // 6, 10 // 6]

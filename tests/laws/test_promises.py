@@ -52,3 +52,4 @@ def test_copies_share_a_step(inside: ip.Order) -> None:
             for step in each.steps(epoch):
                 parts = [each.batch(epoch, step=step, rank=rank) for rank in range(ranks)]
                 assert {3} == set(Counter(np.concatenate(parts).tolist()).values())
+                assert all(len({*part.tolist()}) == len(part) for part in parts)  # of other ranks

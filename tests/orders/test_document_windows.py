@@ -257,16 +257,6 @@ def test_spans_inside_other_orders(fields: Documents, epoch: int) -> None:
         assert expected == units_of(mixture, earlier)
 
 
-def test_layers_refuse_what_they_cannot_say() -> None:
-    """Whole documents beside windows of some: nobody would know which."""
-    windows = ip.DocumentWindows([5, 3, 9, 4], 10)
-    sources = {"a": windows, "b": ip.Shuffle(7)}
-    with pytest.raises(ip.IndexPlanError, match="sources all of which cut samples, or none"):
-        ip.Mixture(sources, {"a": 1, "b": 1})
-    with pytest.raises(ip.IndexPlanError, match="to have spans; got 'shuffle-v1'"):
-        ip.Shuffle(7).spans(0, 1)
-
-
 @pytest.mark.parametrize("remainder", ["spread", "drop", "pad"])
 @given(st.data())
 @examples(12)

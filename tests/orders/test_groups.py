@@ -87,17 +87,6 @@ def test_shares_are_those_of_the_units_inside(
     assert ("low", "high") == order.group_names
 
 
-@pytest.mark.parametrize(
-    "order", [ip.Repeat(Leaning(5), 3, 6), ip.Epochs(ip.Repeat(Leaning(4), 2, 6), 11)], ids=repr
-)
-def test_shares_of_all_intervals(order: ip.Order) -> None:
-    """Spans, turns inside them and epochs inside are cut wherever an interval begins and ends."""
-    row = aims(order, 1)
-    for start in range(len(row)):
-        for stop in range(start + 1, len(row) + 1):
-            assert np.isclose(np.mean(row[start:stop]), order.group_shares(1, start, stop)[0])
-
-
 def test_groups_of_a_subset() -> None:
     """A sample is in the group of its numbers inside, and in none where it is left out."""
     several = ip.Subset(Leaning(4), [7, 2, 5, 7], num_samples=9)  # 7 is number 0, and number 3
@@ -111,12 +100,6 @@ def test_groups_of_a_subset() -> None:
     both = ip.Subset(ip.Subset(Leaning(2), [1, 3], 4), range(4), 6)
     assert [-1, 0, -1, 1, -1] == both.group_of(range(5)).tolist()
     assert np.dtype(np.int64) == order.group_of(7).dtype
-
-
-def test_orders_without_groups() -> None:
-    """They name none."""
-    for order in (ip.Shuffle(5), ip.Epochs(ip.Shuffle(5), 3), ip.Split(5, {"all": 1})["all"]):
-        assert () == order.group_names
 
 
 class Overfull(Leaning):

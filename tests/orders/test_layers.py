@@ -140,19 +140,6 @@ def test_nothing_comes_twice_before_all_have_come(n: int, size: int, first: int,
     assert sorted(period) == list(range(n))
 
 
-@pytest.mark.parametrize("world", [3, 8])
-def test_copies_fall_into_one_step_on_different_ranks(world: int) -> None:
-    """With the global batch as span, the copies of a sample meet in a step, on three ranks."""
-    order = ip.Repeat(ip.Epochs(ip.Shuffle(96, seed=1), 32), 3, span=4 * 3 * 8)
-    plan = ip.Plan(order, world_size=world, batch_size=96 // world)
-    for step in range(plan.steps(0).stop):
-        read = {rank: plan.batch(0, step=step, rank=rank).tolist() for rank in range(world)}
-        counts = Counter(sample for batch in read.values() for sample in batch)
-        assert {3} == set(counts.values())
-        ranks = {s: {r for r in read if s in read[r]} for s in counts}
-        assert {3} == {len(each) for each in ranks.values()}
-
-
 def test_runs_may_go_on_where_the_order_inside_may() -> None:
     """A layer asks the order inside, from where on the two may differ."""
     for layer, epoch in ((ip.Epochs(Later(20), 10), 3), (ip.Repeat(Later(20), 2), 1)):

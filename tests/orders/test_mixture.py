@@ -132,18 +132,6 @@ def test_phases_that_are_planned_for_later(plan: ip.Plan, data: st.DataObject) -
         order.with_phase(place, weights)
 
 
-def test_the_cures_of_planned_phases() -> None:
-    """Where sources join, later phases are left out and planned again, as the error says."""
-    sources = {"a": ip.Shuffle(10), "b": ip.Shuffle(20)}
-    order = ip.Mixture(sources, [(0, {"a": 1, "b": 1}), (50, {"a": 1, "b": 3})])
-    new, weights = {"c": ip.Shuffle(5)}, {"a": 1, "b": 1, "c": 1}
-    with pytest.raises(ip.IndexPlanError, match='"drop" where sources join'):
-        order.with_phase(20, weights, sources=new, planned="keep")
-    grown = order.with_phase(20, weights, sources=new, planned="drop")
-    grown = grown.with_phase(50, {"a": 1, "b": 3, "c": 2})
-    assert ((0, (1, 1, 0)), (20, (1, 1, 1)), (50, (1, 3, 2))) == grown.weights
-
-
 @given(fresh_plans(mixtures(PLAIN)), st.data())
 def test_weights_may_change_at_a_resume(plan: ip.Plan, data: st.DataObject) -> None:
     """What was read stays as it was, and over both parts of the run sources have no gap."""
@@ -199,31 +187,6 @@ def test_sources_may_change_where_nothing_was_read() -> None:
     assert mixed(2).continues(saved, 7, 9)  # 39 or 40 units of 20 are read, in epoch 1 of a
     assert not mixed(2).continues(saved, 8, 0)
     assert not mixed(1).continues(saved | {"epoch_size": 11}, 0, 0)
-
-
-@pytest.mark.parametrize(
-    ("weights", "first", "everything"),
-    [((1, 1), 8, 20), ((3, 1), 13, 20), ((1, 0), 10, None)],
-)
-def test_stops(weights: tuple[int, int], first: int, everything: int | None) -> None:
-    """An epoch ends before anything is repeated, or when everything was read."""
-    sources = {"a": ip.Shuffle(10), "b": ip.Shuffle(4 if weights[1] else 5)}
-    named = dict(zip("ab", weights, strict=True))
-    stopped = ip.Mixture(sources, named, epoch_size="first_exhausted")
-    num = stopped.epoch_size
-    longer = ip.Mixture(sources, named, epoch_size=num + 1)
-    assert stopped.count(0, range(stopped.num_samples)).max() == 1
-    assert longer.count(0, range(stopped.num_samples)).max() == 2
-    assert abs(num - first) <= 1
-    if everything is None:
-        with pytest.raises(ip.IndexPlanError, match="got 'b', which is not"):
-            ip.Mixture(sources, named, epoch_size="all_exhausted")
-        return
-    whole = ip.Mixture(sources, named, epoch_size="all_exhausted")
-    assert isinstance(whole.to_dict()["epoch_size"], int)
-    assert whole.count(0, range(whole.num_samples)).min() == 1
-    less = ip.Mixture(sources, named, epoch_size=whole.epoch_size - 1)
-    assert less.count(0, range(whole.num_samples)).min() == 0
 
 
 @given(mixtures(), st.booleans())

@@ -303,13 +303,6 @@ def test_verify_notices_a_balance_that_loses_units(monkeypatch: pytest.MonkeyPat
     assert "is not found again" in str(report)
 
 
-def test_a_plan_without_its_lengths_is_refused() -> None:
-    """A plan in JSON names its lengths; where they are not given, there is no plan."""
-    plan = ip.Plan(ip.Shuffle(3), world_size=1, batch_size=2, balance=ip.Balance([1, 2, 3]))
-    with pytest.raises(ip.IndexPlanError, match="needs a column of 3 numbers"):
-        ip.Plan.from_json(plan.to_json())
-
-
 @pytest.mark.parametrize("size", [32, (4, 8)])
 def test_work_is_more_even_on_average(size: Any) -> None:
     """The slowest of 8 ranks, and in each inner batch, comes within 4% of the mean, on average.

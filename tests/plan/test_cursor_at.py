@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -142,64 +140,3 @@ def test_a_place_of_a_run_too_long_to_walk() -> None:
     # of the steps of 105 units, from that which first starts at or after the epoch's start
     first = -(2**60 * (2**32 - 1)) % 105
     assert -((first - cursor.position) // 105) == cursor.step
-
-
-SPREAD = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=5)
-RESUMED = SPREAD.resume(SPREAD.cursor(1, step=3))
-VARYING = ip.Plan(ChangingBins(10), world_size=1, batch_size=2)
-COUNT = "pass the number of units that the run has read"
-
-
-@pytest.mark.parametrize(
-    ("plan", "place", "message"),
-    [
-        (SPREAD, -1, f"place must be an integer from 0 to 429496729599; got -1; {COUNT}"),
-        (SPREAD, True, f"place must be an integer from 0 to 429496729599; got True; {COUNT}"),
-        (
-            SPREAD,
-            100 * 2**32,
-            f"place must be an integer from 0 to 429496729599; got 429496729600; {COUNT}",
-        ),
-        (RESUMED, 129, f"place must be an integer from 130 to 429496729599; got 129; {COUNT}"),
-        (
-            VARYING.resume(VARYING.cursor(1, step=1)),
-            VARYING.order.num_units(0) + 1,
-            "place must be at or past position 2 of epoch 1, where the plan starts; "
-            f"got 'position 1 of epoch 1'; {COUNT}",
-        ),
-        (
-            SPREAD.replace(remainder="drop"),
-            10,
-            f"remainder must be {' or '.join(EXACT)}, under which a run reads every place once; "
-            "got 'drop'; use one of these, or plan.cursor(epoch, step=...), which counts steps",
-        ),
-        (
-            SPREAD.replace(remainder="pad"),
-            10,
-            f"remainder must be {' or '.join(EXACT)}, under which a run reads every place once; "
-            "got 'pad'; use one of these, or plan.cursor(epoch, step=...), which counts steps",
-        ),
-        (
-            SPREAD.replace(world_size=None),
-            10,
-            "world_size must be set for this; got None; use plan.replace(world_size=...), with "
-            "the number of running ranks",
-        ),
-    ],
-)
-def test_what_no_cursor_is_at(plan: ip.Plan, place: Any, message: str) -> None:
-    """A place that the plan does not read, or whose units nobody counts, is refused with a cure."""
-    with pytest.raises(ip.IndexPlanError) as raised:
-        plan.cursor_at(place)
-    assert message == str(raised.value)
-
-
-def test_a_place_beyond_the_epochs_that_are_added_up() -> None:
-    """A number that would take hours to find is refused."""
-    with pytest.raises(ip.IndexPlanError) as raised:
-        VARYING.cursor_at(2**80)
-    message = (
-        "place must be in the first 1048576 epochs, as their numbers of units differ; "
-        f"got {2**80}; use plan.cursor(epoch, step=...)"
-    )
-    assert message == str(raised.value)

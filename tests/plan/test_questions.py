@@ -65,25 +65,6 @@ def test_start_step_and_stop_step_cut_what_lies_between(plan: ip.Plan, data: st.
     assert sum(expected, start=[]) == plan.indices(*pair, **cut).tolist()
 
 
-@given(plans(), st.data())
-def test_valid_units_are_the_first_of_a_batch_and_sum_up_to_the_step(
-    plan: ip.Plan, data: st.DataObject
-) -> None:
-    """`step_size` sums `num_valid` over ranks; past num_valid, a batch repeats its sub-epoch."""
-    drawn = draw_step(data, plan)
-    if drawn is None:
-        return
-    *pair, step = drawn
-    ranks = range(plan.world_size)
-    valid = [plan.units(*pair, step=step, rank=rank).num_valid for rank in ranks]
-    assert sum(valid) == plan.step_size(*pair, step=step)
-    for rank, num_valid in zip(ranks, valid, strict=True):
-        batch = plan.batch(*pair, step=step, rank=rank)
-        assert plan.remainder == "pad" or num_valid == len(batch)
-        where = plan.locate(batch[num_valid:], pair[0])
-        assert not np.any((where.step == step) & (where.rank == rank) & (where.slot >= num_valid))
-
-
 @pytest.mark.parametrize("world_size", range(1, 7))
 def test_every_share_of_small_steps_is_located(world_size: int) -> None:
     """All of them, since those that begin at a late rank and go on with rank 0 are seldom drawn."""
