@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import logging
 import sys
@@ -113,14 +115,15 @@ def counted_by_steps() -> None:
     made.set_initial_training_values(made.args, loader())
 
 
-def without_a_state(plan: ip.Plan = OPEN) -> int:
-    """Resume from a checkpoint that has no state; return how many updates the run ended at."""
-    trained(of_tensors(), num_train_epochs=4, save_steps=7, save_strategy="steps")
+def without_a_state() -> None:
+    """Resume from a checkpoint that has no state."""
+    with contextlib.redirect_stdout(io.StringIO()):  # the summary of the first training
+        trained(of_tensors(), num_train_epochs=4, save_steps=7, save_strategy="steps")
     file = Path("run/checkpoint-7/trainer_state.json")
     saved = json.loads(file.read_text())
     del saved["stateful_callbacks"]["indexplan"]
     file.write_text(json.dumps(saved))
-    return trained(of_tensors(plan), resume="run/checkpoint-7", num_train_epochs=4)
+    trained(of_tensors(), resume="run/checkpoint-7", num_train_epochs=4)
 
 
 def train(loader: Any, model: Any) -> None:
@@ -197,13 +200,8 @@ class Learned(torch.nn.Module):
         return {"loss": self.weight * x.float().mean()}
 
 
-def trained(
-    made: PlanLoader,
-    model: Any = None,
-    resume: str | None = None,
-    **options: Any,
-) -> int:
-    """Train under transformers.Trainer with KeepState; return the number of updates."""
+def trained(made: PlanLoader, resume: str | None = None, **options: Any) -> None:
+    """Train under transformers.Trainer with KeepState."""
     import transformers
 
     from indexplan_torch.transformers import KeepState
@@ -214,12 +212,11 @@ def trained(
 
     given: dict[str, Any] = {"use_cpu": True, "disable_tqdm": True, "report_to": [], **options}
     arguments = transformers.TrainingArguments(output_dir="run", **given)
-    running = Trainer(model=model or Learned(), args=arguments)
+    running = Trainer(model=Learned(), args=arguments)
     running.add_callback(KeepState(running))
     running.train(resume_from_checkpoint=resume)
-    return int(running.state.global_step)
 
 
-def of_tensors(plan: ip.Plan = OPEN) -> PlanLoader:
+def of_tensors() -> PlanLoader:
     """Make a loader whose batches a model takes."""
-    return loader(plan=plan, collate_fn=lambda samples: {"x": torch.tensor(samples)})
+    return loader(collate_fn=lambda samples: {"x": torch.tensor(samples)})
