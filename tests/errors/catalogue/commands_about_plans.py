@@ -69,6 +69,7 @@ COMMANDS: list[Command] = [
     # plot
     ("plot plan.json -o a.png --kind pie", spec_file, "plot --help"),
     ("plot plan.json -o a.gif", spec_file, "plot plan.json -o a.svg"),
+    ("plot plan.json -o missing/a.png", spec_file, "plot plan.json -o a.png"),
     (
         "plot plan.json -o a.png",
         lambda: (spec_file(), written("a.png")),
