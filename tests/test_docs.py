@@ -435,7 +435,7 @@ def pages_of_results() -> str:
 def test_benchmarks_have_their_numbers_from_results() -> None:
     """The page writes by hand what was measured; each number with a unit is in some result."""
     text = (ROOT / "docs/benchmarks.md").read_text()
-    assert 2500 > len(text.split())
+    assert 2900 > len(text.split())  # 570 of them answer maintainers
     assert "|" not in text  # its tables are made of the results
     *sections, by_hand, last = text.split("\n## ")  # of commands that keep no results
     assert by_hand.startswith("JAX, C and devices\n\nThese figures are written by hand")
