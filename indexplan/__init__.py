@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from indexplan.files.read import load
     from indexplan.files.saving import save
     from indexplan.ledger.ledger import Ledger
+    from indexplan.orders.batched import Batched, Flat
     from indexplan.orders.class_balanced import ClassBalanced
     from indexplan.orders.class_batches import ClassBatches
+    from indexplan.orders.distinct import Distinct
     from indexplan.orders.document_windows import DocumentWindows
     from indexplan.orders.epochs import Epochs
     from indexplan.orders.grouped import Grouped
@@ -55,14 +57,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Balance",
+    "Batched",
     "BlockShuffle",
     "ClassBalanced",
     "ClassBatches",
     "Column",
     "Cursor",
     "Dataset",
+    "Distinct",
     "DocumentWindows",
     "Epochs",
+    "Flat",
     "Grouped",
     "IndexPlanError",
     "Layer",
@@ -121,10 +126,13 @@ _AT_FIRST_USE = {
     "Shards": "indexplan.shards.shards",
     "shard_sizes": "indexplan.shards.counting",
     "export": "indexplan.files.exporting",
+    "Batched": "indexplan.orders.batched",
     "ClassBalanced": "indexplan.orders.class_balanced",
     "ClassBatches": "indexplan.orders.class_batches",
     "Epochs": "indexplan.orders.epochs",
+    "Distinct": "indexplan.orders.distinct",
     "DocumentWindows": "indexplan.orders.document_windows",
+    "Flat": "indexplan.orders.batched",
     "Mixture": "indexplan.orders.mixture",
     "Grouped": "indexplan.orders.grouped",
     "Layer": "indexplan.orders.layers",

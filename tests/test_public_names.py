@@ -15,8 +15,9 @@ import indexplan_torch
 import indexplan_torch.live
 
 WRITTEN = """
-    Balance BlockShuffle ClassBalanced ClassBatches Column Cursor Dataset DocumentWindows Epochs
-    Grouped IndexPlanError Layer Ledger LengthGrouped LocalShuffle Mixture Order Packed Phase Plan
+    Balance Batched BlockShuffle ClassBalanced ClassBatches Column Cursor Dataset Distinct
+    DocumentWindows Epochs Flat Grouped IndexPlanError Layer Ledger LengthGrouped LocalShuffle
+    Mixture Order Packed Phase Plan
     PlanFileError Repeat Sequential ShardShuffle Shards Shuffle Split Subset TokenBudget
     TokenWindows Weighted Without __version__ diff draws explain
     export load plot reads register save

@@ -32,6 +32,7 @@ LEAVING_OUT = "without-v1"  # the order that leaves units out
 VERIFY = "run `indexplan verify` to see what is wrong"
 # Runs are copied one by one if they are few or long; a kernel of numba copies many short ones.
 FEW_RUNS, LONG_RUN = 16, 4096
+WHOLE = ("distinct-v1", "flat-v1")  # what is made for one global batch
 
 
 class Stored(Layer):
@@ -124,6 +125,11 @@ class Stored(Layer):
     @property
     def ip_gaps(self) -> object | None:
         return super().ip_gaps if self._leaves_out else None
+
+    @once
+    def ip_global_batch(self) -> int:
+        text = canonical_json(self.build.order)  # which any plan that is opened is asked for
+        return super().ip_global_batch if any(f'"{name}"' in text for name in WHOLE) else 1
 
     @property
     def ip_num_copies(self) -> int:

@@ -107,6 +107,20 @@ class Order(HasFields, HasGroups, abc.ABC):
         return 0
 
     @property
+    def ip_global_batch(self) -> int:
+        """The units of the global batch that the order is made for; 1 if it is for any."""
+        return 1
+
+    @property
+    def ip_bin_size(self) -> int | None:
+        """The samples in each bin, but those of `ip_short_bins`; None if they may differ."""
+        return None
+
+    def ip_short_bins(self, epoch: int) -> Int64:
+        """Return the positions of bins with fewer samples than `ip_bin_size`, rising."""
+        return np.empty(0, np.int64)
+
+    @property
     def ip_draws(self) -> Draws:
         """What determines everything that the order and those inside it draw; () if nothing.
 

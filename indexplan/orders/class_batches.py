@@ -113,6 +113,10 @@ class ClassBatches(ByClass):
         return self.per_class
 
     @property
+    def ip_bin_size(self) -> int:
+        return self._unit_size
+
+    @property
     def _unit_size(self) -> int:  # type: ignore[override]
         return self.classes * self.per_class
 

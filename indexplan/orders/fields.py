@@ -169,8 +169,14 @@ def as_json(value: Any, *, shared: bool = False) -> Any:
     return value
 
 
-def nest(order: HasFields, inside: Sequence[HasFields]) -> None:
-    """Note how deeply orders are nested, and raise if that is too deep for a plan in JSON."""
+def nest(order: Any, inside: Sequence[Any]) -> None:
+    """Note how deeply orders are nested; raise if too deep, or if that parts global batches."""
+    for each in inside:
+        whole = each.ip_global_batch
+        if whole > 1 and order.ip_global_batch != whole and whole % (order.ip_bin_size or 2**63):
+            rule = f"the plan's own, as it is made for global batches of {whole}"
+            cure = f"mix Batched(order, {whole}) of it inside Flat, or pass it to the plan itself"
+            raise invalid("an order", rule, f"{each.algorithm} in {order.algorithm}", cure)
     depths = [getattr(each, "_depth", 1) for each in inside]
     depth = max(getattr(order, "_depth", 1), 1 + max(depths))
     if depth > DEEPEST:

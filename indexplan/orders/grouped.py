@@ -88,6 +88,19 @@ class Grouped(Strata):
         return np.flatnonzero(counts)
 
     @property
+    def ip_bin_size(self) -> int | None:
+        return self.batch_size if isinstance(self.batch_size, int) else None
+
+    def ip_short_bins(self, epoch: int) -> Int64:
+        counts = np.diff(self._template.firsts)
+        for group, num in zip(self._present.tolist(), counts.tolist(), strict=True):
+            if self.ip_bin_size and num < self.ip_bin_size:
+                rule = f"at least {self.ip_bin_size} samples, to fill a global batch"
+                cure = "use smaller bins, or leave the group out by a Subset"
+                raise invalid(f"group {group} inside Flat", rule, num, cure)
+        return super().ip_short_bins(epoch)
+
+    @property
     def _column(self) -> Column:
         return self.groups
 

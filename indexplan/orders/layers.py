@@ -190,6 +190,15 @@ class Layer(Order):
         return self.order.ip_draws
 
     @property
+    def ip_global_batch(self) -> int:
+        return 1 if self._moves else self.order.ip_global_batch
+
+    @property
+    def ip_bin_size(self) -> int | None:
+        own = type(self).deal is not Layer.deal or len(self.order.ip_short_bins(0))
+        return None if own else self.order.ip_bin_size
+
+    @property
     def ip_gaps(self) -> object | None:
         return None if self._moves else self.order.ip_gaps
 

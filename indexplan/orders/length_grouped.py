@@ -64,5 +64,9 @@ class LengthGrouped(Buckets):
 
     algorithm = "length-grouped-v1"
 
+    @property
+    def ip_bin_size(self) -> int:
+        return self.batch_size
+
     def _size(self, longest: int) -> int:
         return self.batch_size

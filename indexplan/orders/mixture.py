@@ -211,6 +211,12 @@ class Mixture(Order):
         return plain_shuffles(self._whose)  # most sources are shuffles, and few calls draw them all
 
     @property
+    def ip_bin_size(self) -> int | None:
+        sizes = {each.ip_bin_size for each in self._whose}
+        equal = len(sizes) == 1 and not any(len(each.ip_short_bins(0)) for each in self._whose)
+        return sizes.pop() if equal else None
+
+    @property
     def _own_draws(self) -> Draws:
         """What determines the source of each unit; new sources must not change it."""
         return ((self.algorithm, None, self.seed),)

@@ -24,7 +24,7 @@ from indexplan.orders.base import Draws, Int64, Order
 from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.fields import kept, whole
 from indexplan.orders.traits import Traits
-from indexplan.orders.units import Units
+from indexplan.orders.units import Units, expand
 from indexplan.seeds import BINS, STRATA
 from indexplan.stores.tables import table_of
 
@@ -136,6 +136,14 @@ class Strata(Order):
     def num_units(self, epoch: int) -> int:
         """Return the number of bins."""
         return int(self._template.bins[-1])
+
+    def ip_short_bins(self, epoch: int) -> Int64:
+        if (size := self.ip_bin_size) is None:
+            return super().ip_short_bins(epoch)
+        t = self._template
+        short = np.flatnonzero(t.sizes < size)
+        bins = expand(t.bins[short], t.bins[short + 1])
+        return np.sort(self._unshuffled(BINS, epoch, self.num_units(epoch), bins))
 
     def _bins_at(self, epoch: int, starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
         """Return the bins at runs of positions, and where each starts and ends in their samples."""

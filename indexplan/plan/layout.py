@@ -46,6 +46,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         self._check_phases()
+        self._check_global_batch()
         self._check_balance()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -76,6 +77,26 @@ class Layout:
                 rule = "rising from phase to phase"
                 cure = "sort the phases by their place, and keep one at each"
                 raise invalid("at", rule, (before, after), cure)
+
+    def _check_global_batch(self) -> None:
+        """Raise `IndexPlanError` unless steps read whole global batches of the order, or parts."""
+        whole, partition = self.order.ip_global_batch, self.partition
+        if whole == 1 or not partition.sizes:
+            return
+        user, cure = f"{self.order.algorithm}'s plan", f"pass global_batch_size={whole}"
+        size, *others = set(partition.sizes)
+        if others or whole % size:
+            rule = f"needs a global batch of {whole} units, or of a divisor, in all phases"
+            raise IndexPlanError(user, rule, " and ".join(map(str, [size, *others])), cure)
+        num, parts = self.order.num_units(0), partition.sub_epochs
+        if not partition.policy.crosses and (num % parts or num // parts % size):
+            rule = f"needs sub-epochs of whole global batches, of the {num // size} of an epoch"
+            cure = 'pass another number of sub_epochs, or remainder="carry"'
+            raise IndexPlanError(user, rule, parts, cure)
+        if partition.resume is not None and partition.resume.position % size:
+            rule = f"needs to be resumed at a multiple of its global batch, {size}"
+            cure = "resume with the former batch size, and change it at such a place"
+            raise IndexPlanError(user, rule, partition.resume.position, cure)
 
     def _check_balance(self) -> None:
         """Raise `IndexPlanError` unless balance fits the samples, and their costs add up."""

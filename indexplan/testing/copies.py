@@ -106,7 +106,7 @@ def _too_large(look: Look) -> str:
 
 
 def _stored(look: Look) -> Found:
-    plan = Plan(look.order, world_size=2, batch_size=2)
+    plan = _planned(look.order, 2, 2, "spread")
     epochs = [row.epoch for row in look.rows[:2]]  # the others will be computed
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "order.plan")
@@ -138,9 +138,20 @@ def _plans(look: Look) -> Found:
 
 
 def _planned(order: Order, world_size: int, size: int, remainder: Remainder) -> Plan:
-    """Return a plan; with padding where, under "drop", an epoch is too short for a step."""
+    """Return a plan; with padding where, under "drop", an epoch is too short for a step.
+
+    An order that is made for some global batch gets that.
+    """
+    whole = order.ip_global_batch if order.ip_global_batch > 1 else None
+    mine = None if whole else size
     try:
-        return Plan(order, world_size=world_size, batch_size=size, remainder=remainder)
+        return Plan(
+            order,
+            world_size=world_size,
+            batch_size=mine,
+            global_batch_size=whole,
+            remainder=remainder,
+        )
     except IndexPlanError:
         if not REMAINDERS[remainder].leaves:
             raise
@@ -149,7 +160,7 @@ def _planned(order: Order, world_size: int, size: int, remainder: Remainder) -> 
 
 def _dealt(row: Row, size: int) -> str:
     """Return what is wrong with the batches of all ranks, taken together."""
-    plan = Plan(row.order, world_size=3, batch_size=size)
+    plan = _planned(row.order, 3, size, "spread")
     ranks = [plan.batches(row.epoch, rank=rank) for rank in range(3)]
     batches = [batch for step in zip(*ranks, strict=True) for batch in step]
     right = np.array_equal(np.concatenate(batches), row.indices)

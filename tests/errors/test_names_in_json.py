@@ -25,11 +25,14 @@ NAME = "planted-in-json"  # part of the path, by which an audit event is recogni
 SIX = ip.Shuffle(6)
 LENGTHS = [3, 1, 2, 3, 1, 2]
 ORDERS: list[ip.Order] = [
+    ip.Batched(SIX, 3),
     ip.BlockShuffle(6, block_size=2),
     ip.ClassBalanced([0, 1, 1, 0, 1, 1], weights=[1, 2]),
     ip.ClassBatches([0, 1, 1, 0, 1, 1], classes=2, per_class=2),
     ip.DocumentWindows(LENGTHS, length=2),
+    ip.Distinct([0, 1, 1, 0, 1, 2], 2),
     ip.Epochs(SIX, 4),
+    ip.Flat(ip.Grouped([0, 1, 1, 0, 1, 1], batch_size=2)),
     ip.Grouped([0, 1, 1, 0, 1, 1], batch_size=2),
     ip.LengthGrouped(LENGTHS, batch_size=2),
     ip.LocalShuffle(6, window=3),

@@ -14,6 +14,7 @@ from tests.golden.lines import FOLDER
 
 MAKERS: dict[str, Callable[[], str]] = {
     "balance_v1.json": plans.balanced,
+    "distinct_v1.json": orders.distinct,
     "document_windows_v1.json": orders.document_windows,
     "local_shuffle_v1.json": orders.local_shuffle,
     "mixture_grown.json": orders.grown,

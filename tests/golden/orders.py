@@ -13,8 +13,8 @@ from typing import Any
 
 import indexplan as ip
 from tests.golden.lines import FOLDER, crc32, lines
+from tests.support import distinct_oracle, mixing, oracles
 from tests.support import left_out_oracle as left_out
-from tests.support import mixing, oracles
 from tests.support.documents_oracle import Documents
 from tests.support.lengths import epoch_of
 from tests.support.windows_oracle import Windows
@@ -32,6 +32,16 @@ LOCAL = [  # n, window, seed, epoch
     (10**12, 2**20, 9, 3),
     (2**63 - 1, 3, 9, 3),
     (2**63 - 1, 2**63 - 1, 9, 3),
+]
+
+DISTINCT: list[tuple[list[int], int, int, int]] = [  # labels, batch_size, seed, epoch
+    ([5], 1, 0, 0),
+    (list(range(12)), 5, 1, 0),
+    ([7, 1, 7, 3, 1, 7, 4, 5, 6], 3, 1, 0),
+    ([i * i % 31 for i in range(90)], 14, 2**128 - 1, LAST),
+    ([-(2**63), 2**63 - 1, 0, 0, 2**40, 1], 3, 42, 3),
+    ([i // 3 for i in range(60)], 20, 9, 1),
+    ([100 * (i // 40) + i // (1 + i // 40) for i in range(120)], 30, 5, 8),
 ]
 
 WINDOWS = [  # and the epoch
@@ -194,6 +204,16 @@ def local_shuffle() -> str:
             case["crc32_of_all_as_little_endian_int64"] = crc32(row)
         cases.append(case)
     return lines({"algorithm": "local-shuffle-v1"}, "cases", cases)
+
+
+def distinct() -> str:
+    """Return the answers of distinct-v1."""
+    cases = []
+    for labels, batch_size, seed, epoch in DISTINCT:
+        spec = (labels, batch_size, seed, epoch)
+        case = dict(zip(("labels", "batch_size", "seed", "epoch"), spec, strict=True))
+        cases.append({**case, "reads": distinct_oracle.read(*spec)})
+    return lines({"algorithm": "distinct-v1"}, "cases", cases)
 
 
 def token_windows() -> str:

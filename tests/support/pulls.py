@@ -30,7 +30,7 @@ class Sparse(ChangingBins):
 
 KINDS = ("draw", "draw", "draw", "give_back", "trained", "discarded", "stop", "crash")
 ORDERS = [
-    *every_order().values(),
+    *(order for order in every_order().values() if order.ip_global_batch == 1),
     ChangingBins(10),
     Sparse(10),
     ip.Sequential(1),

@@ -44,6 +44,8 @@ RIGHT: dict[str, tuple[Any, dict[str, Any]]] = {
         {"labels": [0, 1] * 4, "classes": 2, "per_class": 2, "epoch_size": 4, "seed": 1}
         | {"short": "repeat"},
     ),
+    "Distinct": (ip.Distinct, {"labels": [0, 1, 1, 2], "batch_size": 2, "seed": 1}),
+    "Batched": (ip.Batched, {"order": ORDER, "size": 1}),
     "Mixture": (ip.Mixture, {"sources": {"a": ORDER}, "weights": {"a": 1}, "seed": 1}),
     "Epochs": (ip.Epochs, {"order": ORDER, "epoch_size": 5}),
     "Repeat": (ip.Repeat, {"order": ORDER, "copies": 2, "span": 4}),

@@ -1,0 +1,148 @@
+"""batched-v1 and flat-v1: global batches of one group on all ranks, and where samples are read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexplan as ip
+from indexplan.testing import check_order
+from tests.support.strategies import seeds
+
+
+@st.composite
+def grouped(draw: st.DrawFn) -> ip.Flat:
+    """Draw groups, each of at least one bin, most with samples left over."""
+    size = draw(st.integers(1, 7))
+    counts = draw(st.lists(st.integers(size, 3 * size), min_size=1, max_size=4))
+    groups = draw(st.permutations([g for g, count in enumerate(counts) for _ in range(count)]))
+    return ip.Flat(ip.Grouped(groups, size, seed=draw(seeds)))
+
+
+@st.composite
+def mixed(draw: st.DrawFn) -> ip.Flat:
+    """Draw sources of whole batches, mixed by weight."""
+    size, sources = draw(st.integers(1, 7)), {}
+    for seed in range(draw(st.integers(1, 4))):
+        order = ip.Shuffle(draw(st.integers(1, 20)), seed=seed)
+        sources[str(seed)] = ip.Batched(ip.Epochs(order, size * draw(st.integers(1, 4))), size)
+    weights = {name: draw(st.integers(1, 5)) for name in sources}
+    return ip.Flat(ip.Mixture(sources, weights, seed=draw(seeds)))
+
+
+@given(grouped() | mixed(), st.data())
+def test_each_global_batch_has_one_group(order: ip.Flat, data: st.DataObject) -> None:
+    """In six epochs, on any ranks, in whole batches or parts, and after a resume at any step."""
+    size = order.ip_global_batch
+    parts = [part for part in range(1, size + 1) if size % part == 0]
+    remainder = data.draw(st.sampled_from(["spread", "drop", "pad", "carry"]))
+    plan = ip.Plan(order, world_size=1, global_batch_size=size, remainder=remainder)
+
+    def read(steps: range) -> list[int]:
+        """Read some steps on all ranks, each of one group."""
+        row: list[int] = []
+        for step in steps:
+            ranks = range(plan.world_size or 0)
+            batch = np.concatenate([plan.batch(epoch, step=step, rank=rank) for rank in ranks])
+            assert len({*order.group_of(batch).tolist()}) == 1
+            row += batch.tolist()
+        return row
+
+    for epoch in range(6):
+        whole = plan.replace(world_size=1, global_batch_size=size)
+        cut = data.draw(st.integers(0, whole.steps(epoch).stop))
+        plan, cursor = whole, whole.cursor(epoch, step=cut)
+        row = read(plan.steps(epoch)[:cut])
+        world, part = data.draw(st.integers(1, 4)), data.draw(st.sampled_from(parts))
+        plan = plan.replace(world_size=world, global_batch_size=part).resume(cursor)
+        row += read(plan.steps(epoch)) if cursor.epoch == epoch else []
+        assert row == order.take(epoch, 0, order.num_units(epoch)).tolist()
+
+
+@given(grouped() | mixed())
+def test_an_epoch_is_the_full_bins(order: ip.Flat) -> None:
+    """It has the samples of the bins inside that are full, in their sequence."""
+    inside, size = order.order, order.ip_global_batch
+    for epoch in (0, 3):
+        bins = [inside.take(epoch, at).tolist() for at in range(inside.num_units(epoch))]
+        full = [sample for each in bins if len(each) == size for sample in each]
+        assert full == order.take(epoch, 0, order.num_units(epoch)).tolist()
+
+
+@given(mixed())
+def test_batches_follow_the_weights(order: ip.Flat) -> None:
+    """Over a mixture's period, each source has its exact share of the global batches."""
+    inside, size = order.order, order.ip_global_batch
+    assert isinstance(inside, ip.Mixture)
+    period = sum(inside.shares)
+    row = ip.Epochs(inside, period).take(0, 0, period)
+    counts = Counter(inside.group_of(row[::size]).tolist())
+    assert [counts[j] for j in range(len(inside.names))] == list(inside.shares)
+
+
+@given(grouped())
+def test_shares_are_those_of_what_is_read(order: ip.Flat) -> None:
+    """Samples that an epoch leaves out count for no group."""
+    row = order.take(1, 0, order.num_units(1))
+    counts = np.bincount(order.group_of(row), minlength=len(order.group_names))
+    assert np.allclose(counts / len(row), order.group_shares(1, 0, len(row)))
+
+
+def test_other_samples_are_left_out_in_each_epoch() -> None:
+    """Each sample of a group that does not fill its bins is left out as often as another."""
+    order = ip.Flat(ip.Grouped([0] * 10 + [1] * 9, 4, seed=1))
+    left_out = Counter[int]()
+    for epoch in range(200):
+        left_out.update({*range(19)} - {*order.take(epoch, 0, 16).tolist()})
+    assert {*left_out} == {*range(19)}
+    assert sum(left_out.values()) == 600
+    assert max(left_out.values()) < 80
+
+
+INSIDE: dict[str, ip.Order] = {
+    "groups": ip.Grouped([i % 3 for i in range(50)], 4, seed=1),
+    "lengths": ip.LengthGrouped(list(range(1, 50)), 6, num_buckets=3, seed=1),
+    "classes": ip.ClassBatches([i % 5 for i in range(60)], 2, 3, seed=1),
+    "distinct": ip.Batched(ip.Distinct([i // 2 for i in range(48)], 12, seed=1), 6),
+    "copies": ip.Repeat(ip.Batched(ip.Shuffle(24), 6), 2),
+    "epochs": ip.Epochs(ip.Batched(ip.Shuffle(24), 6), 3),
+    "nested": ip.Batched(ip.Flat(ip.Grouped([i % 3 for i in range(50)], 4, seed=1)), 2),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_the_kit(name: str) -> None:
+    """What plans and plan directories rely on."""
+    assert check_order(ip.Flat(INSIDE[name]), fresh_process=False).ok
+
+
+def test_copies_are_told_apart() -> None:
+    """A batch that is read twice is augmented in two ways."""
+    order = ip.Flat(INSIDE["copies"])
+    plan = ip.Plan(order, world_size=2, batch_size=3)
+    copies = [plan.units(0, step=step, rank=1).copies.tolist() for step in range(4)]
+    assert copies == [[0] * 3, [1] * 3, [0] * 3, [1] * 3]
+
+
+PLANS: dict[str, dict[str, Any]] = {
+    "of another size": {"batch_size": 5},
+    "of two sizes": {"global_batch_size": [ip.Phase(0, 12), ip.Phase(24, 6)]},
+    "of parts that cut": {"batch_size": 6, "sub_epochs": 3},
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize(
+    "order", [ip.Distinct(range(48), 12), ip.Flat(ip.Batched(ip.Shuffle(48), 12))]
+)
+def test_plans_that_would_break_the_law(name: str, order: ip.Order) -> None:
+    """They are refused, as no step may hold parts of two global batches."""
+    with pytest.raises(ip.IndexPlanError, match="'s plan needs"):
+        ip.Plan(order, world_size=2, **PLANS[name])
+    assert ip.Plan(order, world_size=2, batch_size=6, sub_epochs=4)
+    assert ip.Plan(order, world_size=2, batch_size=3, sub_epochs=7, remainder="carry")
