@@ -25,6 +25,13 @@ ORDERS = st.one_of(
 )
 
 
+def units(order: ip.Order, epoch: int) -> list[list[int]]:
+    """Return the samples of each unit of an epoch."""
+    num = order.num_units(epoch)
+    offsets = order.offsets(epoch, 0, num)
+    return [part.tolist() for part in np.split(order.take(epoch, 0, num), offsets[1:-1])][:num]
+
+
 @given(ORDERS, st.integers(0, 3))
 def test_locating_keeps_shapes_and_counts_in_int64(order: ip.Order, epoch: int) -> None:
     """`locate` and `count` of any array; what they say is for every kind in test_every_order."""
