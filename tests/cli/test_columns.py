@@ -68,7 +68,7 @@ def test_plan_without_its_columns(
     said = json.loads(run(capsys, "diff", *words, "a.plan", "--json"))
     assert said == json.loads(run(capsys, "diff", "a.plan", "a.plan", IMPORT, "--json"))
     assert said == json.loads(run(capsys, "diff", *words, "plan.json", "--json"))
-    run(capsys, "plot", *words, "--kind=sizes", "--output=a.png")
+    run(capsys, "plot", *words, "--kind=mixing", "--output=a.png")
     run(capsys, "export", *words, "out")
     assert [3, 1, 3, 0] == np.load("out/epoch-00000/rank-00000.npy").tolist()
 

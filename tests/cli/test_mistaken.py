@@ -44,7 +44,7 @@ def command(verb: str, path: str) -> list[str]:
     return [name, path, *others]
 
 
-@pytest.mark.parametrize("verb", ["explain --index=3", "export out", "plot -o a.png --kind=work"])
+@pytest.mark.parametrize("verb", ["explain --index=3", "export out", "plot -o a.png --kind=mixing"])
 def test_a_ledger_in_place_of_a_plan(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Is named, with the command that takes it."""
     assert 1 == main(command(verb, "run.ledger"))
