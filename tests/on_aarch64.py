@@ -34,6 +34,7 @@ GOLDENS = {  # which tests compare what a file holds
         "tests/orders/test_classes.py::test_known_answers_of_balanced",
         "tests/orders/test_classes.py::test_known_answers_of_batches",
     ],
+    "distinct_v1": ["tests/orders/test_distinct.py::test_known_answers"],
     "document_windows_v1": ["tests/orders/test_document_windows.py::test_known_answers"],
     "drawn_plans": ["tests/plan/test_drawn_plans.py::test_a_plan_answers_as_it_did"],
     "local_shuffle_v1": ["tests/orders/test_local_shuffle.py::test_known_answers"],

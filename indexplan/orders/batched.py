@@ -143,9 +143,12 @@ class Flat(Layer):
     >>> batches = {name: ip.Batched(order, 10) for name, order in tasks.items()}
     >>> order = ip.Flat(ip.Mixture(batches, {"en": 2, "de": 1}))
     >>> plan = ip.Plan(order, world_size=2, batch_size=5)
-    >>> for step in plan.steps(epoch=0):
+    >>> for step in range(3):
     ...     batch = [plan.batch(epoch=0, step=step, rank=rank) for rank in (0, 1)]
     ...     print([order.group_of(part).tolist() for part in batch])
+    [[1, 1, 1, 1, 1], [1, 1, 1, 1, 1]]
+    [[0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
+    [[0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
     """
 
     order: Order
@@ -258,6 +261,7 @@ class Flat(Layer):
 
     @property
     def shares_of(self) -> str:
+        """What is counted: samples."""
         return "samples"
 
     @property

@@ -118,6 +118,7 @@ class Distinct(Order):
     >>> texts = [7, 1, 7, 3, 1, 7, 4, 5, 6]
     >>> plan = ip.Plan(ip.Distinct(texts, 3, seed=1), world_size=1, batch_size=3)
     >>> [[texts[i] for i in batch] for batch in plan.batches(epoch=0, rank=0)]
+    [[7, 4, 1], [3, 5, 7], [6, 1, 7]]
     """
 
     labels: Kept = field(metadata=LABELS)
