@@ -129,6 +129,19 @@ def test_copies_are_told_apart() -> None:
     assert copies == [[0] * 3, [1] * 3, [0] * 3, [1] * 3]
 
 
+def test_batches_grow_only_where_one_ends() -> None:
+    """From steps of 4 to those of 12, a run goes on at every third of them, and nowhere else."""
+    order = ip.Flat(ip.Batched(ip.Shuffle(48), 12))
+    small = ip.Plan(order, world_size=2, batch_size=2)
+    for step in range(12):
+        cursor, large = small.cursor(0, step=step), small.replace(batch_size=6)
+        if step % 3:
+            with pytest.raises(ip.IndexPlanError, match="resumed at a multiple"):
+                large.resume(cursor)
+        else:
+            assert step // 3 == 4 - len(large.resume(cursor).steps(0))
+
+
 PLANS: dict[str, dict[str, Any]] = {
     "of another size": {"batch_size": 5},
     "of two sizes": {"global_batch_size": [ip.Phase(0, 12), ip.Phase(24, 6)]},
