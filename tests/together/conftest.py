@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from indexplan_torch import ShardedDataset
+if TYPE_CHECKING:  # some of the tests run on platforms without torch
+    from indexplan_torch import ShardedDataset
 
 
 @pytest.fixture
