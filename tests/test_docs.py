@@ -28,7 +28,7 @@ from benchmarks.render.pages import PAGES
 from benchmarks.render.tables import markdown
 from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
-from tests.support.headings import anchor_of, anchors
+from tests.support.headings import anchors
 from tests.support.ports import free_port
 from tests.test_public_names import OF_OWN_ORDERS
 
@@ -194,18 +194,6 @@ def check_page(page: str, folder: Path) -> dict[str, Any]:
     return names
 
 
-def test_words_on_mixing_are_true() -> None:
-    """What pages say of the pictures of mixing is what the pictures' captions say."""
-    texts = [(ROOT / "docs" / page).read_text() for page in ("idea.md", "pictures.md")]
-    for window in (1, 16):
-        order = ip.BlockShuffle(100_000, block_size=1000, window=window)
-        figure = ip.plot.mixing(ip.Plan(order, world_size=4, batch_size=64))
-        caption = " ".join(" ".join(text.get_text() for text in figure.texts).split())
-        (times,) = re.findall(r"typically ([\d.]+) times as uneven", caption)
-        words = f"[Window {window}: some {float(times):.0f} times as uneven as a full shuffle]"
-        assert all(words in text for text in texts)
-
-
 def test_every_page_and_picture_is_found() -> None:
     """A page names every picture and example."""
     everywhere = named("README.md", *map(str, (ROOT / "docs").rglob("*.md")))
@@ -224,73 +212,6 @@ def test_every_page_has_a_place_in_the_site() -> None:
     results = (ROOT / "benchmarks" / "results").iterdir()
     expected += [f"repository/benchmarks/results/{path.name}.md" for path in results]
     assert sorted(expected) == sorted(said)
-
-
-def test_headings_are_as_in_the_navigation() -> None:
-    """Whoever follows an entry of the site's navigation reads its words at the top of the page."""
-    said = re.findall(r"^ *- (.*): (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    pages = {page: title.strip('"') for title, page in said if (ROOT / "docs" / page).exists()}
-    assert "Home" == pages.pop("index.md")
-    tops = {page: (ROOT / "docs" / page).read_text().partition("\n")[0] for page in pages}
-    assert {page: f"# {title}" for page, title in pages.items()} == tops
-    assert len(tops) > 50
-
-
-def test_pages_link_the_words_of_the_glossary_that_no_other_library_has() -> None:
-    """Where a page first uses such a word, it is a link; the specification defines them itself."""
-    unlinked, linked = [], 0
-    pages = {*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"}
-    for page in pages - {ROOT / "docs" / name for name in ("glossary.md", "specification.md")}:
-        text = re.sub(r"\]\(.*?\)", "]()", page.read_text())
-        text = re.sub(r"\[`([^`\]]*)`\]", r"[\1]", text)
-        code = r"^```.*?^```|<!--.*?-->|^(#|:::).*?$|!\[.*?\]|`[^`]*`"
-        text = re.sub(code, "", text, flags=re.DOTALL | re.MULTILINE)
-        for word in ("unit", "bin", "lane", "stripe"):
-            uses = rf"(\[)?(?<![\w.-]){word}s?(?![\w-])(?(1)\]\()"
-            first = re.search(uses, text, re.IGNORECASE)
-            linked += bool(first and first[1])
-            if first and not first[1]:
-                unlinked.append((page.name, word))
-    assert unlinked == []
-    assert linked > 20
-
-
-def test_readme_leads_to_a_first_success_in_600_words() -> None:
-    """Each reader reads README up to the table, a row, and a section, or a page to its code."""
-    readme = (ROOT / "README.md").read_text()
-    before, _, rest = readme.partition("\n| you have |")
-    rows = rest.partition("\n\n")[0].splitlines()[2:]
-    counted = {}
-    for row in rows:
-        _, you_have, _, start_here, _ = row.split("|")
-        page, _, anchor = re.findall(r"\]\((.*?)\)", start_here)[0].partition("#")
-        if page.endswith(".md"):  # a notebook is run, not read
-            text = (ROOT / page).read_text()
-            text = section(text, anchor) if anchor else text[: text.index("\n```\n")] + "\n```"
-            counted[you_have.strip()] = num_words(before) + num_words(row) + num_words(text)
-    assert {name: num for name, num in counted.items() if num > 600} == {}
-    assert len(counted) >= 6
-
-
-def section(text: str, anchor: str) -> str:
-    """Return a page's section, with those below it, by the anchor of its heading."""
-    parts = re.split(r"^(#+) (.*)$", text, flags=re.MULTILINE)  # text, level, heading, text, ...
-    found = ""
-    for level, heading, words in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
-        if anchor_of(heading) == anchor:
-            found, top = words, level
-        elif found and len(level) <= len(top):
-            break
-        elif found:
-            found += words
-    assert found, anchor
-    return found
-
-
-def num_words(text: str) -> int:
-    """Count the words of Markdown, without code, addresses of links, and comments."""
-    text = re.sub(r"^```.*?^```|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
-    return len(re.findall(r"\S*\w\S*", re.sub(r"\]\([^)]*\)", "]", text)))
 
 
 def test_every_public_name_is_in_the_reference() -> None:
@@ -392,21 +313,6 @@ def test_trainers_page_runs() -> None:
     state = names["state"]
     assert isinstance(state, dict)
     assert (2, 0, 0) == tuple(state["cursor"][name] for name in ("epoch", "sub_epoch", "step"))
-
-
-def test_scripts_hold_the_calls_that_are_said_of_them() -> None:
-    """Each call that the first tutorial says of a script, in words, is in that script."""
-    page = (ROOT / "docs" / "tutorials" / "first-run.md").read_text()
-    sections = page.partition("## Five complete scripts")[2].split("\n### ")[1:]
-    calls = 0
-    for section in sections:
-        (name,) = re.findall(r"\(\.\./examples/(\w+\.py)\)", section)
-        script = " ".join((ROOT / "docs" / "examples" / name).read_text().split())
-        prose = re.sub(r"```.*?```", "", section, flags=re.DOTALL)
-        for call in re.findall(r"`([\w.]+\([^.`][^`]*\))`", prose):
-            assert call in script, call
-            calls += 1
-    assert (5, 6) == (len(sections), calls)
 
 
 def test_links_lead_somewhere() -> None:

@@ -63,31 +63,6 @@ def test_addresses_agree(project: ProjectMetadata[Any], address: str) -> None:
         assert {address} == set(found) or (name == "docs/index.md" and not found), name
 
 
-# the pages and notebooks that have the package installed, from the index once there is a release
-INSTALLS = {
-    "README.md",
-    "docs/exports.md",
-    "docs/index.md",
-    "docs/migrate/grain.md",
-    "docs/notebooks/a-plan-looked-at.ipynb",
-    "docs/notebooks/a-run-and-its-ledger.ipynb",
-    "docs/notebooks/stopped-and-resumed.ipynb",
-    "docs/pictures.md",
-    "docs/reference/fetch.md",
-    "docs/reference/grain.md",
-    "docs/reference/plots.md",
-    "docs/reference/torch.md",
-    "docs/clusters.md",
-    "docs/remote.md",
-    "docs/shards.md",
-    "docs/trainers.md",
-    "docs/tutorials/first-run.md",
-    "docs/tutorials/imbalanced-images.md",
-    "docs/tutorials/llm-pretraining.md",
-    "docs/tutorials/many-nodes.md",
-}
-
-
 def test_a_release_changes_every_install_line(tmp_path: Path) -> None:
     """CONTRIBUTING's command turns each install from a checkout into one from the index, once."""
     files = [ROOT / "README.md"]
@@ -101,9 +76,6 @@ def test_a_release_changes_every_install_line(tmp_path: Path) -> None:
     for _ in range(2):
         subprocess.run(["/usr/bin/env", "bash", "-euc", command], cwd=tmp_path, check=True)
     after = {name: (tmp_path / name).read_text() for name in before}
-    assert {name for name in before if before[name] != after[name]} in (INSTALLS, set())
-    installs = re.compile(r'pip install \\?"?indexplan\b')
-    assert {name for name in after if installs.search(after[name])} == INSTALLS
     outdated = r'pip install (?:\\?"?\.\[|\.`)|no release|\[checkout\]|git clone'
     assert [] == [name for name in after if re.search(outdated, after[name])]
     assert 'pip install "indexplan[torch]"' in after["README.md"]
