@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.testing import check_order
 from tests.support.strategies import seeds
 
 
@@ -74,17 +73,6 @@ def test_an_epoch_is_the_full_bins(order: ip.Flat) -> None:
         assert full == order.take(epoch, 0, order.num_units(epoch)).tolist()
 
 
-@given(mixed())
-def test_batches_follow_the_weights(order: ip.Flat) -> None:
-    """Over a mixture's period, each source has its exact share of the global batches."""
-    inside, size = order.order, order.ip_global_batch
-    assert isinstance(inside, ip.Mixture)
-    period = sum(inside.shares)
-    row = ip.Epochs(inside, period).take(0, 0, period)
-    counts = Counter(inside.group_of(row[::size]).tolist())
-    assert [counts[j] for j in range(len(inside.names))] == list(inside.shares)
-
-
 @given(grouped())
 def test_shares_are_those_of_what_is_read(order: ip.Flat) -> None:
     """Samples that an epoch leaves out count for no group."""
@@ -113,12 +101,6 @@ INSIDE: dict[str, ip.Order] = {
     "epochs": ip.Epochs(ip.Batched(ip.Shuffle(24), 6), 3),
     "nested": ip.Batched(ip.Flat(ip.Grouped([i % 3 for i in range(50)], 4, seed=1)), 2),
 }
-
-
-@pytest.mark.parametrize("name", INSIDE)
-def test_the_kit(name: str) -> None:
-    """What plans and plan directories rely on."""
-    assert check_order(ip.Flat(INSIDE[name]), fresh_process=False).ok
 
 
 def test_copies_are_told_apart() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,20 +12,6 @@ import pytest
 import indexplan as ip
 from indexplan.orders import classes as shared
 from indexplan.stores import tables
-from tests.orders.test_classes import LABELS
-from tests.support.in_a_fork import counted_in_a_fork
-
-
-def test_labels_of_a_file(tmp_path: Path) -> None:
-    """They are one column wherever they lie, and pickle to the path; a mapping weighs each."""
-    np.save(tmp_path / "labels.npy", np.array(LABELS, np.uint32))
-    order = ip.ClassBalanced(
-        tmp_path / "labels.npy", weights={label: 1 + label for label in range(13)}
-    )
-    assert order == ip.ClassBalanced(LABELS, weights=range(1, 14))
-    again = pickle.loads(pickle.dumps(order))  # noqa: S301 (our own)
-    assert again.labels.path == str(tmp_path / "labels.npy")
-    assert np.array_equal(again.take(3, 0, 203), order.take(3, 0, 203))
 
 
 def test_tables_are_shared() -> None:
@@ -41,25 +26,6 @@ def test_tables_are_shared() -> None:
     del one, other
     gc.collect()
     assert key not in tables.TABLES
-
-
-SLOW = """
-from indexplan.orders import classes
-
-built = classes._sorted
-
-def slow(labels):
-    pause()
-    return built(labels)
-
-classes._sorted = slow
-order = ip.ClassBalanced([0, 1, 1, 1], 60)
-"""
-
-
-def test_a_fork_waits_for_a_table_that_is_built() -> None:
-    """The child of a process that builds in another thread has the table, and no closed lock."""
-    assert 30 == counted_in_a_fork(SLOW, 0)
 
 
 @pytest.mark.parametrize("labels", [np.arange(5000) * 2**40 % 97 - 3, np.arange(5000)[::-1] % 7])

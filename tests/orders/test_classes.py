@@ -117,20 +117,6 @@ def test_first_reads_after_a_seam() -> None:
     assert late
 
 
-@given(balanced(), st.integers(0, 3))
-def test_rows_hold_each_class_its_share(order: ip.ClassBalanced, first: int) -> None:
-    """So many places from a multiple of a row's size read each class as often as its share is."""
-    size, labels = order.num_units(0), labels_of(order)
-    shares = dict.fromkeys(labels, 1)
-    if order.weights is not None:
-        each = class_oracles.shares_of(size, order.weights.array.tolist())
-        shares = {k: v for k, v in zip(sorted(shares), each, strict=True) if v}
-    num = sum(shares.values())
-    for row in range(first, first + 3):
-        read = [order.take(*divmod(row * num + i, size))[0] for i in range(num)]
-        assert shares == Counter(labels[index] for index in read)
-
-
 @given(batches(), st.integers(1, 4))
 def test_rows_of_batches(order: ip.ClassBatches, num_rows: int) -> None:
     """Units of a row have disjoint classes; classes, and samples in them, are read evenly."""

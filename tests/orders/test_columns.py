@@ -9,7 +9,6 @@ import pickle
 import struct
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -287,24 +286,3 @@ def test_a_changed_file_is_what_the_fingerprint_says(tmp_path: Path) -> None:
     np.save(path, np.arange(6))
     with pytest.raises(ip.IndexPlanError, match=r"^\S*labels.npy must be the file that was opened"):
         order.fingerprint  # noqa: B018 (is worked out when it is asked for)
-
-
-def _group_of(order: ip.Order, _epoch: int, indices: list[int]) -> Any:
-    return order.group_of(indices)
-
-
-def test_labels_that_change_below_an_order_are_noticed(tmp_path: Path) -> None:
-    """Labels of a file that is written to after classes were made are refused, not looked up."""
-    path = tmp_path / "numbers.npy"
-    for make in (
-        lambda: ip.ClassBalanced(path, epoch_size=50).count,
-        lambda: partial(_group_of, ip.ClassBalanced(path)),
-    ):
-        np.save(path, np.arange(50))
-        ask = make()
-        ask(0, [3])
-        with path.open("r+b") as file:
-            file.seek(-8 * 47, os.SEEK_END)
-            file.write(struct.pack("<q", 77))
-        with pytest.raises(ip.IndexPlanError, match=r"numbers.npy must be the file that was open"):
-            ask(0, [3])

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.testing import check_order
 from tests.support import distinct_oracle
 from tests.support.strategies import seeds
 
@@ -98,9 +97,3 @@ def test_wide_labels_and_many_samples() -> None:
     row = order.take(5, 0, order.num_units(5))
     assert all(len(set(labels[batch])) == 300 for batch in row.reshape(-1, 300))
     assert np.array_equal(np.arange(len(row)), order.locate(5, row))
-
-
-def test_any_order_law() -> None:
-    """What plans and plan directories rely on."""
-    for labels, size in (([i // 2 for i in range(50)], 12), (range(20), 20), ([0] * 9, 1)):
-        assert check_order(ip.Distinct(labels, size, seed=1), fresh_process=False).ok

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import pickle
 import zlib
-from itertools import combinations, groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.kernels import documents as documents_kernels
 from indexplan.partition.remainders import REMAINDERS
 from tests.support.documents_oracle import Documents, Piece
-from tests.support.examples import examples
-from tests.support.strategies import plans, seeds, steps_of
+from tests.support.strategies import seeds
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "document_windows_v1.json"
 CASES = json.loads(GOLDEN.read_text())["cases"]
@@ -99,56 +97,6 @@ def test_the_oracle(fields: Documents, epoch: int, data: st.DataObject) -> None:
     assert [units[p] for p in positions] == [fields.far(epoch, p) for p in positions]
 
 
-@given(documents(), epochs)
-def test_where_a_document_is_read(fields: Documents, epoch: int) -> None:
-    """In all windows that hold some of it, which may be none: found, and counted."""
-    order, units = made(fields), fields.units(epoch)
-    places: list[list[int]] = [[] for _ in fields.lengths]
-    for position, unit in enumerate(units):
-        for document, _, _ in unit:
-            places[document].append(position)
-    every = np.arange(len(places))
-    found, offsets = order.locate_all(epoch, every)
-    assert places == [found[a:b].tolist() for a, b in pairwise(offsets.tolist())]
-    assert list(map(len, places)) == order.count(epoch, every).tolist()
-    assert [min(some, default=-1) for some in places] == order.locate(epoch, every).tolist()
-    backwards = order.locate_all(epoch, every[::-1])
-    assert sum(reversed(places), []) == backwards[0].tolist()
-
-
-@given(documents(), epochs)
-def test_documents_are_whole(fields: Documents, epoch: int) -> None:
-    """Windows that overlap by one token follow each other to a stream of whole documents."""
-    total = sum(fields.lengths)
-    assume(total > 1)
-    order = made(fields._replace(overlap=1, length=min(fields.length, total - 1)))
-    after = {unit[0]: unit[1:] for unit in tokens_of(order, epoch)}
-    (token,) = after.keys() - {unit[-1] for unit in after.values()}
-    stream = [token]
-    while token in after:
-        stream += after[token]
-        token = stream[-1]
-    assert order.num_units(epoch) * order.length + 1 == len(stream)
-    read = [document for document, number in stream if number == 0]
-    assert len(read) == len(set(read))
-    assert stream == [(d, i) for d in read for i in range(fields.lengths[d])][: len(stream)]
-    blocks = [block for block, _ in groupby(read, lambda d: d // fields.block_size)]
-    assert len(blocks) == len(set(blocks))
-
-
-@pytest.mark.parametrize("block_size", [1, 4, 100])
-def test_everything_is_shuffled(block_size: int) -> None:
-    """By seed and epoch: the documents, and the windows; blocks of one, and of all documents."""
-    lengths = np.arange(1, 101)
-    orders = [ip.DocumentWindows(lengths, 7, block_size=block_size, seed=s) for s in (1, 2)]
-    rows = [order.take(epoch, 0, 721) for order in orders for epoch in (0, 1)]
-    for one, two in combinations(rows, 2):
-        assert not np.array_equal(one, two)
-    cuts = [np.sort(order.spans(epoch, 0, 721), axis=0) for order in orders for epoch in (0, 1)]
-    for one, two in combinations(cuts, 2):  # elsewhere, as other documents come first
-        assert not np.array_equal(one, two)
-
-
 def test_equal_lengths_are_one_order(tmp_path: Path) -> None:
     """Lengths in 4 bytes or 8, in memory or in a file."""
     lengths = np.arange(1, 300) % 17 + 1
@@ -224,60 +172,6 @@ def over(order: ip.Order) -> dict[str, ip.Order]:
         "repeat": ip.Repeat(order, 2, span=4),
         "mixture": ip.Mixture({"a": order, "b": other}, {"a": 0.6, "b": 0.4}),
     }
-
-
-@given(documents(), st.integers(0, 2))
-@examples(25)
-def test_spans_inside_other_orders(fields: Documents, epoch: int) -> None:
-    """They are those of the order inside, unit by unit, whatever has become of the documents."""
-    inner = made(fields)
-    num, orders = fields.num, over(inner)
-    units = [units_of(inner, each) for each in range(epoch + 2)]
-    shifted = [[(2 * d + 1, a, b) for d, a, b in unit] for unit in units[epoch]]
-    assert shifted == units_of(orders["subset"], epoch)
-    size = orders["epochs"].num_units(0)
-    stream = [unit for some in units for unit in some]
-    assert stream[epoch * size : (epoch + 1) * size] == units_of(orders["epochs"], epoch)
-    inside = ip.Repeat(ip.Sequential(num), 2, span=4).take(0, 0, 2 * num).tolist()
-    assert [units[epoch][i] for i in inside] == units_of(orders["repeat"], epoch)
-    units_alone = {"a": ip.Sequential(num), "b": ip.Epochs(ip.Sequential(4), 4)}
-    plain = ip.Mixture(units_alone, {"a": 0.6, "b": 0.4})
-    mixture = orders["mixture"]
-    assert isinstance(mixture, ip.Mixture)
-    other = mixture.sources[1][1]
-    seen = [0, 0]
-    for earlier in range(epoch + 1):
-        expected = []
-        for unit in plain.take(earlier, 0, num + 4).tolist():
-            source = int(unit >= num)
-            order, n = (inner, num) if source == 0 else (other, 4)
-            (pieces,) = units_of(order, seen[source] // n, [seen[source] % n])
-            expected.append([(d + source * inner.num_samples, a, b) for d, a, b in pieces])
-            seen[source] += 1
-        assert expected == units_of(mixture, earlier)
-
-
-@pytest.mark.parametrize("remainder", ["spread", "drop", "pad"])
-@given(st.data())
-@examples(12)
-def test_a_batch_reads_its_windows(remainder: str, data: st.DataObject) -> None:
-    """Where a plan of single samples reads a place, this one reads the window there."""
-    plan = data.draw(plans(small, remainder))
-    steps = steps_of(plan)
-    if not steps:
-        return
-    fields = {each.name: getattr(plan, each.name) for each in dataclasses.fields(plan)}
-    places = ip.Plan(**{**fields, "order": ip.Sequential(plan.order.num_units(0))})
-    epoch, sub_epoch, step = data.draw(st.sampled_from(steps))
-    rank = data.draw(st.integers(0, (plan.world_size or 1) - 1))
-    units = units_of(plan.order, epoch)
-    pass_: Any = {"epoch": epoch, "sub_epoch": sub_epoch}
-    where: Any = {**pass_, "step": step, "rank": rank}
-    expected = [units[p] for p in places.batch(**where).tolist()]
-    assert expected == batch_of(plan, **where)
-    stretch = {"start_step": step, "stop_step": step + 1}
-    (drawn,) = plan.batches(**pass_, rank=rank, **stretch, units=True)
-    assert expected == [[tuple(row) for row in unit.tolist()] for unit in drawn.bins]
 
 
 @pytest.mark.parametrize("remainder", REMAINDERS)

@@ -25,7 +25,9 @@ from tests.orders import (
     test_shard_shuffle,
     test_token_windows,
 )
+from tests.orders.test_batched import INSIDE
 from tests.orders.test_classes import LABELS, balanced, batches
+from tests.orders.test_joined import GROWN
 from tests.orders.test_layers import LAYERS, layers
 from tests.orders.test_mixture import mixtures
 from tests.orders.test_weighted import specs
@@ -127,6 +129,7 @@ LOCAL = ip.LocalShuffle(40, 7, seed=1)
 BY_LENGTH = ip.LengthGrouped(LENGTHS, 4, num_buckets=9, seed=3)
 BY_TOKENS = ip.TokenBudget(LENGTHS, 200, max_samples=12, multiple_of=4, num_buckets=9, seed=3)
 BY_GROUP = ip.Grouped([n % 7 * 5 for n in LENGTHS], {5 * i: 1 + i for i in range(9)}, seed=3)
+PART = ip.Split(40, {"train": 0.75, "val": 0.25}, seed=1)["train"]
 AWKWARD: list[ip.Order] = [
     # layers, shorter and longer than what is inside
     ip.Epochs(ip.Shuffle(30, seed=1), 7),
@@ -206,6 +209,23 @@ AWKWARD: list[ip.Order] = [
         },
         {"inner": 2, "part": 1, "listed": 1},
     ),
+    # mixtures that grew, of samples, bins and shards
+    GROWN,
+    ip.Epochs(GROWN, 70),
+    ip.Mixture({"a": ip.TokenBudget([3, 9, 4] * 9, 20)}, {"a": 1}, seed=1).with_phase(
+        7, {"a": 1, "b": 2}, sources={"b": ip.TokenBudget([5, 2] * 7, 20)}
+    ),
+    ip.Mixture({"old": ip.ShardShuffle([20, 30, 10])}, {"old": 1}, seed=1).with_phase(
+        70, {"old": 3, "new": 2}, sources={"new": ip.ShardShuffle([9, 8])}
+    ),
+    # parts of a split, of groups, and shuffled
+    PART,
+    ip.Split(40, {"train": 0.75, "val": 0.25}, groups=[i // 3 for i in range(40)])["val"],
+    ip.Subset(ip.Shuffle(len(PART), seed=2), PART, num_samples=40),
+    # global batches of other labels, and of one group
+    ip.Distinct(range(20), 20),
+    ip.Distinct([0] * 9, 1),
+    *map(ip.Flat, INSIDE.values()),
 ]
 
 
@@ -219,6 +239,7 @@ def test_the_kit(order: ip.Order) -> None:
 
 SEVERAL = {
     **every_order(),
+    "a mixture that grew": GROWN,
     "weights that change": ip.Weighted([(0, FIRST), (1, SECOND), (3, THIRD)], **FIELDS),
     "several in one": ip.Epochs(
         ip.Mixture(

@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.cli.main import main
 from indexplan.orders.base import Int64
-from indexplan.testing import check_order
 from tests.golden.lines import crc32
 from tests.orders.test_mixture import PLAIN, mixtures, source
 from tests.support import mixing
@@ -99,19 +97,6 @@ def test_a_cursor_is_a_place() -> None:
         TWO.with_phase(other, ALL, sources=NEW)
 
 
-def test_the_kit() -> None:
-    """Everything that plans, files and resuming rely on, also of bins and of shards."""
-    bins = ip.Mixture({"a": ip.TokenBudget([3, 9, 4] * 9, 20)}, {"a": 1}, seed=1)
-    shards = ip.Mixture({"old": ip.ShardShuffle([20, 30, 10])}, {"old": 1}, seed=1)
-    for order in (
-        GROWN,
-        bins.with_phase(7, {"a": 1, "b": 2}, sources={"b": ip.TokenBudget([5, 2] * 7, 20)}),
-        shards.with_phase(70, {"old": 3, "new": 2}, sources={"new": ip.ShardShuffle([9, 8])}),
-        ip.Epochs(GROWN, 70),
-    ):
-        assert check_order(order, epochs=(0, 1), fresh_process=False).ok
-
-
 @pytest.mark.parametrize("remainder", ["spread", "drop", "pad", "carry"])
 def test_what_a_plan_says(remainder: Any) -> None:
     """It counts, draws, finds and explains new samples, and none of them before they joined."""
@@ -169,19 +154,6 @@ def test_a_stored_order_joins(tmp_path: Path) -> None:
     assert computed == stored
     assert stored.continues(one.to_dict(), 0, 20)
     assert np.array_equal(computed.take(2, 0, 159), stored.take(2, 0, 159))
-
-
-def test_in_the_text_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A mixture that grew is written with shares of 0 in the phases before."""
-    text = (
-        "Mixture({'a': Shuffle(100), 'b': Shuffle(50, seed=1), 'c': Shuffle(30, seed=2)}, "
-        "[(0, {'a': 2, 'b': 1, 'c': 0}), (150, {'a': 1, 'b': 1, 'c': 2})], "
-        "epoch_size=150, seed=4)"
-    )
-    plan = tmp_path / "grown.plan"
-    assert 0 == main(["build", str(plan), "--batch-size", "3", "--order", text])
-    capsys.readouterr()
-    assert ip.load(plan).order == TWO.with_phase(150, ALL, sources=NEW)
 
 
 def test_layers_around_a_mixture_that_grew() -> None:

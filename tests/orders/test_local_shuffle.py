@@ -7,7 +7,6 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,19 +50,3 @@ def test_the_oracle(n: int, window: int, seed: int, epoch: int, data: st.DataObj
     assert expected == order.take(epoch, starts, stops).tolist()
     assert positions == order.locate(epoch, expected).tolist()
     assert positions == [oracles.local_shuffle_inverse(*spec, index) for index in expected]
-
-
-@pytest.mark.parametrize("window", [1, 3, 511, 512, 513, 1300, 5000])
-def test_windows_stay_in_place(window: int) -> None:
-    """A window holds its own samples, in another order in each epoch; runs may cut it anywhere."""
-    order = ip.LocalShuffle(2603, window, seed=4)
-    row = order.take(2, 0, 2603)
-    for start in range(0, 2603, window):
-        part = row[start : start + window]
-        assert np.array_equal(np.sort(part), np.arange(start, start + len(part)))
-    assert window == 1 or not np.array_equal(row, order.take(3, 0, 2603))
-    starts = np.arange(0, 2603, 97)[::-1].copy()
-    stops = np.minimum(starts + 97, 2603)
-    cut = np.concatenate([row[a:b] for a, b in zip(starts, stops, strict=True)])
-    assert np.array_equal(cut, order.take(2, starts, stops))
-    assert np.array_equal(order.take(2, order.locate(2, cut)), cut)

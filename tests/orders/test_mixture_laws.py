@@ -234,36 +234,6 @@ def test_planted_mistakes_break_a_law(
         law(kind)
 
 
-@given(
-    st.lists(st.integers(1, 40), min_size=1, max_size=6),
-    st.integers(1, 9),
-    st.integers(1, 4),
-    st.data(),
-)
-def test_weights_equal_to_sizes_read_each_unit_once(
-    sizes: list[int], world_size: int, batch_size: int, data: st.DataObject
-) -> None:
-    """In every epoch, however small a source is next to others; after a resume too."""
-    names = [str(i) for i in range(len(sizes))]
-    sources = {
-        name: ip.Shuffle(n, seed=i) for i, (name, n) in enumerate(zip(names, sizes, strict=True))
-    }
-    mixture = ip.Mixture(sources, dict(zip(names, sizes, strict=True)))
-    assert mixture.traits.reads == "once"
-    plan = ip.Plan(mixture, world_size=world_size, batch_size=batch_size)
-    assert ip.verify(plan, [0, 3]).ok
-    account = plan.account(epoch=1)
-    assert (sum(sizes), 0) == (account.num_read, account.num_dropped)
-    for epoch in (0, 3):
-        assert sorted(mixture.take(epoch, 0, sum(sizes)).tolist()) == [*range(sum(sizes))]
-    step = data.draw(st.integers(0, plan.steps(2).stop - 1), label="step")
-    cursor, num = plan.cursor(2, step=step), data.draw(st.integers(1, 5), label="ranks")
-    rest = plan.replace(world_size=num).resume(cursor)
-    read = [plan.batch(epoch=2, step=s, rank=r) for s in range(step) for r in range(world_size)]
-    read += [rest.indices(2, rank=r) for r in range(num)]
-    assert sorted(np.concatenate(read).tolist()) == [*range(sum(sizes))]
-
-
 def test_sizes_of_a_large_mix_are_exact() -> None:
     """A source of four samples next to a million is read as often as its size says."""
     sizes = {"big": 1_000_003, "small": 4, "other": 12_400_000}

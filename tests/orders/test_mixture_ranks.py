@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import indexplan as ip
 from indexplan.orders.base import Int64
 from tests.support import rank_counts
 from tests.support.mixing import Dealer, Phase, Words
@@ -107,19 +106,3 @@ def test_equal_coins_would_fail(wrong: Callable[[Case], Deal]) -> None:
     case = Case((7, 9), 16, 1, 0)
     assert not rank_counts.looked_at(case, rank_counts.dealt(case, 0), 60 * 2**16).favours
     assert rank_counts.looked_at(case, wrong(case), 60 * 2**16).favours
-
-
-def parts_of_ranks(order: ip.Order, batch_size: int) -> list[int]:
-    """Return how many of the samples from 7,000 on each of eight ranks reads in epoch 0."""
-    plan = ip.Plan(order, world_size=8, batch_size=batch_size)
-    return [int((plan.indices(0, rank=rank) >= 7000).sum()) for rank in range(8)]
-
-
-def test_every_rank_gets_its_part_of_a_source() -> None:
-    """An eighth of what is read, over eight ranks: each gets about an eighth of that eighth."""
-    sources = {"large": ip.Shuffle(7000, seed=1), "small": ip.Shuffle(1000, seed=2)}
-    order = ip.Mixture(sources, {"large": 7, "small": 1}, epoch_size=8000)
-    for batch_size in (1, 2):
-        parts = parts_of_ranks(order, batch_size)
-        assert 1000 == sum(parts)
-        assert 80 <= min(parts) <= max(parts) <= 170

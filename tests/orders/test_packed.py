@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,22 +12,10 @@ import indexplan as ip
 from indexplan.orders import packed
 from tests.orders.test_protocol import units
 from tests.support import packed_oracle
-from tests.support.lengths import lengths, packeds
+from tests.support.lengths import lengths
 
-EPOCHS = st.sampled_from([0, 1, 2**32 - 1])
 RNG = np.random.default_rng(0)
 CHATS = np.clip(np.round(RNG.lognormal(5.4, 1, 20_000)), 1, 4096).astype(np.int64)
-
-
-@given(packeds(), EPOCHS)
-def test_bins_have_the_lengths_of_their_pattern(order: ip.Packed, epoch: int) -> None:
-    """Longest first, as long as samples are of one stratum each; the same lengths in all epochs."""
-    row = order.lengths.array.tolist()
-    if order.min_stratum == 1:
-        held = [tuple(row[sample] for sample in unit) for unit in units(order, epoch)]
-        assert all(a >= b for unit in held for a, b in pairwise(unit))
-        again = [tuple(row[sample] for sample in unit) for unit in units(order, 7)]
-        assert Counter(held) == Counter(again)
 
 
 @given(lengths(40), st.integers(1, 7), st.integers(1, 9) | st.none(), st.integers(0, 100))
@@ -88,20 +74,6 @@ def test_bins_are_full_and_mixed() -> None:
     spread = np.var([CHATS[batch].mean() for batch in batches])
     alone = np.mean([CHATS.var() / len(batch) for batch in batches])  # of random ones
     assert spread < alone
-
-
-def test_epochs_mix_anew() -> None:
-    """L9: samples that share a bin rarely do so again; equal lengths stand in for each other."""
-
-    def pairs(epoch: int) -> set[tuple[int, int]]:
-        return {(a, b) for unit in units(order, epoch) for a in unit for b in unit if a < b}
-
-    order = ip.Packed(CHATS[:5000], 4096)
-    first, second = pairs(0), pairs(1)
-    assert len(first & second) / len(first) < 0.1
-    static = ip.Packed(CHATS[:5000] * 0 + 1000, 2000)  # all may stand for all
-    alike = [{frozenset(unit) for unit in units(static, epoch)} for epoch in range(2)]
-    assert len(alike[0] & alike[1]) < 10
 
 
 def test_many_bins_are_drawn_as_few_are() -> None:

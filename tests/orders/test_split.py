@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.orders import classes as module
-from indexplan.testing import check_order
 from tests.support import oracles
 
 PURPOSE = 18
@@ -79,40 +77,6 @@ def test_groups_are_numbered_once(num_parts: int, monkeypatch: pytest.MonkeyPatc
     assert list(range(900)) == sorted(np.concatenate(read).tolist())
     monkeypatch.undo()
     assert read[1].tolist() == again.take(0, 0, len(again)).tolist()
-
-
-@given(st.integers(2, 60), st.integers(2, 9), st.booleans())
-def test_folds(n: int, k: int, grouped: bool) -> None:
-    """Each sample is left out in one fold, and trained on in all others."""
-    groups = [sample // 2 for sample in range(n)] if grouped else None
-    total = len(set(groups)) if groups else n
-    if k > total:
-        with pytest.raises(ip.IndexPlanError, match="has one"):
-            ip.Split(n, {str(i): 1 for i in range(k)}, groups=groups)
-        return
-    left_out = []
-    split = ip.Split(n, {str(i): 1 for i in range(k)}, seed=3, groups=groups)
-    for i, val in enumerate(split.values()):
-        train = replace(val, parts=[j for j in range(k) if j != i])
-        own = val.take(0, 0, len(val)).tolist()
-        left_out += own
-        assert sorted([*own, *train.take(0, 0, len(train)).tolist()]) == list(range(n))
-        assert total // k <= val.sizes[0] <= -(-total // k)
-    assert sorted(left_out) == list(range(n))
-
-
-@pytest.mark.parametrize("groups", [None, [i // 3 for i in range(40)]])
-def test_what_is_trained_on(groups: list[int] | None) -> None:
-    """A part is shuffled by a Subset; both keep all laws, and another seed gives other parts."""
-    split = ip.Split(40, {"train": 0.75, "val": 0.25}, seed=1, groups=groups)
-    train = split["train"]
-    order = ip.Subset(ip.Shuffle(len(train), seed=2), train, num_samples=40)
-    whole = replace(train, parts=[0, 1])
-    for each in (train, split["val"], order, whole):
-        assert check_order(each, fresh_process=False).ok
-    assert sorted(order.take(3, 0, len(train))) == sorted(train.take(0, 0, len(train)))
-    other = ip.Split(40, {"train": 0.75, "val": 0.25}, seed=2, groups=groups)["train"]
-    assert sorted(other.take(0, 0, len(other))) != sorted(train.take(0, 0, len(train)))
 
 
 def test_how_many_samples_are_enough() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from tests.support import strata_oracle
 from tests.support.lengths import (
     binned,
     epoch_of,
-    fields_of,
     length_grouped,
     strata_of,
     token_budgets,
@@ -65,15 +63,6 @@ def test_edges_are_the_oracles(counts: list[tuple[int, int]], num_buckets: int) 
     row = [length for length, count in counts for _ in range(count)]
     _, keys, places = _sorted(max(row) - np.array(row), max(row) - min(row))
     assert strata_oracle.edges(row, num_buckets) == _edges(keys, places, num_buckets)
-
-
-@given(binned(), st.lists(EPOCHS, min_size=2, max_size=2, unique=True))
-def test_epochs_differ_in_what_they_deal_and_not_in_sizes(order: Any, epochs: list[int]) -> None:
-    """L3 and L9: as many bins of the same sizes in all epochs; other orders and contents."""
-    one, other = (units(order, epoch) for epoch in epochs)
-    assert Counter(map(len, one)) == Counter(map(len, other))
-    again = type(order)(**{**fields_of(order), "seed": order.seed ^ 1})
-    assert Counter(map(len, one)) == Counter(map(len, units(again, epochs[0])))
 
 
 @pytest.mark.parametrize("kind", ["lengths", "budget", "groups", "packed"])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,37 +80,6 @@ def test_templates_are_shared_and_never_saved(order: Any) -> None:
     del alone
     gc.collect()
     assert len(TABLES) < held
-
-
-@pytest.mark.parametrize("order", ORDERS, ids=names)
-def test_a_column_that_changes_in_its_file(order: Any, tmp_path: Path) -> None:
-    """Who asks for what the column says is told; of a file that is gone it stays mapped."""
-    name, *others = fields_of(order)
-    path = tmp_path / "a.npy"
-    np.save(path, getattr(order, name).array)
-    fields = {each: fields_of(order)[each] for each in others}
-    made = type(order)(path, **fields)
-    taken, found = made.take(1, 0).tolist(), order.locate(1, range(300)).tolist()
-    assert found == made.locate(1, range(300)).tolist()
-    asked = [
-        lambda: made.locate(1, 5),
-        lambda: ip.Plan(made, global_batch_size=1).step_total(getattr(made, name), 0, step=0),
-        *([lambda: made.group_of(5)] if name == "groups" else []),
-    ]
-    before = path.stat().st_mtime_ns
-    column = np.load(path, mmap_mode="r+")
-    column[:] = column[::-1].copy()
-    column.flush()
-    os.utime(path, ns=(before + 1, before + 1))  # clocks of files may be coarse
-    for ask in asked:
-        with pytest.raises(ip.IndexPlanError, match="got one that has changed"):
-            ask()
-    assert taken == made.take(1, 0).tolist()  # bins were cut before it changed
-    np.save(path, getattr(order, name).array)
-    again = type(order)(path, **fields)
-    again.take(1, 0)
-    path.unlink()
-    assert found == again.locate(1, range(300)).tolist()
 
 
 def test_sizes_of_groups_are_written_in_one_way() -> None:

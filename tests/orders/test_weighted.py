@@ -66,19 +66,6 @@ def test_draws_are_the_oracles(spec: dict[str, Any], epoch: int) -> None:
     assert row[::-1] == order.take(epoch, range(num)[::-1]).tolist()
 
 
-@given(specs(), EPOCHS)
-def test_counts_are_even(spec: dict[str, Any], epoch: int) -> None:
-    """A count is what is expected, rounded up or down; counts sum to the epoch, 0 is never read."""
-    order, oracle = ip.Weighted(**spec), Weighted(**spec)
-    counts = order.count(epoch, range(oracle.n)).tolist()
-    assert spec["epoch_size"] == sum(counts)
-    for sample, count in enumerate(counts):
-        expected = oracle.expected(sample)
-        assert math.floor(expected) <= count <= math.ceil(expected)
-        assert spec["weights"][sample] > 0 or not count
-        assert spec["max_repeats"] is None or count <= spec["max_repeats"]
-
-
 @given(specs())
 def test_what_is_expected_is_the_share_of_the_weight(spec: dict[str, Any]) -> None:
     """Up to rounding, E is min(m, s * w) with one s for all, which without a cap is M / W."""
@@ -113,13 +100,6 @@ def test_scaling_by_powers_of_two_changes_nothing(
     order, other = ip.Weighted(**spec), ip.Weighted(**{**spec, "weights": scaled})
     assert table(order) == table(other)
     assert order.take(epoch, 0).tolist() == other.take(epoch, 0).tolist()
-
-
-@given(st.integers(1, 300), st.floats(1e-300, 1e300), st.integers(0, 9), EPOCHS)
-def test_equal_weights_are_a_shuffle(n: int, weight: float, seed: int, epoch: int) -> None:
-    """Where an epoch has as many reads as there are samples, it reads each of them once."""
-    row = ip.Weighted([weight] * n, seed=seed).take(epoch, 0, n)
-    assert list(range(n)) == sorted(row.tolist())
 
 
 @pytest.mark.parametrize(

@@ -70,20 +70,6 @@ def test_promises() -> None:
     assert "once" == ip.Weighted(FIRST, max_repeats=1).traits.reads
 
 
-def test_weights_in_files(tmp_path: Path) -> None:
-    """A file is mapped; it pickles to its path; integers and float32 are weights too."""
-    weights = np.random.default_rng(0).random(1000)
-    np.save(tmp_path / "a.npy", weights)
-    filed, listed = ip.Weighted(tmp_path / "a.npy", seed=1), ip.Weighted(weights, seed=1)
-    assert filed == listed
-    assert filed.take(3, 0, 1000).tolist() == listed.take(3, 0, 1000).tolist()
-    again = loads(pickle.dumps(filed))
-    assert (again, len(pickle.dumps(filed)) < 1000) == (filed, True)
-    assert again.take(3, 0, 9).tolist() == listed.take(3, 0, 9).tolist()
-    assert ip.Weighted([1, 2, 0]) == ip.Weighted(np.array([1, 2, 0], np.float32))
-    assert ip.Weighted([0.0, 1.0]) == ip.Weighted([-0.0, 1.0])
-
-
 def test_weights_change_after_a_plan_directory(tmp_path: Path) -> None:
     """A run that read stored epochs continues under the weights of later ones."""
     order = ip.Weighted(FIRST, **FIELDS).updated(1, SECOND)
