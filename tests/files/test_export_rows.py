@@ -15,11 +15,13 @@ from hypothesis import given
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.files import rows
-from tests.support.bins import Bins
+from tests.support.bins import bin_orders
 from tests.support.examples import examples
 from tests.support.micro import micro_batches
-from tests.support.strategies import plans, start_of, sub_epochs_of
+from tests.support.strategies import balanced_plans, plans, start_of, sub_epochs_of
 from tests.support.trees import PLAN, tree
+
+DRAWN = plans() | plans(bin_orders()) | balanced_plans()
 
 
 def leaves(nested: Any) -> list[list[int]]:
@@ -58,40 +60,20 @@ def expected_rows(plan: ip.Plan, places: list[tuple[int, int]]) -> list[dict[str
     return found
 
 
-@examples(8)
-@given(plan=plans().filter(lambda plan: plan.world_size * plan.sub_epochs <= 16))
+@examples(16)
+@given(plan=DRAWN.filter(lambda plan: plan.world_size * plan.sub_epochs <= 16))
 def test_any_plan(tmp_path_factory: pytest.TempPathFactory, plan: ip.Plan) -> None:
     """The rows of an epoch are the batches of all ranks, in the sequence of steps."""
     root = tmp_path_factory.mktemp("any") / "a"
     epochs = range(start_of(plan)[0], start_of(plan)[0] + 2)
     done = ip.export(plan, root, epochs=epochs, format="parquet")
-    assert (2, 0) == (done.num_written, done.num_kept)
+    num = 2 + (plan.balance is not None)  # with the lengths
+    assert (num, 0) == (done.num_written, done.num_kept)
     for epoch in epochs:
         places = [place for place in sub_epochs_of(plan, epoch + 1) if place[0] == epoch]
         assert expected_rows(plan, places) == read(root / f"epoch-{epoch:05d}.parquet")
     again = ip.export(plan, root, epochs=epochs, format="parquet")
-    assert (0, 2, done.num_bytes) == (again.num_written, again.num_kept, again.num_bytes)
-
-
-@pytest.mark.parametrize("remainder", ["spread", "pad"])
-def test_bins(tmp_path: Path, remainder: str) -> None:
-    """Of bins, a row says which bin of the batch its sample is in, and padded bins are told."""
-    plan = ip.Plan(Bins(50), world_size=3, batch_size=(2, 2), remainder=remainder)
-    ip.export(plan, tmp_path / "a", format="parquet")
-    found = read(tmp_path / "a/epoch-00000.parquet")
-    assert expected_rows(plan, [(0, 0)]) == found
-    assert (remainder == "pad") == any(row["padded"] for row in found)
-
-
-def test_balance(tmp_path: Path) -> None:
-    """Of a plan with balance, rows are what balance deals."""
-    lengths = [1 + 7 * i % 20 for i in range(60)]
-    order, balance = ip.Shuffle(60, seed=3), ip.Balance(lengths)
-    plan = ip.Plan(order, world_size=3, batch_size=(2, 2), balance=balance)
-    ip.export(plan, tmp_path / "a", format="parquet")
-    found = read(tmp_path / "a/epoch-00000.parquet")
-    assert expected_rows(plan, [(0, 0)]) == found
-    assert expected_rows(plan.replace(balance=None), [(0, 0)]) != found
+    assert (0, num, done.num_bytes) == (again.num_written, again.num_kept, again.num_bytes)
 
 
 @pytest.mark.parametrize("batch_size", [3, 40, (4, 25)])

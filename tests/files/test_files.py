@@ -4,7 +4,6 @@ import hashlib
 import json
 import mmap
 import os
-import pickle
 import resource
 import shutil
 from dataclasses import dataclass
@@ -41,13 +40,6 @@ def saved(tmp_path: Path) -> Path:
     """A plan directory of 2 epochs in 8 chunks."""
     ip.save(PLAN, tmp_path / "a.plan", epochs=range(2), units_per_chunk=256)
     return tmp_path / "a.plan"
-
-
-def test_layout(saved: Path) -> None:
-    """A plan directory holds the files that the format names, and nothing else."""
-    chunks = {f"epoch-{e:05d}/chunk-{c:05d}" for e in range(2) for c in range(4)}
-    names = {f"{chunk}{kind}" for chunk in chunks for kind in (".npy", ".xxh64")}
-    assert {"plan.json"} | names == set(tree(saved))
 
 
 def test_chunks_are_plain_npy_files(saved: Path) -> None:
@@ -119,16 +111,6 @@ def test_bytes_are_frozen(name: str, tmp_path: Path) -> None:
     for file in expected:
         assert expected[file] == found[file], file
     assert GOLDEN["sha256_of_names_and_bytes"][name] == digest_of(found)
-
-
-def test_loaded_plan_is_the_plan(saved: Path) -> None:
-    """A loaded plan equals, hashes and fingerprints as the plan that was saved."""
-    plan = ip.load(saved)
-    assert PLAN == plan
-    assert hash(PLAN) == hash(plan)
-    assert PLAN.fingerprint == plan.fingerprint
-    assert PLAN.order.fingerprint == plan.order.fingerprint
-    assert isinstance(plan.order, ip.types.Stored)
 
 
 @pytest.mark.parametrize("remainder", REMAINDERS)
@@ -260,39 +242,6 @@ def test_arrays_are_the_callers_own(saved: Path) -> None:
         assert PLAN.batch(0, 0, step=0, rank=0).tolist() == batch.tolist()
         batch[:] = -1
     assert before == tree(saved)
-
-
-def test_reader_pickles_to_its_path(saved: Path) -> None:
-    """A loaded plan travels to workers as a path and a few numbers, not as indices."""
-    plan = ip.load(saved)
-    text = pickle.dumps(plan)
-    assert len(text) < 4000
-    assert plan.batch(0, 0, step=1, rank=1).tolist() == (
-        pickle.loads(text).batch(0, 0, step=1, rank=1).tolist()  # noqa: S301 (our own)
-    )
-
-
-def test_bins_through_files(tmp_path: Path) -> None:
-    """Bins of uneven size are written with their offsets, and read, verified and found again."""
-    plan = ip.Plan(Bins(500), world_size=3, batch_size=7, sub_epochs=3)
-    ip.save(plan, tmp_path / "a.plan", epochs=range(2), units_per_chunk=50)
-    read = ip.load(tmp_path / "a.plan")
-    assert plan == read
-    names = {file.name for file in (tmp_path / "a.plan/epoch-00000").iterdir()}
-    assert {"chunk-00000.npy", "chunk-00000.offsets.npy"} <= names
-    for epoch in range(2):
-        for sub_epoch in range(3):
-            for rank in range(3):
-                for step in range(plan.steps(epoch, sub_epoch).stop):
-                    where = {"step": step, "rank": rank}
-                    assert (plan.batch(epoch, sub_epoch, **where).tolist()) == (
-                        read.batch(epoch, sub_epoch, **where).tolist()
-                    )
-                    assert (plan.units(epoch, sub_epoch, **where).offsets.tolist()) == (
-                        read.units(epoch, sub_epoch, **where).offsets.tolist()
-                    )
-    report = ip.verify(read)
-    assert report.ok, str(report)
 
 
 @dataclass(frozen=True, eq=False)

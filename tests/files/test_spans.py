@@ -11,7 +11,6 @@ import pytest
 import indexplan as ip
 from tests.golden.files import DOCUMENTS as FIELDS
 from tests.golden.files import EPOCHS, WINDOWS_PER_CHUNK
-from tests.support.forging import rewritten
 from tests.support.trees import tree
 
 ORDER = ip.DocumentWindows(
@@ -47,21 +46,6 @@ def test_spans_are_read(saved: Path) -> None:
         assert np.array_equal(ORDER.spans(epoch, *runs), order.spans(epoch, *runs))
         assert (0, 2) == order.spans(epoch, []).shape
     assert ip.verify(ip.load(saved)).ok
-
-
-def test_spans_of_an_order_that_nobody_knows(saved: Path) -> None:
-    """The files tell them, and only there: without its class an order computes nothing."""
-
-    def change(content: dict[str, Any]) -> dict[str, Any]:
-        content["plan"]["order"]["algorithm"] = "of-somebody-v1"
-        return content
-
-    rewritten(saved, change)
-    order = ip.types.Stored(saved)
-    assert order.traits == ORDER.traits
-    assert np.array_equal(ORDER.spans(1, 0, 50), order.spans(1, 0, 50))
-    with pytest.raises(ip.IndexPlanError, match="an order's algorithm must be"):
-        order.spans(EPOCHS, 0)
 
 
 def flip(path: Path, at: int) -> None:
@@ -112,14 +96,3 @@ def test_parts_and_other_builds(saved: Path, tmp_path: Path) -> None:
     flip(saved / SPANS, 200)
     with pytest.raises(ip.PlanFileError, match=r"chunk-00001\.spans\.npy must hold what"):
         save(saved)
-
-
-def test_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same answers from a URL, by files that are fetched and kept."""
-    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "cache"))
-    url = save(f"memory://{tmp_path}/b.plan")
-    plan = ip.load(url)
-    for step in (0, 6):
-        where = {"epoch": 1, "step": step, "rank": 1}
-        assert np.array_equal(PLAN.units(**where).spans, plan.units(**where).spans)
-    assert ip.verify(plan).ok

@@ -162,32 +162,6 @@ def test_a_block_is_checked_once(saved: Path) -> None:
     assert right == ip.types.Stored(saved).take(0, 10).tolist()
 
 
-def test_rebuilt_plans_are_checked_anew(tmp_path: Path) -> None:
-    """Another plan at the same path has other blocks."""
-    for seed in range(2):
-        plan = PLAN.replace(order=ip.Shuffle(1000, seed=seed))
-        ip.save(plan, tmp_path / "a.plan")
-        order = ip.types.Stored(tmp_path / "a.plan")
-        assert plan.order.take(0, 0, 1000).tolist() == order.take(0, 0, 1000).tolist()
-        shutil.rmtree(tmp_path / "a.plan")
-
-
-def test_offsets_are_checked(tmp_path: Path) -> None:
-    """Where the order deals bins, the files of their offsets are checked too."""
-    plan = ip.Plan(Bins(500), world_size=1, batch_size=7)
-    ip.save(plan, tmp_path / "a.plan", units_per_chunk=50)
-    order = ip.types.Stored(tmp_path / "a.plan")
-    assert plan.order.offsets(0, 0, 10).tolist() == order.offsets(0, 0, 10).tolist()
-    file = tmp_path / "a.plan/epoch-00000/chunk-00001.offsets.npy"
-    data = bytearray(file.read_bytes())
-    data[200] ^= 4
-    file.write_bytes(data)
-    assert plan.order.take(0, 0, 50).tolist() == order.take(0, 0, 50).tolist()
-    for read in (order.take, order.offsets):
-        with pytest.raises(ip.PlanFileError, match=r"chunk-00001\.offsets\.npy, block 0 must have"):
-            read(0, 60, 61)
-
-
 def test_impossible_offsets(tmp_path: Path) -> None:
     """Offsets of right hashes that point out of their chunk are refused when read."""
     ip.save(ip.Plan(Bins(500), world_size=1, batch_size=7), tmp_path / "a.plan")

@@ -133,27 +133,6 @@ def test_a_file_that_changes_before_it_is_kept(tmp_path: Path) -> None:
         assert [] == list(root.glob("columns/*"))
 
 
-def test_a_column_for_which_there_is_no_room(tmp_path: Path) -> None:
-    """A column of which the system takes a part only is an error, and is not there."""
-    code = (
-        "import resource, sys, numpy as np, indexplan as ip\n"
-        "from tests.support.listed import Listed\n"
-        "plan = ip.Plan(Listed([3, 1], 5, np.arange(1000) * 0.5), batch_size=1)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
-        "try: ip.save(plan, sys.argv[1])\n"
-        "except ip.PlanFileError as error: print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "a.plan")],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-    )
-    assert "must be written; got 'File too large'" in done.stdout
-    assert 1 == len(list((tmp_path / "a.plan/columns").iterdir()))
-
-
 class Endless:
     """Something whose length nobody knows."""
 

@@ -97,6 +97,23 @@ def test_the_oracle(fields: Documents, epoch: int, data: st.DataObject) -> None:
     assert [units[p] for p in positions] == [fields.far(epoch, p) for p in positions]
 
 
+@given(documents(), epochs)
+def test_where_a_document_is_read(fields: Documents, epoch: int) -> None:
+    """In all windows that hold some of it, which may be none: found, and counted."""
+    order, units = made(fields), fields.units(epoch)
+    places: list[list[int]] = [[] for _ in fields.lengths]
+    for position, unit in enumerate(units):
+        for document, _, _ in unit:
+            places[document].append(position)
+    every = np.arange(len(places))
+    found, offsets = order.locate_all(epoch, every)
+    assert places == [found[a:b].tolist() for a, b in pairwise(offsets.tolist())]
+    assert list(map(len, places)) == order.count(epoch, every).tolist()
+    assert [min(some, default=-1) for some in places] == order.locate(epoch, every).tolist()
+    backwards = order.locate_all(epoch, every[::-1])
+    assert sum(reversed(places), []) == backwards[0].tolist()
+
+
 def test_equal_lengths_are_one_order(tmp_path: Path) -> None:
     """Lengths in 4 bytes or 8, in memory or in a file."""
     lengths = np.arange(1, 300) % 17 + 1

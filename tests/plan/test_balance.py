@@ -169,21 +169,6 @@ def test_all_reads_of_repeated_samples_are_found(plan: ip.Plan) -> None:
             assert sorted(shown.get(sample, [])) == sorted(reads[low:high])
 
 
-@given(balanced_plans(ORDERS), st.data())
-def test_any_stretch_of_steps_is_their_batches(plan: ip.Plan, data: st.DataObject) -> None:
-    """What `indices` returns of some steps is their batches, one after another."""
-    epoch, sub_epoch = data.draw(st.sampled_from(sub_epochs_of(plan)))
-    steps = st.integers(plan.steps(epoch, sub_epoch).start, plan.steps(epoch, sub_epoch).stop)
-    start, stop = sorted([data.draw(steps), data.draw(steps)])
-    rank = data.draw(st.integers(0, plan.world_size - 1))
-    batches = [plan.batch(epoch, sub_epoch, step=step, rank=rank) for step in range(start, stop)]
-    expected = np.concatenate([np.empty(0, np.int64), *batches]).tolist()
-    stretch = {"rank": rank, "start_step": start, "stop_step": stop}
-    assert expected == plan.indices(epoch, sub_epoch, **stretch).tolist()
-    streamed = list(plan.batches(epoch, sub_epoch, **stretch))
-    assert [batch.tolist() for batch in batches] == [batch.tolist() for batch in streamed]
-
-
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=90), st.integers(60, 200), st.data())
 def test_bins_that_know_their_costs_agree_with_their_samples(
     lengths: list[int], most: int, data: st.DataObject
@@ -240,27 +225,6 @@ def test_a_plan_is_itself_again_from_json_and_pickles(plan: ip.Plan) -> None:
         assert plan.fingerprint != changed.fingerprint
     assert "balance" not in plan.replace(balance=None).to_dict()
     assert plan.balance == replaced(plan, world_size=3).balance
-
-
-def test_shards_that_ranks_read_are_those_of_balanced_batches() -> None:
-    """Neither `reads` nor `traffic` goes around balance; without it they say something else."""
-    plan = ip.Plan(
-        ip.Shuffle(60, seed=3),
-        world_size=4,
-        batch_size=3,
-        balance=ip.Balance([1 + 7 * i % 20 for i in range(60)]),
-    )
-    sizes, found = [3] * 20, []
-    for each in (plan, plan.replace(balance=None)):
-        needed = [sorted(set((each.indices(0, rank=rank) // 3).tolist())) for rank in range(4)]
-        for rank in range(4):
-            read = ip.reads(each, sizes, 0, ranks=range(rank, rank + 1))
-            assert needed[rank] == sorted(read.shards.tolist())
-        downloads = ip.traffic(each, sizes, ranks_per_node=1, epochs=[0]).downloads
-        assert [3 * len(shards) for shards in needed] == downloads[0].tolist()
-        found.append((needed, downloads.tolist()))
-    assert found[0][0] != found[1][0]
-    assert found[0][1] != found[1][1]
 
 
 @pytest.mark.parametrize("remainder", ["spread", "pad"])

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
 from tests.support.micro import micro_batches
-from tests.support.strategies import EPOCHS, epochs_of, plans, steps_of, sub_epochs_of
+from tests.support.strategies import (
+    EPOCHS,
+    balanced_plans,
+    epochs_of,
+    plans,
+    steps_of,
+    sub_epochs_of,
+)
 
 
 def draw_step(data: st.DataObject, plan: ip.Plan) -> tuple[int, int, int] | None:
@@ -22,7 +29,7 @@ def draw_step(data: st.DataObject, plan: ip.Plan) -> tuple[int, int, int] | None
     return data.draw(st.sampled_from(steps), label="step") if steps else None
 
 
-@given(plans(), st.data())
+@given(plans() | balanced_plans(), st.data())
 def test_a_batch_is_the_same_however_it_is_asked_for(plan: ip.Plan, data: st.DataObject) -> None:
     """`batch` is an item of `batches`, a slice of `indices`, and as long as `batch_sizes` says."""
     rank = data.draw(st.integers(0, plan.world_size - 1), label="rank")
@@ -50,7 +57,7 @@ def test_many_batches_are_drawn_as_one(batch_size: int) -> None:
     np.testing.assert_array_equal(indices, np.concatenate(batches))
 
 
-@given(plans(), st.data())
+@given(plans() | balanced_plans(), st.data())
 def test_start_step_and_stop_step_cut_what_lies_between(plan: ip.Plan, data: st.DataObject) -> None:
     """`indices`, `batches` and `batch_sizes` of [start_step, stop_step) are slices of the whole."""
     pair = data.draw(st.sampled_from(sub_epochs_of(plan, EPOCHS + 2)), label="sub-epoch")

@@ -170,10 +170,3 @@ def test_commands_print_answers(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert f"{answer}\n" == capsys.readouterr().out
         assert 0 == main([*words, "--json"])
         assert answer.to_dict() == json.loads(capsys.readouterr().out)
-
-
-def test_fingerprints_of_what_was_written(tmp_path: Path) -> None:
-    """`save`, parts and `export` name the plan that they wrote."""
-    parts = [ip.save(PLAN, tmp_path / "a", epochs=range(2), part=(i, 2)) for i in (1, 2)]
-    done = [*parts, ip.export(PLAN, tmp_path / "b")]
-    assert {PLAN.fingerprint} == {each.fingerprint for each in done}

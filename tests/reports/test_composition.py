@@ -84,21 +84,3 @@ def test_what_is_said_of_steps_is_true(plan: ip.Plan) -> None:
         assert again["exact"] == all(at % size == 0 for at, _ in order.weights)
     else:
         assert f"begin at multiples of {size} units" in words
-
-
-def test_ten_to_five_to_one() -> None:
-    """In each global batch of 16, in every epoch, if epochs hold whole batches."""
-    sources = {name: ip.Shuffle(1000 + i, seed=i) for i, name in enumerate("abc")}
-    weights = {"a": 10, "b": 5, "c": 1}
-    plan = ip.Plan(ip.Mixture(sources, weights), world_size=4, batch_size=4, remainder="drop")
-    found, words = said_of(plan)
-    assert words == (
-        "each step    not always 10 : 5 : 1, which needs that epochs hold whole steps: "
-        "epoch_size=3008"
-    )
-    assert any(row != [10, 5, 1] for row in compositions(plan))
-    plan = plan.replace(order=ip.Mixture(sources, weights, epoch_size=3008))
-    assert "each step    exactly 10 : 5 : 1" == said_of(plan)[1]
-    assert [[10, 5, 1]] * 564 == compositions(plan)
-    assert found is not None
-    assert [10, 5, 1] == found["counts"]

@@ -250,16 +250,6 @@ def test_how_far_orders_are_drawn() -> None:
     assert "; then too much would have to be compared" in str(alike)
 
 
-def test_no_epochs() -> None:
-    """Nothing to compare is an error."""
-    with pytest.raises(ip.IndexPlanError) as refused:
-        ip.diff(PLAN, PLAN, epochs=[])
-    assert (
-        "epochs must be at least one epoch from 0 on, where the later plan starts; got []; "
-        "leave it out for those that can differ"
-    ) == str(refused.value)
-
-
 def test_what_is_compared_by_default() -> None:
     """Where plans can begin to differ: their start, and around every phase, however late."""
     late = PLAN.replace(batch_size=[ip.Phase(0, 16), ip.Phase((500, 0), 20)])

@@ -118,35 +118,6 @@ def test_any_size() -> None:
     assert 123_456_789_012 == batch[where.slot]
 
 
-@pytest.mark.parametrize(
-    ("index", "epochs", "message"),
-    [
-        (
-            11,
-            [0],
-            "index must be an integer from 0 to 10; got 11; name one of the order's 11 samples",
-        ),
-        (
-            0,
-            [-1],
-            "epoch must be an integer from 0 to 2**32 - 1; got -1; "
-            "count from 0; a run ends with epoch 2**32 - 1",
-        ),
-    ],
-)
-def test_bad_input(index: int, epochs: list[int], message: str) -> None:
-    """Samples and epochs that are not there are named."""
-    with pytest.raises(ip.IndexPlanError) as refused:
-        ip.explain(PLAN, index, epochs)
-    assert message == str(refused.value)
-
-
-def test_open_world() -> None:
-    """Ranks have to be known."""
-    with pytest.raises(ip.IndexPlanError, match="world_size must be set for this; got None"):
-        ip.explain(PLAN.replace(world_size=None), np.int64(3))
-
-
 def test_labels_are_said_to_be_groups() -> None:
     """A label is a number, and "of 5" alone would say nothing."""
     order = ip.ClassBalanced([5, -1, 5, 5], weights=[1, 3])

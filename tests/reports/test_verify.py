@@ -18,7 +18,7 @@ from indexplan.reports.show import show_plan
 from tests.support.examples import examples
 from tests.support.found import at
 from tests.support.planned import planned
-from tests.support.strategies import plans, resumed_plans
+from tests.support.strategies import resumed_plans
 
 
 def test_samples_that_are_read_very_often() -> None:
@@ -79,14 +79,6 @@ def test_little_memory_for_any_number_of_bins(name: str) -> None:
     assert most < 2**27
 
 
-@examples(30)
-@given(plan=plans())
-def test_right_plans_pass(plan: ip.Plan) -> None:
-    """Every drawn plan keeps its laws."""
-    report = ip.verify(plan, epochs=range(2))
-    assert report.ok, str(report)
-
-
 @pytest.mark.parametrize("remainder", REMAINDERS)
 def test_any_size(remainder: str) -> None:
     """A plan of 1e12 samples is verified without touching them."""
@@ -108,15 +100,6 @@ def test_the_largest_sizes(remainder: str, world_size: int) -> None:
         )
         report = ip.verify(plan, range(2))
         assert report.ok, str(report)
-
-
-def test_resumed() -> None:
-    """A resumed plan is verified from its cursor on."""
-    plan = ip.Plan(ip.Shuffle(1000), world_size=3, batch_size=7, sub_epochs=4, remainder="pad")
-    resumed = plan.replace(world_size=2).resume(plan.cursor(1, 2, step=5))
-    report = ip.verify(resumed, epochs=range(3))
-    assert report.ok, str(report)
-    assert 8 == next(c for c in report.checks if c.name == "sub-epochs tile the epoch").num_checked
 
 
 def test_what_is_left_is_verified() -> None:

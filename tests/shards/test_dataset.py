@@ -50,18 +50,6 @@ def test_npy(tmp_path: Path) -> None:
     assert "dtype <f4, shape (7, 3), row-major" == dataset.header
 
 
-def test_round_trip(folder: Path) -> None:
-    """An identity goes through its dict form."""
-    dataset = ip.Dataset.scan(folder)
-    assert dataset == ip.Dataset.from_dict(dataset.to_dict())
-
-
-def test_unchanged(folder: Path, tmp_path: Path) -> None:
-    """A plan loads against the dataset that it was built for."""
-    path = saved_for(ip.Dataset.scan(folder, "**/*.txt"), tmp_path / "a.plan")
-    assert 4 == ip.load(path, dataset=ip.Dataset.scan(folder, "**/*.txt")).order.num_samples
-
-
 def test_changes_of_a_folder(folder: Path, tmp_path: Path) -> None:
     """A folder that lost, gained, renamed or rewrote files is refused, saying which of these."""
     path = saved_for(ip.Dataset.scan(folder, "**/*.txt"), tmp_path / "a.plan")
@@ -133,53 +121,6 @@ def test_changes_of_an_array(tmp_path: Path) -> None:
     ) in str(error.value)
 
 
-def test_plan_without_a_dataset(folder: Path, tmp_path: Path) -> None:
-    """A plan that remembers no dataset cannot be compared with one."""
-    ip.save(ip.Plan(ip.Shuffle(4), batch_size=2), tmp_path / "a.plan")
-    with pytest.raises(ip.IndexPlanError) as error:
-        ip.load(tmp_path / "a.plan", dataset=ip.Dataset.scan(folder))
-    assert str(error.value).endswith(
-        "must be a plan that was built for a dataset; got 'one that remembers none'; build it "
-        "with dataset=..., or load it without"
-    )
-
-
-def test_plan_of_another_size(folder: Path, tmp_path: Path) -> None:
-    """A plan is saved only for a dataset of its own size."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        ip.save(
-            ip.Plan(ip.Shuffle(5), batch_size=2),
-            tmp_path / "a.plan",
-            dataset=ip.Dataset.scan(folder, "**/*.txt"),
-        )
-    assert (
-        "the order's num_samples must be 4, the dataset's number of samples; got 5; "
-        "use an order of 4 samples"
-    ) == str(error.value)
-    assert not (tmp_path / "a.plan").exists()
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (
-            lambda root: ip.Dataset.scan(root / "no"),
-            "dataset must be a folder or a .npy file; got ",
-        ),
-        (lambda root: ip.Dataset.scan(root / "no.npy"), "dataset must be readable; got "),
-        (lambda root: ip.Dataset.scan(root, "*.jpg"), "pattern must be one that matches files of "),
-        (lambda root: ip.Dataset.scan(root, "/abs"), "pattern must be a glob; got '/abs' ("),
-        (lambda root: ip.Dataset.scan(root, "*/" * 3000), "pattern must be a glob; got '*/*/"),
-        (lambda root: ip.Dataset.scan(root, ""), "pattern must be a glob; got '' ("),
-    ],
-)
-def test_no_dataset(folder: Path, make: object, said: str) -> None:
-    """A dataset that is not there, or empty, is a clear error."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        make(folder)  # type: ignore[operator]
-    assert str(error.value).startswith(said)
-
-
 def test_broken_arrays(tmp_path: Path) -> None:
     """A .npy file without a header, or without rows, is a clear error."""
     (tmp_path / "bad.npy").write_bytes(b"not an array")
@@ -189,14 +130,6 @@ def test_broken_arrays(tmp_path: Path) -> None:
         np.save(tmp_path / f"{name}.npy", array)
         with pytest.raises(ip.IndexPlanError, match="must be an array with at least one row"):
             ip.Dataset.scan(tmp_path / f"{name}.npy")
-
-
-@pytest.mark.parametrize("field", ["kind", "num_samples", "names_sha256"])
-def test_wrong_types(folder: Path, field: str) -> None:
-    """An identity with a field of the wrong type is refused."""
-    data = {**ip.Dataset.scan(folder).to_dict(), field: 0.5}
-    with pytest.raises(ip.IndexPlanError, match=f"a dataset's {field} must be "):
-        ip.Dataset.from_dict(data)
 
 
 def test_a_real_dataset() -> None:

@@ -99,13 +99,3 @@ def test_one_look_after_another() -> None:
     total = sum((Counter(each) for each in seen), Counter())
     assert dict(zip(whole.shards.tolist(), whole.num_samples.tolist(), strict=True)) == total
     assert len(seen) > 3
-
-
-@pytest.mark.parametrize("ranks", [range(1, 2), range(3)])
-def test_few_at_a_time(ranks: range, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps that are drawn a few at a time are the same as all at once, and none is left out."""
-    plan = ip.Plan(ip.Shuffle(400, 3), world_size=3, batch_size=2)
-    expected = rows(ip.reads(plan, [40] * 10, 0, ranks=ranks))
-    for look in (1, 2, 6, 8, 20):
-        monkeypatch.setattr(module, "LOOK", look)
-        assert expected == rows(ip.reads(plan, [40] * 10, 0, ranks=ranks))

@@ -66,14 +66,6 @@ def test_an_order_takes_them() -> None:
     assert {0, 2} == set(ip.reads(plan, of, 0).shards.tolist())
 
 
-def test_json() -> None:
-    """What is saved is what there was."""
-    of = shards([3, 0, 4])
-    assert of == ip.Shards.from_json(of.to_json())
-    assert hash(of) == hash(ip.Shards.from_dict(of.to_dict()))
-    assert of != shards([3, 4, 0])
-
-
 @pytest.mark.parametrize("changes", [{"parts": [2**62, 2 - 2**62]}, {"num_bytes": [-1, 9]}])
 def test_json_of_sizes_that_cannot_be(changes: dict[str, object]) -> None:
     """Parts that add up, but not one by one, do not make names without end."""
