@@ -144,24 +144,6 @@ def test_grains_checkpoint_handler_saves_and_restores(tmp_path: Any) -> None:
     assert "process_0-of-1.json" == saved.name
 
 
-def test_a_mixture_may_change_after_the_place_of_a_state() -> None:
-    """A state knows the order, and only what was read of it has to agree."""
-    sources = {"a": ip.Shuffle(50), "b": ip.Shuffle(60, seed=1)}
-    mixture = ip.Mixture(sources, {"a": 1, "b": 1})
-    plan = ip.Plan(mixture, global_batch_size=12, remainder="carry")
-    later = ip.Plan(mixture.with_phase(24, {"a": 1, "b": 3}), global_batch_size=4)
-    early = ip.Plan(mixture.with_phase(12, {"a": 1, "b": 3}), global_batch_size=4)
-    iterator = iter(datasets(1, plan)[0])
-    next(iterator), next(iterator)
-    for changed in (later, early):
-        new = iter(datasets(1, changed)[0])
-        if changed is later:
-            new.set_state(iterator.get_state())
-        else:
-            with pytest.raises(ip.IndexPlanError, match="since which the weights are others"):
-                new.set_state(iterator.get_state())
-
-
 def test_a_plan_may_be_open_or_resumed() -> None:
     """An open world size is Grain's; a cursor says where either begins."""
     resumed = PLAN.resume(PLAN.replace(world_size=5).cursor(0, step=2))

@@ -54,17 +54,6 @@ def test_a_state_of_fewer_sources(kind: Any) -> None:
         kind(*dataset, early, rank=0, world_size=4).load_state_dict(state)
 
 
-def test_a_state_past_the_place() -> None:
-    """It has read what is left out, so it is refused."""
-    before = PlanLoader(range(120), PLAN, rank=0, world_size=4)
-    batches = iter(before)
-    for _ in range(6):
-        next(batches)
-    after = PlanLoader(range(120), excluded(PLAN, PLAN.cursor(0, step=4)), rank=0, world_size=4)
-    with pytest.raises(ip.IndexPlanError, match="since which units are left out"):
-        after.load_state_dict(before.state_dict())
-
-
 def test_megatron_counts_samples() -> None:
     """A count of consumed samples is the same place, up to where the run changed and past it."""
     order = excluded(PLAN, PLAN.cursor(1, step=4)).order

@@ -35,12 +35,6 @@ def test_every_step_reads_the_next_places(number: int) -> None:
     assert run(*draw(f"tests {number}")) > 0
 
 
-def test_a_global_batch_larger_than_the_dataset() -> None:
-    """A step reads each epoch in it whole, one after another."""
-    ranks = iterators(4, order=ip.Sequential(5), micro_batch_size=3)
-    assert [place % 5 for place in range(24)] == sum(read(ranks, 2), [])
-
-
 def test_an_error_or_an_interrupt_loses_no_micro_batch() -> None:
     """The next call returns what the failed one would have."""
 

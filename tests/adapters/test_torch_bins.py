@@ -21,7 +21,7 @@ from indexplan_torch import (
 )
 from indexplan_torch.causal import join_causal
 from tests.adapters.small import ME, Identity, as_they_are, refused
-from tests.support.bins import Bins, ChangingBins, bin_orders
+from tests.support.bins import Bins, bin_orders
 from tests.support.examples import examples
 from tests.support.strategies import plans, sub_epochs_of
 
@@ -135,33 +135,6 @@ def test_every_form_keeps_the_cuts(plan: ip.Plan) -> None:
         view.set_epoch(number)
         assert [unit for batch in expected for unit in batch] == list(view)
         assert len(view) == sum(map(len, expected))
-
-
-@pytest.mark.parametrize("kind", [Bins, ChangingBins])
-@pytest.mark.parametrize(("world", "other"), [(1, 3), (3, 2)])
-def test_every_bin_whole_across_a_resume(kind: type[Bins], world: int, other: int) -> None:
-    """Two worlds, before a stop in the second pass and after it: each bin of two epochs, once."""
-    order = kind(101)
-    plan = ip.Plan(order, batch_size=2)
-    steps = plan.replace(world_size=world).steps(1).stop // 2
-    state: Any = None
-    read: list[list[int]] = []
-    for rank in range(world):
-        loader = PlanLoader(
-            Identity(101), plan, rank=rank, world_size=world, collate_fn=as_they_are, partial=True
-        )
-        read += [unit for batch in loader for unit in batch]
-        batches = iter(loader)
-        read += [unit for _ in range(steps) for unit in next(batches)]
-        state = loader.state_dict()
-    for rank in range(other):
-        loader = PlanLoader(
-            Identity(101), plan, rank=rank, world_size=other, collate_fn=as_they_are
-        )
-        loader.load_state_dict(state)
-        read += [unit for batch in loader for unit in batch]
-    expected = [list(unit) for epoch in (0, 1) for unit in order.row(epoch)]
-    assert sorted(expected) == sorted(read)
 
 
 def test_bins_join_what_they_hold() -> None:

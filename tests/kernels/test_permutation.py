@@ -311,14 +311,6 @@ def test_block_shuffle_is_a_bijection(n: int) -> None:
             check_bijection(BlockShuffle(n, block_size, window, 9))
 
 
-def test_block_shuffle_reads_blocks_within_windows() -> None:
-    """The samples of a block are read within one window, and a window reads `window` blocks."""
-    order = BlockShuffle(960, 16, 4, 2).runs([0], [960]).reshape(15, 64)
-    for window in order:
-        assert 4 == np.unique(window // 16).size
-        assert sorted(window.tolist()) != window.tolist()
-
-
 def test_many_threads_agree() -> None:
     """Threads that call the kernels at once get what one thread gets."""
     kinds = [Shuffle(10**9, 1), BlockShuffle(10**9, 1024, 16, 1)]

@@ -87,16 +87,6 @@ def plan() -> ip.Plan:
     return ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=10)
 
 
-def test_a_start_from_anew_makes_what_was_read_void(plan: ip.Plan, tmp_path: Path) -> None:
-    """A run that finds no checkpoint starts at the first step, and the ledger says so."""
-    ledger = ip.Ledger(tmp_path / "run.ledger")
-    ledger.record(plan, plan.cursor(0, step=7))
-    ledger.begin(plan)
-    assert (0, 7) == (ledger.step, ledger.account().num_void_steps)
-    ledger.record(plan, plan.cursor(0, step=3))
-    assert 3 == ip.Ledger(ledger.path).step
-
-
 def test_a_start_inside_goes_on_there(plan: ip.Plan, tmp_path: Path) -> None:
     """A plan that was resumed by hand is looked for among the places where the run stood."""
     ledger = ip.Ledger(tmp_path / "run.ledger")
@@ -122,15 +112,6 @@ def test_a_run_of_another_order_is_refused(plan: ip.Plan, tmp_path: Path) -> Non
     with pytest.raises(ip.IndexPlanError, match="as the run that is loaded has written it"):
         ledger.rewind("0" * 64)
     assert before == ledger.path.read_bytes()
-
-
-def test_a_cursor_past_which_samples_left(plan: ip.Plan, tmp_path: Path) -> None:
-    """A run that has read excluded samples since cannot go on without them."""
-    ledger = ip.Ledger(tmp_path / "run.ledger")
-    ledger.record(plan, plan.cursor(0, step=9))
-    late = plan.replace(order=ip.Without(plan.order, [1, 2], since=plan.cursor(0, step=5)))
-    with pytest.raises(ip.IndexPlanError, match="since which units are left out"):
-        ledger.record(late, late.cursor(0, step=12))
 
 
 def mixture(*names: str) -> ip.Plan:

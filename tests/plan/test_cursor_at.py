@@ -15,8 +15,6 @@ from tests.support.strategies import (
     EPOCHS,
     cursors,
     epochs_of,
-    fresh_plans,
-    partitions,
     plans,
     steps_of,
     sub_epochs_of,
@@ -89,27 +87,6 @@ def test_a_place_anywhere_is_resumed_there(plan: ip.Plan, data: st.DataObject) -
     if steps:
         read = places_read(rest, steps)
         assert [*range(place, place + len(read))] == sorted(read.elements())
-
-
-@given(remainders.flatmap(lambda kind: fresh_plans(remainder=kind)), st.integers(1, 6), st.data())
-def test_a_count_of_units_carries_a_run_through_any_topologies(
-    plan: ip.Plan, num_cuts: int, data: st.DataObject
-) -> None:
-    """Of a run that keeps nothing but how many units it has read, each unit is read once."""
-    place = 0
-    for _ in range(num_cuts):
-        left = steps_of(plan)
-        if not left:
-            return
-        taken = left[: data.draw(st.integers(1, len(left)), label="steps")]
-        count = sum(plan.step_size(*pair, step=step) for *pair, step in taken)
-        read = places_read(plan, taken)
-        assert [*range(place, place + count)] == sorted(read.elements())
-        place += count
-        remainder = data.draw(remainders, label="remainder")
-        fields = data.draw(partitions(plan.order, plan.sub_epochs, remainder), label="partition")
-        plan = ip.Plan(plan.order, sub_epochs=plan.sub_epochs, **fields)
-        plan = plan.resume(plan.cursor_at(place))
 
 
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 7), st.integers(1, 9), st.data())
