@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import indexplan as ip
-from indexplan.cli import main
-from tests.cli.test_cli import fails, rows, run
+from tests.cli.test_cli import rows, run
 
 PLAN = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2, remainder="drop")
 
@@ -84,21 +83,3 @@ def test_diff(spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     data = json.loads(run(capsys, "diff", spec, spec, "--json", "--epochs", "2"))
     assert data["same"]
     assert [0, 1] == data["epochs"]
-
-
-def test_wrong_specs(spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that is no plan, a spec asked for its dataset, and no epochs."""
-    broken = tmp_path / "broken.json"
-    broken.write_text("{}")
-    assert fails(capsys, 1, "show", str(broken)).startswith(f"{broken}: a plan must ")
-    rule = "--dataset needs a plan directory, which remembers its dataset"
-    assert f"{rule}; got {spec}; leave --dataset out" == (
-        fails(capsys, 2, "show", spec, "--dataset", str(tmp_path))
-    )
-    assert "--epochs must be an integer from 1 to 4294967296; got 0; leave it out" in (
-        fails(capsys, 2, "diff", spec, spec, "--epochs", "0")
-    )
-    assert "must be a plan directory; got nothing there" in (
-        fails(capsys, 1, "explain", f"{spec}x.json", "--index", "0")
-    )
-    assert main(["explain", spec, "--index", "11"]) == 2

@@ -91,9 +91,3 @@ def test_sizes_that_are_not_known(
     """Orders of a part of the dataset are not given the size of all of it."""
     said = fails(capsys, 2, "build", "a.plan", "--order", order, "--shards=sizes.npy", *BATCHES)
     assert said.startswith(f"--order: {missing}")
-
-
-def test_orders_that_do_not_tell(capsys: pytest.CaptureFixture[str]) -> None:
-    """A shuffle has no sizes, so that it needs the number of samples."""
-    said = fails(capsys, 2, "build", "a.plan", *BATCHES)
-    assert said.startswith("exactly one of --num-samples, --dataset and --shards must be given")

@@ -133,25 +133,3 @@ def test_replay_a_plan_with_columns(capsys: pytest.CaptureFixture[str]) -> None:
     said = run(capsys, "show", "plan.json", "--column", "columns", *where)
     batch = [sample for rank in range(2) for sample in weighted.batch(2, rank).tolist()]
     assert f"{' '.join(map(str, batch))}\n" == said
-
-
-def test_no_ledger(capsys: pytest.CaptureFixture[str]) -> None:
-    """A path without a ledger is an error, and nothing is written there."""
-    Path("empty.ledger").touch()
-    for name, got in (("nowhere", "nothing there"), ("empty.ledger", "something else")):
-        for words in (["ledger", name, "account"], ["ledger", name, "replay", "--step=0"]):
-            rule = "must be a ledger that a run has written"
-            expected = f"{name} {rule}; got {got}; check the path"
-            assert expected == fails(capsys, 1, *words)
-    assert not Path("nowhere").exists()
-
-
-def test_options_belong_to_questions(capsys: pytest.CaptureFixture[str]) -> None:
-    """An option of another question is not ignored, nor is one that a verb needs a ledger for."""
-    said = fails(capsys, 2, "ledger", "run.ledger", "account", "--step", "1")
-    assert "--step needs the question replay; got account; ask that, or leave --step out" == said
-    said = fails(capsys, 2, "ledger", "run.ledger", "replay")
-    assert "--step must be given with replay; got none; add --step 0" == said
-    Path("plan.json").write_text(PLAN.to_json())
-    said = fails(capsys, 2, "verify", "plan.json", "--checkpoint", "1")
-    assert "--checkpoint needs a ledger; got plan.json; leave --checkpoint out" == said

@@ -44,15 +44,6 @@ def command(verb: str, path: str) -> list[str]:
     return [name, path, *others]
 
 
-@pytest.mark.parametrize("verb", ["explain --index=3", "export out", "plot -o a.png --kind=mixing"])
-def test_a_ledger_in_place_of_a_plan(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Is named, with the command that takes it."""
-    assert 1 == main(command(verb, "run.ledger"))
-    said = capsys.readouterr().err
-    cure = "ask it with `indexplan show run.ledger`"
-    assert f"run.ledger must be a plan; got the ledger of a run; {cure}" in said
-
-
 @pytest.mark.parametrize("verb", [*OF_PLANS, *OF_LEDGERS])
 @pytest.mark.parametrize("path", ["run.plan", "plan.txt", "photos", "sizes.npy", "nowhere"])
 def test_what_is_neither(verb: str, path: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,24 +59,6 @@ def test_draw_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["plot", "run.ledger", "-o", "life.png"])
     assert "life.png: the whole life of a run, from its ledger\n" == capsys.readouterr().out
     assert Path("life.png").stat().st_size > 10**4
-
-
-def test_a_ledger_that_was_edited(capsys: pytest.CaptureFixture[str]) -> None:
-    """`verify` exits with 1, and says which line it is."""
-    text = Path("run.ledger").read_bytes()
-    Path("run.ledger").write_bytes(text.replace(b'"steps":5', b'"steps":4'))
-    assert 1 == main(["verify", "run.ledger"])
-    assert "line 2: its checksum must be " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("verb", ["verify", "locate --index=3"])
-@pytest.mark.parametrize("option", ["--world-size=2", "--column=sizes.npy"])
-def test_options_of_plans(verb: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are refused with a ledger, and without them it is answered."""
-    assert 2 == main([*command(verb, "run.ledger"), option])
-    name = option.partition("=")[0]
-    said = f"indexplan: {name} needs a plan; got run.ledger; leave {name} out\n"
-    assert said == capsys.readouterr().err
 
 
 def test_show_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import indexplan as ip
-from indexplan.cli import main
 from indexplan.cli.written import order_as_written
 from indexplan.orders import registry as known
 from tests.cli.test_cli import fails, run
@@ -65,49 +64,6 @@ def test_text(text: str, expected: ip.Order) -> None:
     assert expected == order_as_written(text, {"num_samples": 10})
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "BlokShuffle(4)",
-            "--order: the name must be one of BlockShuffle, Many, Sequential, Shuffle; got "
-            "'BlokShuffle'; did you mean BlockShuffle? give --import for orders of your own",
-        ),
-        (
-            "BlockShuffle(10, blocksize=4)",
-            "--order: blocksize must be a keyword of BlockShuffle; got '4'; did you mean "
-            "block_size? it takes num_samples, block_size, window, seed",
-        ),
-        (
-            "Many(\n  name=Shuffle(9,\n  sed=2))",
-            "--order: sed must be a keyword of Shuffle; got '2'; did you mean seed? it takes "
-            "num_samples, seed",
-        ),
-        (
-            "Many(name='a')",
-            "--order: a of Many must be given; got none; add a=..., as `indexplan orders Many` "
-            "describes it",
-        ),
-        (
-            "Many(1, name=Shuffle(3, seed=1.5))",
-            "--order: seed must be an integer from 0 to 2**128 - 1; got 1.5; hash other seeds to "
-            "such an integer first",
-        ),
-        (
-            "Shuffle(3, 4, 5)",
-            "--order must be a call, a number, text, a list or a dict, as in Python; got "
-            "'Shuffle(3, 4, 5)' (TypeError: too many positional arguments); write it as "
-            "Epochs(Shuffle(1000000), 50000)",
-        ),
-    ],
-)  # fmt: skip
-def test_wrong_text(text: str, said: str) -> None:
-    """What cannot be made is named, with what can be made, and what was probably meant."""
-    ip.register(Many)
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(said)}$"):
-        order_as_written(text, where="--order")
-
-
 def test_classes_of_one_name() -> None:
     """Of two classes with one name none is guessed."""
 
@@ -156,13 +112,6 @@ def test_verb(capsys: pytest.CaptureFixture[str]) -> None:
     ip.register(Many)
     call = "Many(a, name='x y', b=0.5, rows=<factory>)"
     assert f"{call}\n\nMany fields.\n\nOf several types.\n" == run(capsys, "orders", "Many")
-
-
-def test_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--order` takes a text, and --num-samples what it leaves out."""
-    words = ["build", "--num-samples", "1e2", "--batch-size", "4", str(tmp_path / "a")]
-    run(capsys, *words, "--order", "BlockShuffle(block_size=10, window=3)")
-    assert ip.Plan(ip.BlockShuffle(100, 10, 3), batch_size=4) == ip.load(tmp_path / "a")
 
 
 OWN = '''
@@ -240,9 +189,3 @@ def test_what_cannot_be_imported(tmp_path: Path, capsys: pytest.CaptureFixture[s
         patch.syspath_prepend(tmp_path)
         said = fails(capsys, 2, "orders", "--import", "broken_orders")
     assert "got 'broken_orders' (ZeroDivisionError: division by zero); set " in said
-
-
-def test_bench(capsys: pytest.CaptureFixture[str]) -> None:
-    """`bench` reads the same text."""
-    assert 2 == main(["bench", "--num-samples", "1e6", "--order", "Shufle()"])
-    assert "did you mean Shuffle?" in capsys.readouterr().err
