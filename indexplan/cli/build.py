@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import indexplan as ip
-from indexplan.cli.asking import add_force, check_size, size_of
 from indexplan.cli.common import add_dataset, add_numbers, add_verb, data_named, progress_bar
 from indexplan.cli.spec_options import add_spec, plan_of
 from indexplan.errors import IndexPlanError, invalid
@@ -33,7 +32,6 @@ def add(verbs: Any) -> None:
     build.add_argument("--part", metavar="I/N", help=words)
     words = "units in each chunk file; a core, or a part, builds whole chunks (2**26)"
     add_numbers(build, units_per_chunk=words)
-    add_force(build)
     build.set_defaults(epochs=1, units_per_chunk=UNITS_PER_CHUNK)
 
 
@@ -56,8 +54,6 @@ def run(options: Any) -> ip.types.Saved:
     if not 1 <= options.epochs <= 2**32:
         raise invalid("--epochs", "from 1 to 2**32", options.epochs, "leave it out for one")
     part = None if options.part is None else part_named(options.part)
-    size = options.epochs * size_of(plan.order, 0)  # judging by the first of them
-    check_size(options, options.plan, size // (part[1] if part else 1))
     with progress_bar("building", "idx") as progress:
         return ip.save(
             plan,

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import indexplan as ip
-from indexplan.cli.asking import add_force, check_size, size_of
 from indexplan.cli.common import add_numbers, add_plan, add_verb, open_plan
 from indexplan.files.exporting import FORMATS
 
@@ -33,7 +32,6 @@ def add(verbs: Any) -> None:
     export.add_argument("--format", choices=FORMATS, default="npy", help=f"{words} (npy)")
     words = "export this epoch only (all epochs in the plan directory; epoch 0 of a .json file)"
     add_numbers(export, epoch=words)
-    add_force(export)
 
 
 def run(options: Any) -> ip.types.Saved:
@@ -42,5 +40,4 @@ def run(options: Any) -> ip.types.Saved:
     epochs: Iterable[int] = range(1) if stored is None else stored.build.epochs
     if options.epoch is not None:
         epochs = [options.epoch]
-    check_size(options, options.out, sum(size_of(plan.order, epoch) for epoch in epochs))
     return ip.export(plan, options.out, epochs=epochs, format=options.format)

@@ -127,7 +127,6 @@ COMMANDS: list[Command] = [
     (f"{BUILD} --import not_there", nothing, f"{BUILD} --import json"),
     (f"{BUILD} --world-size 0", nothing, BUILD),
     (f"{BUILD} --sub-epochs 0", nothing, BUILD),
-    ("build a.plan --num-samples 1e12 --batch-size 2", nothing),
     (f"{BUILD} --epochs 0", nothing, BUILD),
     (f"{BUILD} --epochs", nothing, "build --help", f"{BUILD} --epochs 2"),
     (f"{BUILD} --part 2", nothing, f"{BUILD} --part 1/4", BUILD),
