@@ -137,25 +137,22 @@ def _first_difference(build: Build, chunk: Chunk, block: int, got: Octets, must:
 
 
 def _miscounts(stored: Stored, num_bytes: int) -> list[str]:
-    """Return messages about samples that an epoch reads not once; each sample takes a bit."""
+    """Return messages about samples that an epoch reads not once; each sample takes a byte."""
     num_samples = stored.num_samples
-    if num_samples > 16 * num_bytes:  # else a forged plan.json could ask for any memory
+    if num_samples > 2 * num_bytes:  # else a forged plan.json could ask for any memory
         return [f"its files are too short for the {counted(num_samples, 'sample')} of an epoch"]
     slab, said = BINS if stored.deals_bins else SLAB, []
-    words = np.empty(-(-num_samples // 64), np.int64)
+    seen = np.empty(num_samples, np.bool_)
     for epoch in stored.build.epochs:
-        words[:] = 0
-        words[-1] = -1 << num_samples % 64 if num_samples % 64 else 0  # no samples: they count
-        num_units, num_read, distinct = stored.num_units(epoch), 0, 0
+        seen[:] = False
+        num_units, num_read = stored.num_units(epoch), 0
         for start in range(0, num_units, slab):
             samples = stored.take(epoch, start, min(num_units, start + slab))
             num_read += len(samples)
-            distinct += kernels.seen.mark(num_samples, samples, words)
+            seen[samples[(samples >= 0) & (samples < num_samples)]] = True
+        distinct = int(np.count_nonzero(seen))
         if missing := num_samples - distinct:
-            word = int(np.argmax(words != -1))
-            bits = ~int(words[word])
-            first = 64 * word + (bits & -bits).bit_length() - 1
-            are = "is" if missing == 1 else "are"
+            are, first = "is" if missing == 1 else "are", int(np.argmin(seen))
             said.append(
                 f"epoch {epoch}: {counted(missing, 'sample')} {are} never read, first {first}"
             )

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         permutation,
         philox,
         seeding,
-        seen,
         shard_reads,
         shard_shuffle,
         sorting,

@@ -67,7 +67,7 @@ def verify(
     If the algorithm of a stored order is not known here, its files are compared with their hashes
     and its samples are counted, but it cannot be generated again: the report says so, in `skipped`.
     This library's orders that read every sample once do so by construction; for other orders that
-    claim it, samples are counted, which takes one bit of memory for each.
+    claim it, samples are counted, which takes one byte of memory for each.
 
     Examples
     --------
