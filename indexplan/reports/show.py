@@ -16,7 +16,6 @@ from indexplan.orders.mixture import Mixture
 from indexplan.partition.account import between
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.plan.plan import Plan, layout_of
-from indexplan.reports.rank_work import work_of
 from indexplan.reports.shares_drawn import draws
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
@@ -96,7 +95,6 @@ def show_plan(
     parts = [
         Shown(_data(plan, stored), "\n".join(facts)),
         _accounts(plan, epochs, sub_epoch, num_more),
-        _work(plan, epochs[0], sub_epoch),
         _draws(plan, epochs[0]),
     ]
     data = {name: value for part in parts for name, value in part.data.items()}
@@ -203,15 +201,6 @@ def _accounts(plan: Plan, epochs: tuple[int, ...], sub_epoch: int | None, num_mo
 def _is_sized(plan: Plan) -> bool:
     """Return whether the plan's steps are known: not if they depend on an open world size."""
     return plan.world_size is not None or plan.batch_size is None
-
-
-def _work(plan: Plan, epoch: int, sub_epoch: int | None) -> Shown:
-    """Return what the plan's balance is worth, if it has one."""
-    if plan.balance is None or plan.world_size is None:
-        return Shown({}, "")
-    work = work_of(plan, epoch, sub_epoch or 0)
-    words = f"work: {work or 'not looked at, as there are no steps or too many ranks'}"
-    return Shown({"work": work and work.to_dict()}, words)
 
 
 def _composition(plan: Plan, mixture: Mixture) -> dict[str, Any] | None:

@@ -35,18 +35,6 @@ CARRY = ip.Plan(ip.Sequential(10), world_size=1, batch_size=3, remainder="carry"
 EMPTY = ip.Plan(ip.Sequential(7), world_size=1, batch_size=6, remainder="drop").resume(
     ip.Plan(ip.Sequential(7), world_size=1, batch_size=2).cursor(0, step=1)
 )  # the rest of its epoch does not fill a step
-
-
-def without_steps(order: ip.Order, balance: ip.Balance | None = None, epoch: int = 0) -> ip.Plan:
-    """Return a plan of three units, resumed where its epoch has only two left for steps of 3."""
-    plan = ip.Plan(order, global_batch_size=1)
-    world_size = None if balance is None else 1  # balance needs to know it
-    full = plan.replace(
-        global_batch_size=3, remainder="drop", balance=balance, world_size=world_size
-    )
-    return full.resume(plan.cursor(epoch, step=1))
-
-
 RESUMED = PLAN.resume(PLAN.cursor(1, 1, step=1))
 CURSOR = PLAN.cursor(0, 1, step=1)
 STORED = ip.Plan(ip.Sequential(1000), world_size=3, batch_size=16)
