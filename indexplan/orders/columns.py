@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from indexplan.errors import Cure, IndexPlanError, PlanFileError, integer, invalid, path_text
 from indexplan.once import once
 from indexplan.orders.column_cures import WRITTEN, cure_of_file, cure_of_values, has_header
-from indexplan.stores.tables import LEAST, table_of
 
 INTEGERS, FLOATS = "integers", "floats"
 TYPES = {INTEGERS: ("<u4", "<i8"), FLOATS: ("<f8",)}  # the last one holds every allowed number
@@ -28,10 +25,6 @@ EXACT = 2**53  # up to here every integer is a float64
 AS_THEY_ARE = 20  # values that an error shows; of more, their type and number
 LONGEST_RANGE = 2**27  # takes 1 GiB as an array
 BLOCK = 2**17  # numbers that are hashed at a time: 1 MiB, which stays in the cache
-# Nanoseconds: a mapping that wrote to a page changes it without a new time until it was written to
-# disk, which Linux begins after 30 s; and file systems may count changes in steps of up to 2 s.
-SETTLED = 60 * 10**9
-MOUNTS = Path("/proc/self/mountinfo")
 SPEC = "write specs with to_json"
 
 # whether fields come from JSON, where a string is not a path: the author may be a stranger
@@ -42,15 +35,6 @@ Status: TypeAlias = "tuple[int, ...]"
 Kept: TypeAlias = "Column | Any"
 Finder: TypeAlias = "Callable[[Mapping[str, Any]], Column | None]"
 Columns: TypeAlias = "Finder | str | os.PathLike[str] | Iterable[Any] | None"
-
-
-@dataclass(frozen=True, eq=False)
-class Identity:
-    """A column's dtype, length and sha256, as they are kept for other processes."""
-
-    dtype: str
-    length: int
-    sha256: str
 
 
 class Column:
@@ -149,24 +133,7 @@ class Column:
 
     @once
     def identity(self) -> dict[str, Any]:
-        """The column's dtype, length and sha256, which stand for it in JSON.
-
-        Those of a large file are noted in the user's cache, under its path and its status.
-        """
-        if self.path is None or self.array.nbytes < LEAST or not self._is_settled:
-            return self._hashed()
-        self.check_file()
-        key = {"table": "columns", "path": self.path, "status": self._status}
-        noted = table_of(key, Identity, lambda: Identity(**self._hashed()), self.array.nbytes)
-        return dict(vars(noted))
-
-    @property
-    def _is_settled(self) -> bool:
-        """Whether a change of the file from now on would have another time than the last one."""
-        device, _, _, *changed = self._status or (0, 0, 0, 0)
-        return time.time_ns() - max(changed) > SETTLED and not _is_memory(device)
-
-    def _hashed(self) -> dict[str, Any]:
+        """The column's dtype, length and sha256, which stand for it in JSON."""
         dtype = self.array.dtype.str
         shorter, longer = TYPES[INTEGERS]
         # as unsigned numbers, negative ones are huge; most arrays with huge ones begin with some
@@ -354,16 +321,6 @@ def _status(path: str) -> Status:
     except FileNotFoundError:
         return ()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _is_memory(device: int) -> bool:
-    """Return whether a file system is Linux's memory, where an open mapping changes no time."""
-    try:
-        mounts = MOUNTS.read_bytes()
-    except OSError:  # not Linux
-        return False
-    mount = rf"^\S+ \S+ {os.major(device)}:{os.minor(device)} .* - (?:tmpfs|ramfs) "
-    return re.search(mount.encode(), mounts, re.MULTILINE) is not None
 
 
 def is_identity(value: Any) -> bool:

@@ -57,7 +57,7 @@ def table_of(
         All that the table follows from but this library, as JSON: `table`, its kind, fields, and
         the sha256 of columns.
     kind : callable
-        Makes a table of its fields, arrays, integers and text, by name.
+        Makes a table of its fields, arrays and integers, by name.
     build : callable
         Builds the table.
     num_bytes : int
@@ -170,9 +170,9 @@ def _read(stream: BinaryIO, name: str) -> dict[str, Any] | None:
     return None if any(field is None for field in fields.values()) else fields
 
 
-def _field(stream: BinaryIO, start: int, noted: Any) -> NDArray[Any] | int | str | None:
-    """Return an integer, a text, or the array of a field; None if its bytes are not as noted."""
-    if isinstance(noted, int | str):
+def _field(stream: BinaryIO, start: int, noted: Any) -> NDArray[Any] | int | None:
+    """Return an integer, or the array of a field; None if its bytes are not as noted."""
+    if isinstance(noted, int):
         return noted
     dtype, shape, at, digest = noted
     if not prod(shape):

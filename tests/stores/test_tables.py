@@ -25,7 +25,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.orders import columns
 from indexplan.reports.show import show_plan
 from indexplan.stores import cache as store_cache
 from indexplan.stores import tables
@@ -288,68 +287,6 @@ def test_killed_builders_and_readers(tmp_path: Path) -> None:
     assert kill(12, tmp_path) > 0
 
 
-@pytest.fixture
-def column(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A column's file, of a size and an age whose sha256 is noted."""
-    assert not kept(cache)
-    monkeypatch.setattr(columns, "LEAST", 0)
-    monkeypatch.setattr(columns, "SETTLED", -1)
-    monkeypatch.setattr(columns, "MOUNTS", tmp_path / "none")  # where tests' files are in memory
-    np.save(tmp_path / "column.npy", COLUMN)
-    return tmp_path / "column.npy"
-
-
-def test_a_column_is_hashed_once(column: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a process has noted of a file is what the next one says of it."""
-    expected = ip.Column(COLUMN).to_dict()
-    assert expected == ip.Column(column).to_dict()
-    tables.TABLES.clear()
-    monkeypatch.setattr(ip.Column, "_hashed", None)
-    assert expected == ip.Column(column).to_dict()
-
-
-def test_a_changed_column_is_hashed_again(column: Path) -> None:
-    """Also if its size and its time of modification stay the same."""
-    ip.Column(column).to_dict()
-    before = column.stat()
-    with column.open("r+b") as stream:
-        stream.seek(-8, os.SEEK_END)
-        stream.write((99).to_bytes(8, "little"))
-    os.utime(column, ns=(before.st_atime_ns, before.st_mtime_ns))
-    changed = [*COLUMN[:-1], 99]
-    assert ip.Column(changed).to_dict() == ip.Column(column).to_dict()
-
-
-MEMORY = [(folder, 10**6) for folder in ["/dev/shm"] if Path(folder).is_dir()]  # noqa: S108
-
-
-@pytest.mark.usefixtures("cache")
-@pytest.mark.parametrize(("folder", "seconds"), [(None, 30), *MEMORY])
-def test_a_column_that_a_mapping_writes_to(
-    folder: str | None, seconds: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A page that was written to may change without a time until the system has stored it."""
-    monkeypatch.setattr(columns, "LEAST", 0)
-    later = time.time_ns() + seconds * 10**9
-    monkeypatch.setattr(time, "time_ns", lambda: later)
-    with TemporaryDirectory(dir=folder) as place:
-        np.save(path := Path(place) / "column.npy", COLUMN)
-        mapped = np.lib.format.open_memmap(path, "r+")
-        for number in (98, 99):
-            mapped[0] = number
-            tables.TABLES.clear()
-            assert ip.Column(mapped).to_dict() == ip.Column(path).to_dict()
-
-
-def test_a_column_that_was_just_written(
-    column: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is not noted: another change could leave it the same times."""
-    monkeypatch.setattr(columns, "SETTLED", 10**12)
-    assert ip.Column(COLUMN).to_dict() == ip.Column(column).to_dict()
-    assert not kept(cache)
-
-
 @pytest.mark.parametrize("name", ORDERS)
 def test_a_folder_that_was_shipped(
     name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -391,6 +328,6 @@ def test_tables_before_a_job(cache: Path, tmp_path: Path, monkeypatch: pytest.Mo
     plan = ip.Plan(ip.Weighted("weights.npy", seed=3), world_size=2, batch_size=3)
     Path("plan.json").write_text(plan.to_json())
     printed = printed_by_shell(command.replace("/shared/cache", str(cache)))
-    assert {"columns", "weighted"} >= {path.parent.name for path in kept(cache)} >= {"weighted"}
+    assert {"weighted"} == {path.parent.name for path in kept(cache)}
     monkeypatch.setattr(tables, "_written", None)
     assert printed.split() == [str(index) for index in plan.batch(0, step=0, rank=0)]
