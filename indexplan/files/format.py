@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from indexplan.canonical import canonical_json, check_fields
-from indexplan.errors import IndexPlanError, counted, integer, invalid
+from indexplan.errors import Cure, IndexPlanError, counted, integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
 from indexplan.orders.traits import Traits
@@ -168,7 +168,10 @@ class Build:
     def check_num_chunks(self) -> None:
         """Raise `IndexPlanError` if there are more chunk files than a plan directory can have."""
         if self.num_chunks > NUM_CHUNKS_MAX:
-            cure = "build fewer epochs, or leave units_per_chunk out"
+            cure = Cure(
+                "build fewer epochs, or leave units_per_chunk out",
+                "build fewer epochs, or leave --units-per-chunk out",
+            )
             raise invalid("the number of chunk files", "at most 2**20", self.num_chunks, cure)
 
     def chunks(self) -> Iterator[Chunk]:
