@@ -225,11 +225,11 @@ def phases(num: int, *, joined: bool = False) -> ip.Plan:
 
 def updated(num: int) -> ip.Plan:
     """Change the weights of samples in each epoch."""
-    weights = np.random.default_rng(0).random((num + 1, 2000))
+    weights = [*map(ip.Column, np.random.default_rng(0).random((num + 1, 2000)))]
     plan = ip.Plan(ip.Weighted(weights[0], seed=1), world_size=2, batch_size=5)
     for epoch in range(1, num + 1):
         cursor = plan.cursor(epoch, step=0)
-        order = plan.order.updated(epoch, weights[epoch])
+        order = ip.Weighted([*enumerate(weights[: epoch + 1])], seed=1)
         plan = plan.replace(order=order).resume(cursor)
         plan.batch(epoch, step=1, rank=0)
     return plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isqrt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from indexplan import kernels
 from indexplan.errors import IndexPlanError, invalid
 from indexplan.once import latest, once
-from indexplan.orders.arguments import keeps_planned
 from indexplan.orders.base import Int64, Order, Why
 from indexplan.orders.columns import BLOCK, FLOATS, Column, Kept, is_identity
 from indexplan.orders.fields import SEED, whole
@@ -123,39 +122,6 @@ class Weighted(Order):
     @property
     def _size(self) -> int:
         return self.epoch_size or self.num_samples
-
-    def updated(self, epoch: int, weights: Any, *, planned: str | None = None) -> Weighted:
-        """Return this order with other weights from an epoch on.
-
-        A run can resume with it from a cursor at or before the start of that epoch. Weights that
-        would have taken effect right there are replaced. It takes time in proportion to the arrays
-        so far.
-
-        Parameters
-        ----------
-        epoch : int
-            0 <= epoch < 2**32.
-        weights : Column, array_like of float or path
-            One weight for each sample.
-        planned : {"keep", "drop"}, optional
-            What becomes of weights that take effect later; must be given if there are some.
-
-        Raises
-        ------
-        IndexPlanError
-            As `Weighted` does, or if `planned` does not say what becomes of later weights.
-
-        Examples
-        --------
-        >>> order = Weighted([1, 1, 2], epoch_size=4).updated(epoch=5, weights=[0, 3, 1])
-        >>> order.count(4, range(3)), order.count(5, range(3))
-        (array([1, 1, 2]), array([0, 3, 1]))
-        """
-        epoch = check_epoch(epoch)
-        before = [entry for entry in self._entries if entry[0] < epoch]
-        later = [entry for entry in self._entries if entry[0] > epoch]
-        kept = keeps_planned(planned, f"epoch {later[0][0]}" if later else "")
-        return replace(self, weights=(*before, (epoch, weights), *(later if kept else ())))
 
     def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
         """Return which weights differ in epochs that have been started."""

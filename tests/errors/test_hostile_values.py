@@ -94,7 +94,6 @@ def calls() -> Iterator[Call]:
     )
     arguments = {"weights": [1, 2, 3], "epoch_size": 5, "seed": 1, "max_repeats": 3}
     yield "Weighted", ip.Weighted, arguments
-    yield "updated", ip.Weighted([1, 2]).updated, {"epoch": 3, "weights": [2, 1]}
     sources = {"a": ip.Shuffle(5), "b": ip.Shuffle(6)}
     mixture = ip.Mixture(sources, {"a": 1, "b": 2})
     arguments = {"sources": sources, "weights": {"a": 1, "b": 2}, "epoch_size": 5, "seed": 1}

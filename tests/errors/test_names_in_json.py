@@ -46,7 +46,7 @@ ORDERS: list[ip.Order] = [
     ip.Subset(ip.Shuffle(3), [0, 2, 4], 6),
     ip.TokenBudget(LENGTHS, max_tokens=5),
     ip.TokenWindows(11, length=2),
-    ip.Weighted(LENGTHS).updated(3, [1, 2, 3, 4, 5, 6]),
+    ip.Weighted([(0, LENGTHS), (3, [1, 2, 3, 4, 5, 6])]),
     ip.Weighted(LENGTHS),
     ip.types.Part(6, [3, 3], [0]),
     ip.Subset(ip.Shuffle(3), range(3), 6),

@@ -18,6 +18,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import indexplan as ip
+from tests.support.reweighted import reweighted
 
 EPOCHS = range(6)
 Units: TypeAlias = list[list[Any]]  # the samples of each unit of an epoch, in the order of reading
@@ -255,7 +256,9 @@ def updated(draw: Draw) -> ip.Weighted:
     """Draw weights that change twice."""
     order = weighted(draw)
     for epoch in sorted({draw(st.integers(1, 5)) for _ in range(2)}):
-        order = order.updated(epoch, [draw(st.integers(1, 9)) for _ in range(order.num_samples)])
+        num = order.num_samples
+        changed = draw(st.lists(st.integers(1, 9), min_size=num, max_size=num))
+        order = reweighted(order, epoch, changed)
     return order
 
 

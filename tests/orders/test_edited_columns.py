@@ -12,6 +12,7 @@ import pytest
 
 import indexplan as ip
 from tests.support.children import in_child
+from tests.support.reweighted import reweighted
 
 TIMES = 100  # so that a column has more than a page
 N = 12 * TIMES
@@ -128,7 +129,7 @@ TAKERS: dict[str, tuple[Callable[[Any], Any], Asks, Any, Any]] = {
     "TokenBudget": (lambda c: ip.TokenBudget(c, max_tokens=8), of_order, SMALL, REVERSED),
     "Weighted": (ip.Weighted, of_order, SMALL * 1.0, REVERSED * 1.0),
     "Weighted later": (
-        lambda c: ip.Weighted(REVERSED * 2.0).updated(1, c),
+        lambda c: reweighted(ip.Weighted(REVERSED * 2.0), 1, c),
         of_order,
         SMALL * 1.0,
         REVERSED * 1.0,

@@ -36,6 +36,7 @@ from tests.support.every_order import every_order
 from tests.support.examples import examples
 from tests.support.lengths import binned
 from tests.support.nested import NESTED
+from tests.support.reweighted import reweighted
 from tests.support.strategies import plans
 
 
@@ -45,7 +46,7 @@ def weights(draw: st.DrawFn) -> ip.Weighted:
     spec = draw(specs(12))
     order = ip.Weighted(**spec)
     for epoch in draw(st.lists(st.integers(1, 3), max_size=2, unique=True).map(sorted)):
-        order = order.updated(epoch, draw(st.permutations(spec["weights"])))
+        order = reweighted(order, epoch, draw(st.permutations(spec["weights"])))
     return order
 
 

@@ -15,6 +15,7 @@ import indexplan as ip
 from indexplan.reports.lockstep import agrees_until
 from tests.orders.test_protocol import Later, units
 from tests.support.bins import Bins, Drawn
+from tests.support.reweighted import reweighted
 
 INSIDE = st.one_of(
     st.builds(ip.Shuffle, st.integers(1, 40), st.integers(0, 9)),
@@ -226,7 +227,7 @@ SHUFFLED = ip.Shuffle(40, seed=3)
 WEIGHTED = ip.Weighted([1, 2, 3], 9)
 MIXED = ip.Mixture({"a": ip.Shuffle(30), "b": ip.Shuffle(9, seed=1)}, {"a": 1, "b": 1}, seed=4)
 CHANGED: dict[str, tuple[ip.Order, ip.Order]] = {  # an order, and what it becomes during a run
-    "weights of samples": (WEIGHTED, WEIGHTED.updated(2, [3, 1, 1])),
+    "weights of samples": (WEIGHTED, reweighted(WEIGHTED, 2, [3, 1, 1])),
     "weights of sources": (MIXED, MIXED.with_phase(50, {"a": 3, "b": 1})),
     "a source": (
         MIXED,

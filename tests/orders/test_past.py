@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from tests.support.examples import examples
+from tests.support.reweighted import reweighted
 
 N = 12
 
@@ -114,6 +115,6 @@ def test_new_weights_may_begin_where_the_error_says() -> None:
     whole = ip.Plan(order, world_size=2, batch_size=2)
     cursor = whole.cursor(4, step=1)
     with pytest.raises(ip.IndexPlanError, match="and new ones from epoch 5 on"):
-        whole.replace(order=order.updated(4, drawn(4))).resume(cursor)
-    later = whole.replace(order=order.updated(5, drawn(4))).resume(cursor)
+        whole.replace(order=reweighted(order, 4, drawn(4))).resume(cursor)
+    later = whole.replace(order=reweighted(order, 5, drawn(4))).resume(cursor)
     assert later.indices(4, rank=0).tolist() == whole.resume(cursor).indices(4, rank=0).tolist()

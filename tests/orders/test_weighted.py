@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.kernels import thresholds, weighted
 from tests.support import oracles
+from tests.support.reweighted import reweighted
 from tests.support.weighted_oracle import Weighted
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "weighted_v1.json").read_text())
@@ -218,7 +219,7 @@ def test_known_answers(case: dict[str, Any]) -> None:
 def test_known_fingerprints() -> None:
     """The dict forms of an order, which never change either."""
     order = ip.Weighted([1, 0, 2, 5], epoch_size=16, seed=3)
-    later = order.updated(7, [1, 1, 1, 1])
+    later = reweighted(order, 7, [1, 1, 1, 1])
     assert [0, 7] == [epoch for epoch, _ in later.to_dict()["weights"]]
     assert ["f8854403ae8b0295", "1ba3b40ffd62939f"] == [
         order.fingerprint[:16],

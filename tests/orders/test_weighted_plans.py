@@ -14,6 +14,7 @@ import indexplan as ip
 from indexplan.kernels import weighted_tables
 from indexplan.stores import tables
 from tests.support.in_a_fork import counted_in_a_fork
+from tests.support.reweighted import reweighted
 
 loads = pickle.loads  # of our own
 
@@ -33,8 +34,8 @@ def test_what_else_may_not_change() -> None:
         ip.Shuffle(10, seed=5),
     ):
         assert not order.continues(other.to_dict(), 0, 0)
-    assert order.continues(order.updated(3, SECOND).to_dict(), 3, 0)
-    assert not order.continues(order.updated(3, SECOND).to_dict(), 3, 1)
+    assert order.continues(reweighted(order, 3, SECOND).to_dict(), 3, 0)
+    assert not order.continues(reweighted(order, 3, SECOND).to_dict(), 3, 1)
     assert order.continues(ip.Weighted(SECOND, **FIELDS).to_dict(), 0, 0)
     saved = order.to_dict()
     for weights in (None, 7, [], [7], [[0]], [[0, 7]], [["0", saved["weights"]]], {"length": 10}):
@@ -43,19 +44,11 @@ def test_what_else_may_not_change() -> None:
 
 
 def test_updates_follow_each_other() -> None:
-    """An update takes the place of one of its epoch; of later ones, somebody has to decide."""
-    order = ip.Weighted(FIRST, **FIELDS).updated(3, SECOND).updated(7, THIRD)
+    """Each epoch is read by the weights that took effect last, of which two tables are kept."""
     listed = [(0, FIRST), (3, SECOND), (7, THIRD)]
-    assert ip.Weighted(listed, **FIELDS) == order
+    order = ip.Weighted(listed, **FIELDS)
+    assert reweighted(reweighted(ip.Weighted(FIRST, **FIELDS), 3, SECOND), 7, THIRD) == order
     assert ip.Weighted(listed[:1], **FIELDS) == ip.Weighted(FIRST, **FIELDS)
-    assert order.updated(7, FIRST) == ip.Weighted([*listed[:2], (7, FIRST)], **FIELDS)
-    for at in (0, 2, 3, 5):
-        kept = [each for each in listed if each[0] < at] + [(at, THIRD)]
-        later = [each for each in listed if each[0] > at]
-        assert order.updated(at, THIRD, planned="drop") == ip.Weighted(kept, **FIELDS)
-        assert order.updated(at, THIRD, planned="keep") == ip.Weighted([*kept, *later], **FIELDS)
-        with pytest.raises(ip.IndexPlanError, match=f"planned from epoch {later[0][0]} on"):
-            order.updated(at, THIRD)
     alone = [ip.Weighted(weights, **FIELDS) for _, weights in listed]
     for epoch, expected in [(0, 0), (2, 0), (3, 1), (6, 1), (7, 2), (2**32 - 1, 2), (3, 1), (0, 0)]:
         assert alone[expected].take(epoch, 0, 30).tolist() == order.take(epoch, 0, 30).tolist()
@@ -72,12 +65,12 @@ def test_promises() -> None:
 
 def test_weights_change_after_a_plan_directory(tmp_path: Path) -> None:
     """A run that read stored epochs continues under the weights of later ones."""
-    order = ip.Weighted(FIRST, **FIELDS).updated(1, SECOND)
+    order = ip.Weighted([(0, FIRST), (1, SECOND)], **FIELDS)
     plan = ip.Plan(order, world_size=2, batch_size=3)
     ip.save(plan, tmp_path / "a.plan", epochs=range(1))
     loaded = ip.load(tmp_path / "a.plan")
     cursor = loaded.cursor(0, step=2)
-    assert loaded.replace(order=order.updated(2, THIRD)).resume(cursor).steps(0).start == 2
+    assert loaded.replace(order=reweighted(order, 2, THIRD)).resume(cursor).steps(0).start == 2
 
 
 def test_equal_orders_share_one_table() -> None:
@@ -85,7 +78,7 @@ def test_equal_orders_share_one_table() -> None:
     one, other = (ip.Weighted([3, 1, 4, 1, 5], seed=9) for _ in range(2))
     one.take(0, 0)
     assert one._table(0) is other._table(5)
-    assert one.updated(2, [1] * 5)._table(1) is one._table(0)
+    assert reweighted(one, 2, [1] * 5)._table(1) is one._table(0)
     assert ip.Weighted([3, 1, 4, 1, 5], seed=8)._table(0) is not one._table(0)
     data = pickle.dumps(one)
     assert b"_tables" not in data
@@ -147,7 +140,7 @@ def test_an_update_reads_no_weights_again(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(ip.Column, "array", property(counted))
     order = ip.Weighted(np.ones(50))
     for epoch in range(1, 40):
-        order = order.updated(epoch, np.arange(1.0, 51.0) + epoch)
+        order = reweighted(order, epoch, np.arange(1.0, 51.0) + epoch)
     assert len(read) <= 3 * 40
     cursor = ip.Plan(order, world_size=1, batch_size=2).cursor(50, step=3)
     assert cursor.order == order.to_dict()
@@ -156,4 +149,4 @@ def test_an_update_reads_no_weights_again(monkeypatch: pytest.MonkeyPatch) -> No
     bad[7] = -1
     for _ in range(2):  # what failed once fails again
         with pytest.raises(ip.IndexPlanError, match="weight of sample 7"):
-            order.updated(40, ip.Column(bad))
+            reweighted(order, 40, ip.Column(bad))

@@ -20,7 +20,7 @@ LEAVES = st.one_of(
     st.builds(lambda n, seed: ip.Split(n + 3, {"a": 2, "b": 1}, seed=seed)["a"], small, seeds),
     st.builds(ip.Weighted, weights, small, seeds),
     st.builds(
-        lambda row, size, epoch: ip.Weighted(row, size).updated(epoch, row[::-1]),
+        lambda row, size, epoch: ip.Weighted([(0, row), (epoch, row[::-1])], size),
         weights,
         small,
         st.integers(1, 3),

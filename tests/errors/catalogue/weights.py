@@ -7,7 +7,7 @@ import numpy as np
 import indexplan as ip
 from tests.errors.catalogue.made import Case
 
-PLAN = ip.Plan(ip.Weighted([1, 2]).updated(4, [2, 1]), world_size=1, batch_size=1)
+PLAN = ip.Plan(ip.Weighted([(0, [1, 2]), (4, [2, 1])]), world_size=1, batch_size=1)
 CURSOR = PLAN.cursor(4, step=1)
 
 
@@ -21,8 +21,7 @@ CASES: list[Case] = [
     ("weights that no float holds", lambda: ip.Weighted([2**53 + 1, 1])),
     ("text as weights", lambda: ip.Weighted(["1", "2"])),
     ("too few repeats", lambda: ip.Weighted([1, 0, 3], epoch_size=7, max_repeats=3)),
-    ("weights of other lengths", lambda: ip.Weighted([1, 2]).updated(3, [1, 2, 3])),
-    ("weights before others that are planned", lambda: PLAN.order.updated(3, [1, 1])),  # type: ignore[attr-defined]
+    ("weights of other lengths", lambda: ip.Weighted([(0, [1, 2]), (3, [1, 2, 3])])),
     ("weights from the middle on", lambda: ip.Weighted([(3, [1, 2])])),
     ("weights that go back", lambda: ip.Weighted([(0, [1, 2]), (3, [1, 2]), (3, [2, 1])])),
     ("weights with and without an epoch", lambda: ip.Weighted([(0, [1, 2]), [1, 2, 3]])),
