@@ -85,11 +85,8 @@ def keep(entries: list[Data], around: Data, folder: Path) -> list[losing.Loss]:
         head = kept.run_of({**around, **({"instructions": ""} if name in ONCE else {})})
         of_run = [*standing(tuple(page.compared.values())), *rows]
         of_run = [{"run": head["run"], **row} for row in of_run]
-        reached = page.targets(of_run)
-        kept.keep(name, [head, *reached, *of_run], folder)
+        kept.keep(name, [head, *of_run], folder)
         markdown(page, kept.read(name, folder))  # so that what no page can show is no result
-        for row in reached:
-            print(f"{name}: {row['case']}: {row['value']}")
         losses = losing.losses(page, of_run) if page.rivals else []
         unexplained += [loss for loss in losses if not loss.why()]
     return unexplained

@@ -1,14 +1,12 @@
-"""The pages of results: which tables their rows make, and what the numbers are held against."""
+"""The pages of results: which tables their rows make."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders import binners, dealers, planners
-from benchmarks.measure.lengths import REAL
 from benchmarks.render import rows as kept
 from benchmarks.render.rows import Row
 from benchmarks.render.tables import (
@@ -25,20 +23,7 @@ from benchmarks.render.tables import (
     times,
 )
 
-Measure = Callable[[list[Row]], float]
 OURS = "indexplan"
-
-
-def of(key: str, table: str, case: str = "", who: str = OURS, **fields: str) -> Measure:
-    """Return a figure's measure: one number of a row."""
-    given = {"case": case, "who": who} if case else {"who": who}
-    return lambda rows: float(kept.one(rows, table, **given, **fields)[key])
-
-
-def against(key: str, table: str, case: str, rival: str, ours: str = OURS) -> Measure:
-    """Return a figure's measure: a rival's number by ours."""
-    theirs, own = of(key, table, case, rival), of(key, table, case, ours)
-    return lambda rows: theirs(rows) / own(rows)
 
 
 # Planning: numbers are of fresh processes after a small job, with all objects made.
@@ -68,15 +53,6 @@ def _table(key: str, column: Column) -> Table:
 
 def _rate(unit: str) -> Callable[[float], str]:
     return lambda per_second: f"{number(per_second / 1e6)} {unit}/s"
-
-
-def _next_to_torch(key: str, field: str = "seconds", rival: str = TORCH) -> Measure:
-    def ratio(rows: list[Row]) -> float:
-        theirs, ours = (of(field, key, "1e8", who)(rows) for who in (rival, OURS))
-        # memory is counted in pages: no growth is at most one
-        return theirs / max(ours, 4096 if field == "peak_bytes" else 0)
-
-    return ratio
 
 
 # (table, case, what README calls it)
@@ -121,21 +97,6 @@ PLANNING = Page(
         _table("build_rate", Column("bytes_per_second", "", _rate("MB"), more)),
         _table("sub_epochs", SECONDS),
     ),
-    {
-        "time to the first batch at 1e8, against DistributedSampler": _next_to_torch("first_batch"),
-        "growth for the first batch at 1e8, against DistributedSampler": _next_to_torch(
-            "memory", "peak_bytes"
-        ),
-        "one rank's share of 64 at 1e8, against DistributedSampler": lambda rows: (
-            1 / _next_to_torch("share", "indices_per_second")(rows)
-        ),
-        "the next of 40 sub-epochs at 1e8, against EfficientViT-style sub-epochs": _next_to_torch(
-            "sub_epochs", rival="EfficientViT-style sub-epochs"
-        ),
-        "resume at the middle: 1e12 by 1e6": lambda rows: (
-            of("seconds", "resume", "1e12")(rows) / of("seconds", "resume", "1e6")(rows)
-        ),
-    },
     planners.NAMES,
     more={"short": short},
 )
@@ -174,59 +135,6 @@ IN_LOADERS = {
     "labels": (("question", "{who}, {case}"),),
     "ours": lambda _: [(f"{OURS} {name}", "") for name in ("PlanLoader", "PlanBatchSampler")],
 }
-
-
-def _to_whole(table: str) -> Measure:
-    """Return how much less an index costs than the fastest rival's, of its whole permutation."""
-
-    def ratio(rows: list[Row]) -> float:
-        whole = kept.of(rows, "whole permutation", case=LARGEST)
-        rivals = [row["ns"] for row in whole if not row["who"].startswith(OURS)]
-        starts = SHUFFLE, "Shuffle, n = 1e12"
-        ours = [row["ns"] for row in kept.of(rows, table) if row["case"].startswith(starts)]
-        return float(min(rivals) / max(ours))
-
-    return ratio
-
-
-def _blocks(table: str) -> Measure:
-    return lambda rows: max(
-        _to_shuffle(row, rows)
-        for row in kept.of(rows, table)
-        if row["case"].startswith("BlockShuffle")
-    )
-
-
-def _between(table: str, key: str, case: str, other: str) -> Measure:
-    """Return a figure's measure: a number of one case by that of another."""
-    return lambda rows: float(
-        kept.one(rows, table, case=case)[key] / kept.one(rows, table, case=other)[key]
-    )
-
-
-def _to_lists(rows: list[Row]) -> float:
-    batches = [row for row in kept.of(rows, "batch") if not row["case"].startswith("first")]
-    slowest = max(row["median_seconds"] / row["indices"] for row in batches)
-    theirs = kept.one(rows, "sampler", who=TORCH)
-    return float(slowest / (theirs["median_seconds"] / theirs["indices"]))
-
-
-def _flat(table: str, key: str, starts: tuple[str, ...]) -> Measure:
-    """Return a figure's measure: the dearest case by the cheapest."""
-
-    def ratio(rows: list[Row]) -> float:
-        found = [row[key] for row in kept.of(rows, table) if row["case"].startswith(starts)]
-        return float(max(found) / min(found))
-
-    return ratio
-
-
-def _growth(name: str) -> Callable[[list[Row]], float | None]:
-    def grown(rows: list[Row]) -> float | None:
-        found = [row for row in kept.of(rows, "growth") if row["who"].startswith(name)]
-        return sum(row["peak_bytes"] / 1e6 for row in found) if found else None
-
-    return grown
 
 
 TIMINGS = Page(
@@ -286,52 +194,6 @@ TIMINGS = Page(
             align="lr",
         ),
     ),
-    {
-        "an index of a stretch, against the fastest whole permutation's at 1e8": _to_whole(
-            "stretch"
-        ),
-        "an index of a rank's share, against the fastest whole permutation's at 1e8": _to_whole(
-            "share"
-        ),
-        "the whole permutation, against torch.randperm at 1e8": against(
-            "ns", "whole permutation", LARGEST, "torch.randperm", "indexplan.Shuffle"
-        ),
-        "BlockShuffle, a stretch, by Shuffle's, worst of four shapes": _blocks("stretch"),
-        "BlockShuffle, a rank's share, by Shuffle's, worst of four shapes": _blocks("share"),
-        "plan.batch of 256, the slowest, by a batch of torch's sampler as a list": _to_lists,
-        "cost of a batch flat in n, world and step: dearest by cheapest": _flat(
-            "batch", "seconds", ("n = ", "world", "step", "last")
-        ),
-        "batches of 256 as lists, PlanBatchSampler against DistributedSampler": lambda rows: (
-            of("median_seconds", "sampler", who=TORCH)(rows)
-            / of("median_seconds", "sampler", who="indexplan PlanBatchSampler")(rows)
-        ),
-        "a pass over PlanLoader against torch's sampler, trivial dataset, 0 workers": against(
-            "median_seconds", "loader", "0 workers", TORCH, "indexplan PlanLoader"
-        ),
-        "a new loader's first batch, 1e8 to 1e12: dearest by cheapest": _flat(
-            "first", "median_seconds", ("a new PlanLoader",)
-        ),
-        "resume at any step of 1e12: dearest by cheapest": _flat(
-            "first", "median_seconds", ("resume",)
-        ),
-        "import indexplan, by NumPy's own import": _between(
-            "starts",
-            "median_seconds",
-            "import indexplan, NumPy's import included",
-            "import numpy",
-        ),
-        "import to first batch, warm cache, by NumPy's own import": _between(
-            "starts",
-            "median_seconds",
-            "import to first batch of 1e12, warm cache",
-            "import numpy",
-        ),
-        "growth by a plan of 1e12 and all questions to it": _growth("indexplan.Plan"),
-        "growth by a PlanBatchSampler of 1e12 and 1,000 of its batches": _growth(
-            "indexplan PlanBatchSampler"
-        ),
-    },
 )
 
 # How random the orders are.
@@ -396,7 +258,6 @@ SCENARIOS = (
     "warm, default, gather",
 )
 """The cache, the kernel's advice, and how rows are asked for."""
-FULL, BLOCKS = "indexplan Shuffle", "indexplan BlockShuffle"
 LOADING = Page(
     "loading",
     (
@@ -412,14 +273,6 @@ LOADING = Page(
         ),
         *(Table(key, OF_LOADERS, (("who", "{who}, {case}"),)) for key in SCENARIOS),
     ),
-    {
-        "cold, page by page: BlockShuffle's rows per second against Shuffle's": against(
-            "best_rows_per_second", SCENARIOS[1], "0 workers", BLOCKS, FULL
-        ),
-        "cold, the kernel reads around: 1,000 batches of BlockShuffle against Shuffle's": against(
-            "best_seconds", SCENARIOS[0], "0 workers", FULL, BLOCKS
-        ),
-    },
     rivals=False,
 )
 
@@ -450,14 +303,6 @@ OF_MIXTURES = (
 )
 
 
-def _worst(measure: Callable[[Row], float]) -> Measure:
-    return lambda rows: max(
-        measure(row) for row in rows if row.get("who") == OURS and "start_seconds" in row
-    )
-
-
-WEIGHTED, MIXED = ("weights", "n = 1e7"), ("mixture", "n = 30,000,000, 30 sources")
-DRAWS, GRAIN = "torch WeightedRandomSampler", "Grain mix"
 ORDERS = Page(
     "orders",
     tuple(
@@ -469,37 +314,6 @@ ORDERS = Page(
         )
         for need in dealers.NEEDS
     ),
-    {
-        "Weighted, 1e7 samples, an index, against torch": against("ns", *WEIGHTED, DRAWS),
-        "Weighted, 1e7 samples, to the first batch, against torch": against(
-            "first_seconds", *WEIGHTED, DRAWS
-        ),
-        "Weighted, memory beside 1e9 weights, from that for 1e8": lambda rows: (
-            of("first_bytes", "weights", "n = 1e8")(rows) / 10**8 - 8
-        ),
-        "Mixture of 30 shuffled sources, an index, against Megatron's blending, not shuffled": (
-            against("ns", *MIXED, "Megatron blending")
-        ),
-        "Mixture of 30 shuffled sources, an index, against Grain's mix": against(
-            "ns", *MIXED, GRAIN
-        ),
-        "Mixture of 30 sources, to the first batch, against Grain's mix": against(
-            "first_seconds", *MIXED, GRAIN
-        ),
-        "Mixture of 30 sources, a batch of the middle, against Grain's mix": against(
-            "middle_seconds", *MIXED, GRAIN
-        ),
-        "ClassBatches, an index, against MPerClassSampler": against(
-            "ns", "class batches", "n = 1e6", "pytorch-metric-learning MPerClassSampler"
-        ),
-        "Mixtures, a source's distance from its share, anywhere": _worst(
-            lambda row: row.get("deviation", 0)
-        ),
-        "Mixtures, how unevenly ranks get the sources": _worst(lambda row: row.get("rank_bias", 0)),
-        "a batch of the middle against the first, once built, the worst of all": _worst(
-            lambda row: row["middle_seconds"] / row["start_seconds"]
-        ),
-    },
     dealers.NAMES,
 )
 
@@ -553,13 +367,6 @@ def _next_to(row: Row) -> list[tuple[str, str]]:
     return [(name, "") for name in dict.fromkeys(names)]
 
 
-def _worst_variance(rows: list[Row]) -> float:
-    found = kept.of(rows, "packing", who=OURS)
-    return max(row["variance"] for row in found if row["case"].partition(",")[0] in REAL)
-
-
-CHATS = "chats, n = 1e6"
-MULTIPACK, GROUPED = "axolotl multipack", "transformers LengthGroupedSampler"
 BINS = Page(
     "bins",
     tuple(
@@ -571,45 +378,6 @@ BINS = Page(
         )
         for need in binners.NEEDS
     ),
-    {
-        "Packed, 1e6 chats, fill": of("fill", "packing", CHATS),
-        "Packed, 1e6 chats, to build, against axolotl's multipack": against(
-            "build_seconds", "packing", CHATS, MULTIPACK
-        ),
-        "Packed, 1e6 chats, an epoch, against axolotl's multipack": against(
-            "epoch_seconds", "packing", CHATS, MULTIPACK
-        ),
-        "Packed, variance of global batches by that of random ones, real lengths, the worst": (
-            _worst_variance
-        ),
-        "Balance of 1,024 samples, a step, against VERL's": against(
-            "step_seconds",
-            "balance",
-            "chats, n = 99,328",
-            "VERL Karmarkar-Karp",
-            "indexplan, balance",
-        ),
-        "DocumentWindows, 1e6 documents, to the first window, against Megatron's indices": against(
-            "first_seconds",
-            "windows",
-            "documents, n = 1e6",
-            "Megatron indices",
-            "indexplan, windows",
-        ),
-        "LengthGrouped of 1e6 chats, padding": of("padding", "batches", CHATS),
-        "LengthGrouped of 1e6 chats, with the first epoch, against transformers": against(
-            "first_seconds", "batches", CHATS, GROUPED
-        ),
-        "LengthGrouped of 1e6 chats, an epoch, against transformers": against(
-            "epoch_seconds", "batches", CHATS, GROUPED
-        ),
-        "neighbouring batches of similar length, correlation, the worst of all": lambda rows: max(
-            abs(row["lag"])
-            for need in ("batches", "budget")
-            for row in kept.of(rows, need, who=OURS)
-            if row["num_bins"] > 1000
-        ),
-    },
     binners.NAMES,
 )
 
@@ -618,7 +386,6 @@ BINS = Page(
 SURE = 0.02
 """Downloads by which somebody is ahead, or variance: less is chance."""
 SHARDED = "ShardShuffle"
-NARROW = f"{SHARDED}, window 1"
 OF_SHARDS = (
     # kept rows have two digits after the point
     Column("times", "downloads", "{:.2f}".format, lambda one, ours: ours - one > SURE + 1e-9),
@@ -631,22 +398,6 @@ def _all_three(*found: float) -> str:
     if not found[1]:
         return "reads nothing"
     return " / ".join(each.show(value) for each, value in zip(OF_SHARDS, found, strict=True))
-
-
-def _in_16_nodes(rows: list[Row], how: str, who: str) -> Row:
-    """Return what was found of ours in the case of the targets: 1e5 uneven shards, 16 nodes."""
-    return kept.one(rows, "1e5 uneven shards", case="16 nodes", who=who, how=f", {how}")
-
-
-def downloads(how: str, who: str = SHARDED) -> Measure:
-    """Return a figure's measure: downloads."""
-    return lambda rows: float(_in_16_nodes(rows, how, who)["times"])
-
-
-def worst(key: str, best: Callable[[Iterable[float]], float], who: str = SHARDED) -> Measure:
-    """Return a figure's measure: the worst over the plans that keep their lanes."""
-    kinds = "drop", "pad", "carry", "carry, 40 sub-epochs"
-    return lambda rows: best(_in_16_nodes(rows, how, who)[key] for how in kinds)
 
 
 SHARDS = Page(
@@ -685,30 +436,6 @@ SHARDS = Page(
             is_ours=lambda name: not name.startswith("Streaming"),
         ),
     ),
-    {
-        **{
-            f"downloads under {how}": downloads(how)
-            for how in ("drop", "pad", "carry", "carry, 40 sub-epochs")
-        },
-        **{
-            f"downloads after a resume on 4 nodes, {rule}": downloads(f"{rule}, gone on")
-            for rule in ("drop", "carry")
-        },
-        "downloads under spread, at its worst n": downloads("spread, at its worst n"),
-        "live shards of a node": worst("live", max),
-        "different shards in a global batch, the fewest, drop and carry": lambda rows: min(
-            _in_16_nodes(rows, rule, SHARDED)["least"] for rule in ("drop", "carry")
-        ),
-        "different shards in a global batch, in the mean": worst("different", min),
-        "window 1: downloads under drop": downloads("drop", NARROW),
-        "window 1: downloads under spread, at its worst n": downloads(
-            "spread, at its worst n", NARROW
-        ),
-        "window 1: live shards of a node": worst("live", max, NARROW),
-        "window 1: different shards in a global batch, in the mean": worst(
-            "different", min, NARROW
-        ),
-    },
 )
 
 # Plan files, and other ways to keep an order.
@@ -721,8 +448,6 @@ PEERS = {  # who: whether it has checks, many builders, any world size
     "pickle of a list": ("no", "no", "yes"),
     "no file: indexplan.Shuffle computes it": ("-", "-", "yes"),
 }
-PLAN, _, NPY, *_ = PEERS
-NODE_READS = "read from disk for 8 ranks of 4096, cold cache"
 
 
 def _result(row: Row, _: list[Row]) -> str:
@@ -739,30 +464,6 @@ def _result(row: Row, _: list[Row]) -> str:
     if "grown_bytes" in row:
         return f"{each(grown / 2**20 for grown in row['grown_bytes'])} MiB"
     return f"{number(row['us'])} us"
-
-
-def _next_to_dd(case: str) -> Measure:
-    def ratio(rows: list[Row]) -> float:
-        dd, ours = (
-            statistics.median(kept.one(rows, "measurements", case=name)["seconds"])
-            for name in ("dd conv=fsync", case)
-        )
-        return dd / ours
-
-    return ratio
-
-
-def _node_reads(rows: list[Row]) -> float | None:
-    # bytes that did not come from a disk cannot be counted, and pages that stay are not cold
-    node = kept.one(rows, "measurements", case=NODE_READS)
-    cold = node["read_bytes"] and not node["resident_pages"]
-    return float(node["read_bytes"] / node["useful_bytes"]) if cold else None
-
-
-def _grown_by_core(rows: list[Row]) -> float:
-    found = kept.of(rows, "measurements")
-    grown = max(max(row["grown_bytes"]) for row in found if "grown_bytes" in row)
-    return float(grown / kept.one(rows, "plan")["cores"] / 2**20)
 
 
 def _fact(place: int) -> Callable[[Row, list[Row]], Any]:
@@ -789,15 +490,6 @@ PLAN_FILES = Page(
             align="lrrrrrl",
         ),
     ),
-    {
-        "a build against dd": _next_to_dd("build, all cores"),
-        "verify on one core, against dd": _next_to_dd("verify, one core, its CPU time"),
-        "a random read of 256, warm, by np.load's": lambda rows: (
-            of("us", "alternatives", who=PLAN)(rows) / of("us", "alternatives", who=NPY)(rows)
-        ),
-        NODE_READS: _node_reads,
-        "growth of a build per core": _grown_by_core,
-    },
     rivals=False,
 )
 

@@ -2,9 +2,8 @@
 
 A line says what a run found of one of those that are compared in one case: `{"run": "AVX2",
 "table": "share", "case": "n = 1e8", "who": "indexplan", "seconds": 0.0393}`. Tables, losses and
-pictures are made of these lines when they are looked at. Some tables have other things in them:
-"run" where, when and with what a run was, "who" the versions of what is compared, and "targets"
-what the run reached.
+pictures are made of these lines when they are looked at. Two tables have other things in them:
+"run" where, when and with what a run was, and "who" the versions of what is compared.
 """
 
 from __future__ import annotations

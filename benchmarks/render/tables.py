@@ -2,14 +2,13 @@
 
 The text of a page is `benchmarks/pages/NAME.md`. It has three parts, with a line of `---` between
 them: of all runs, of each run, and what ends the page. `{{ name }}` stands for the table of that
-name, `{{ table.key }}` for a number of its first row, and `{{ targets }}`, `{{ ahead }}`,
-`{{ who }}`, `{{ run }}` and `{{ install }}` for what the rows say of these. A section of a table
-that a run has no rows of is left out. Targets are lines: `- name: >= 3 times (if missed: why)`.
+name, `{{ table.key }}` for a number of its first row, and `{{ ahead }}`, `{{ who }}`, `{{ run }}`
+and `{{ install }}` for what the rows say of these. A section of a table that a run has no rows of
+is left out.
 """
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -173,57 +172,12 @@ class Table:
         return best(numbers, key=lambda row: float(row[str(column.key)]))
 
 
-Measure = Callable[[list[Row]], float | None]
-TARGET = re.compile(r"^- (.+): ([<>]=? .+?)(?: \(if missed: (.+)\))?\n", re.MULTILINE)
-
-
-class Figure(NamedTuple):
-    """A target: what it is of, `">= 3 times"`, and what returns the number to hold against that."""
-
-    name: str
-    bound: str
-    measure: Measure
-    """From the rows of a run; it may raise where the run left that out."""
-    loss: str = ""
-    """Why it was missed, if it ever was."""
-
-    @property
-    def limit(self) -> float:
-        """The number of the bound."""
-        return float(self.bound.split()[1])
-
-    @property
-    def unit(self) -> str:
-        """What comes after it."""
-        return " ".join(self.bound.split()[2:])
-
-    def value(self, rows: list[Row]) -> float | None:
-        """Return what the run measured; None if it left that out."""
-        try:
-            return self.measure(rows)
-        except (KeyError, TypeError, ValueError):  # no such row, or no number
-            return None
-
-    def reached(self, value: float) -> bool:
-        """Return whether a number reaches the target."""
-        signs = {">=": operator.ge, "<": operator.lt, "<=": operator.le}
-        return signs[self.bound.split()[0]](value, self.limit)
-
-    def cell(self, value: float) -> str:
-        """Write what was measured; more digits where three do not tell it from the target."""
-        near = number(value) == number(self.limit)
-        words = f"{f'{value:.6g}' if near else number(value)} {self.unit}".rstrip()
-        return words + " **missed**" * (not self.reached(value))
-
-
 @dataclass(frozen=True)
 class Page:
-    """A page of results: its tables and targets; its text says the rest."""
+    """A page of results: its tables; its text says the rest."""
 
     name: str
     tables: tuple[Table, ...]
-    measures: Mapping[str, Measure] = field(default_factory=dict)
-    """What is held against the targets that the text lists, by their names."""
     compared: Mapping[str, Contender] = field(default_factory=dict)
     """Whose numbers the rows are of."""
     rivals: bool = True
@@ -235,12 +189,6 @@ class Page:
         """Return the text."""
         return (TEXTS / f"{self.name}.md").read_text()
 
-    @property
-    def figures(self) -> list[Figure]:
-        """The targets: what the text says of each, and what returns its number."""
-        found = re.findall(TARGET, self.text())
-        return [Figure(name, bound, self.measures[name], why) for name, bound, why in found]
-
     def titles(self) -> dict[str, str]:
         """Return the heading above each table, by the table's key."""
         found = {}
@@ -249,46 +197,12 @@ class Page:
             found |= dict.fromkeys(re.findall(MARKER, part), title)
         return found
 
-    def targets(self, rows: list[Row]) -> list[Row]:
-        """Return what a run reached of the targets, as rows of it."""
-        values = {figure.name: figure.value(rows) for figure in self.figures}
-        of_run = {"run": rows[0]["run"], "table": "targets"}
-        return [
-            {**of_run, "case": name, "value": float(f"{value:.6g}")}
-            for name, value in values.items()
-            if value is not None
-        ]
-
 
 def table(titles: Iterable[str], lines: Iterable[Iterable[Any]], align: str = "lr") -> str:
     """Return a table as Markdown; `align`'s last letter is for all further columns."""
     titles = list(titles)
     marks = [MARKS[align[min(i, len(align) - 1)]] for i in range(len(titles))]
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in (titles, marks, *lines))
-
-
-def targets(page: Page, runs: list[list[Row]]) -> list[str]:
-    """Return the table of the targets, a column for each run, and why some were missed."""
-    found = [{row["case"]: float(row["value"]) for row in kept.of(run, "targets")} for run in runs]
-    figures = [each for each in page.figures if any(each.name in run for run in found)]
-    if not figures:
-        return []
-    lines = [
-        (
-            figure.name,
-            figure.bound,
-            *(figure.cell(run[figure.name]) if figure.name in run else "" for run in found),
-        )
-        for figure in figures
-    ]
-    told = [
-        (each.name, each.loss)
-        for each in figures
-        if each.loss and any(each.name in run and not each.reached(run[each.name]) for run in found)
-    ]
-    titles = ("target", "at", *(run[0]["run"] or "measured" for run in runs))
-    whys = [table(("missed", "why"), told, "l")] if told else []
-    return ["## Targets", table(titles, lines), *whys]
 
 
 def who(page: Page, rows: list[Row]) -> str:
@@ -345,13 +259,12 @@ def fact(value: Any) -> str:
 
 
 def markdown(page: Page, rows: list[Row]) -> str:
-    """Return a page: its targets, and for each run where we lose, its tables and its machine."""
+    """Return a page: for each run where we lose, its tables and its machine."""
     from benchmarks.render import losing
 
     runs = kept.runs(rows)
     of_all, of_run, end = page.text().split("\n---\n")
-    of_all = re.sub(TARGET, "", of_all)
-    found = [filled(of_all, {"targets": "\n\n".join(targets(page, runs))}, rows)]
+    found = [filled(of_all, {}, rows)]
     for run in runs:
         found += [f"## {run[0]['run']}\n"] if len(runs) > 1 else []
         written = {each.key: each.markdown(run) for each in page.tables}

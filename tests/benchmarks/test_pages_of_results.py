@@ -12,7 +12,6 @@ from benchmarks.render.pages import PAGES, SHOWN
 from benchmarks.render.rows import UNKNOWN, Row
 from benchmarks.render.tables import (
     Column,
-    Figure,
     Page,
     Table,
     less,
@@ -27,16 +26,10 @@ from benchmarks.render.tables import (
 )
 
 SPEED = Table("speed", (Column("seconds", "to build", time, less),))
-MEASURES = {"speed": lambda rows: kept.one(rows, "speed")["seconds"]}
-FIGURE = Figure("speed", "<= 2 s", MEASURES["speed"], loss="slow")
-PAGE = Page("a", (SPEED,), MEASURES)
+PAGE = Page("a", (SPEED,))
 TEXT = """# Title
 
 About.
-
-{{ targets }}
-
-- speed: <= 2 s (if missed: slow)
 
 ---
 
@@ -81,7 +74,7 @@ def rows_of(run: str, ours: float, theirs: float) -> list[Row]:
     ]
     found[0]["num"] = 1234
     where = {"run": run, "table": "run", "instructions": run, "date": "2026-11-24"}
-    return [where, *PAGE.targets(found), *found]
+    return [where, *found]
 
 
 def test_numbers() -> None:
@@ -101,30 +94,16 @@ def test_a_table_aligns_its_columns() -> None:
         assert ["| a | b | c |", marks, "| 1 | 2 | 3 |"] == found.splitlines()
 
 
-def test_targets_are_judged() -> None:
-    """What is reached and missed; what a run left out is no row."""
-    least, below = FIGURE._replace(bound=">= 2 s"), FIGURE._replace(bound="< 2 s")
-    assert "3 s **missed**" == FIGURE.cell(3)
-    assert "3 s" == least.cell(3)
-    assert ["2 s", "2 s **missed**"] == [FIGURE.cell(2), below.cell(2)]
-    assert "1.99998 s" == below.cell(1.99998)  # three digits would say that it is the limit
-    assert [] == PAGE.targets([{"run": "", "table": "other"}])
-
-
 def test_runs_become_a_page(tmp_path: Path) -> None:
-    """Targets have a column for each run, tables a part; a new run takes the place of its own."""
+    """Each run has a part; a new run takes the place of its own."""
     for run, ours in ((UNKNOWN, 9), ("AVX-512", 1), ("AVX2", 4), ("AVX2", 3)):
         kept.keep("a", rows_of(run, ours, 2), tmp_path)
     starts = Table("starts", SPEED.columns)
-    page = markdown(Page("a", (SPEED, starts), MEASURES), kept.read("a", tmp_path))
+    page = markdown(Page("a", (SPEED, starts)), kept.read("a", tmp_path))
     assert "## Speed\n\nOf 1,234 builds.\n\n| case | who |" in page
     assert "## Starts" not in page  # no row
     assert "mosaicml-streaming==0.13.0\nmake it\n```\n" in page
-    assert page.startswith(
-        "# Title\n\nAbout.\n\n## Targets\n\n| target | at | AVX2 | AVX-512 |\n| --- | ---: "
-    )
-    assert "| speed | <= 2 s | 3 s **missed** | 1 s |\n" in page
-    assert "| speed | slow |\n" in page
+    assert page.startswith("# Title\n\nAbout.\n")
     assert page.index("## AVX2\n") < page.index("| indexplan | 3 s |") < page.index("## AVX-512\n")
     assert "9 s" not in page
 
@@ -214,10 +193,8 @@ def test_kept_rows_become_pages(name: str) -> None:
     rows = kept.read(name)
     page = PAGES[name]
     markdown(page, rows)
-    others = {"run", "who", "targets", "chance", "conditions", "plan"}
+    others = {"run", "who", "chance", "conditions", "plan"}
     assert {row["table"] for row in rows} <= {each.key for each in page.tables} | others
-    targets = {row["case"] for row in rows if row["table"] == "targets"}
-    assert targets <= {figure.name for figure in page.figures}
     if page.rivals:
         losses = [loss for run in kept.runs(rows) for loss in losing.losses(page, run)]
         assert [] == [(loss.title, loss.rival) for loss in losses if not loss.why()]
