@@ -36,8 +36,7 @@ def train(
     """Train from what was saved, if anything was, to the end; all ranks call `save`."""
     world = dist.get_world_size()
     model = torch.nn.Linear(1, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
-    parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
+    parts: dict[str, Any] = {"model": model, "loader": loader}
     for name, part in parts.items() if saved else ():
         part.load_state_dict(saved[name])
     read: list[tuple[int, list[int]]] = saved.get("read", [])
@@ -48,8 +47,10 @@ def train(
             loader.set_epoch(epoch)
             for rows in loader:
                 parallel(rows[:, None].float()).mean().backward()
-                optimizer.step()
-                optimizer.zero_grad()
+                with torch.no_grad():  # torch.optim takes each start of a rank 3 s of imports
+                    for weights in model.parameters():
+                        weights.sub_(1e-9 * weights.grad)
+                model.zero_grad()
                 of_ranks: list[Any] = [None] * world
                 dist.all_gather_object(of_ranks, rows.tolist())
                 read.append((world, sum(of_ranks, [])))

@@ -126,5 +126,8 @@ def test_a_node_dies_and_another_joins(tmp_path: Path) -> None:
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray's word for nodes that stay on loopback
         "HOME": str(tmp_path),  # no files elsewhere
     }
-    (read,) = run_ranks("tests.live.ray_checks:drive", 1, str(tmp_path), **environment)
+    # eight starts of ranks and twelve of nodes' processes: 590 s where ten others want two cores
+    patience = 4 * PATIENCE
+    drive = "tests.live.ray_checks:drive"
+    (read,) = run_ranks(drive, 1, str(tmp_path), timeout=patience, **environment)
     check([(world, samples) for world, samples in read])
