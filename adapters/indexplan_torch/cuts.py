@@ -40,7 +40,7 @@ def check_left(run: Any, number: int) -> None:
         num_read, num_lost = _samples(run, left)
         _warn(
             run,
-            f"{place_of(left.number, sub_epochs)}: the trainer's limit ends each pass after "
+            f"{pass_in_words(left.number, sub_epochs)}: the trainer's limit ends each pass after "
             f"{left.step} of {left.stop} steps, so {num_lost:,} of its "
             f"{counted(num_read + num_lost, 'sample')} are never read; "
             f"{_epochs(run, num_read)}without a limit, or {_MEANT}",
@@ -62,8 +62,8 @@ def check_left(run: Any, number: int) -> None:
         "a pass",
         "must be read whole before a later one begins",
         f"{got}{left.step} of {left.stop} steps of "
-        f"{place_of(left.number, sub_epochs)}, and then "
-        f"{place_of(number, sub_epochs)}",
+        f"{pass_in_words(left.number, sub_epochs)}, and then "
+        f"{pass_in_words(number, sub_epochs)}",
         f"{cure}, or pass partial=True if passes are left on purpose",
     )
 
@@ -86,7 +86,7 @@ def warn_of_left(run: Any, number: int) -> None:
             cure = "name the pass that comes next with set_epoch"
         _warn(
             run,
-            f"{place_of(left.number, run.plan.sub_epochs)}: left after {steps} steps, {what}; "
+            f"{pass_in_words(left.number, run.plan.sub_epochs)}: left after {steps} steps, {what}; "
             f"{cure}, {_epochs(run, num_read)}or {_MEANT}",
             "left",
         )
@@ -134,7 +134,7 @@ def _epochs(run: Any, num_samples: int) -> str:
     return f"use ip.Epochs(order, {num_samples}), whose epochs have so many and lose none, "
 
 
-def place_of(number: int, sub_epochs: int) -> str:
+def pass_in_words(number: int, sub_epochs: int) -> str:
     """Return a pass's epoch and sub-epoch in words."""
     epoch, sub_epoch = divmod(number, sub_epochs)
     return f"epoch {epoch}, sub-epoch {sub_epoch}"

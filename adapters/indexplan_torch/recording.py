@@ -23,7 +23,7 @@ from torch.utils.data import get_worker_info
 
 from indexplan import IndexPlanError, Ledger, PlanFileError
 from indexplan.errors import invalid, path_text
-from indexplan.ledger import Tail, check_begins, place_of
+from indexplan.ledger import Tail, check_begins, resume_of
 from indexplan_torch.agreeing import leave, meeting
 from indexplan_torch.ranks import process_group_runs
 from indexplan_torch.versions import private
@@ -90,11 +90,11 @@ class Recorder:
             cure = "pass what state_dict returned"
             raise invalid("a state's ledger", "the hash of a line", saved, cure)
         self._loaded, self._tail = saved, None
-        self._to = None if to is None else place_of(to)
+        self._to = None if to is None else resume_of(to)
 
     def change(self, to: Cursor | None = None) -> None:
         """Continue where the run stands, or skip up to a cursor, with another plan."""
-        place = self.skips_to if to is None else place_of(to)
+        place = self.skips_to if to is None else resume_of(to)
         if not self.begins:
             self.load(self.hash)
         self._to = place

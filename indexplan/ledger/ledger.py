@@ -30,7 +30,7 @@ from indexplan.ledger.history import History, Segment, history_of, resumed, same
 from indexplan.ledger.lines import FIRST, DiscardLine, Line, RunLine, checked_note
 from indexplan.ledger.seen import count_reads
 from indexplan.ledger.shown import stretches_shown
-from indexplan.ledger.tail import place_of
+from indexplan.ledger.tail import resume_of
 from indexplan.ledger.verifying import verified
 from indexplan.orders.base import Int64
 from indexplan.partition.phases import Phase, Size
@@ -203,7 +203,7 @@ class Ledger(Answer):
             As `record` does.
         """
         check_plan("plan", plan)
-        place = place_of(plan.start)
+        place = resume_of(plan.start)
         stood = False  # whether the run did so at the start of the plan, perhaps after a jump
         anywhere = place.unit == (0, 0)  # whether it starts over, or returns to where none counted
         if hash is not None:

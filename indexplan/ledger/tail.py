@@ -84,7 +84,7 @@ class Tail:
 
     def skipping(self, plan: Plan) -> Tail:
         """Return the tail of a run that skips the steps up to where a plan starts."""
-        place = place_of(plan.start)
+        place = resume_of(plan.start)
         if self.place is not None:
             check_jump(self.place, place)
         return self if self.stands(plan) else replace(self, ahead=place)
@@ -94,11 +94,11 @@ class Tail:
 
         It is empty, or its first step starts there, or nothing can have been read before.
         """
-        return place_of(plan.start).unit == (0, 0) or self._same_step(plan, self.begun)
+        return resume_of(plan.start).unit == (0, 0) or self._same_step(plan, self.begun)
 
     def _same_step(self, plan: Plan, stands: Resume | None) -> bool:
         """Return whether no step of a plan lies between a place (or none) and its start."""
-        place = place_of(plan.start)
+        place = resume_of(plan.start)
         if stands is None or stands == place:
             return True
         try:
@@ -121,7 +121,7 @@ class Tail:
             stands, or no step of it ends at the cursor.
         """
         lines, after = self.name(plan)
-        begin = place_of(plan.start)
+        begin = resume_of(plan.start)
         start = self.ahead or self.place or begin
         if begin.unit > start.unit and not self.stands(plan):
             rule = f"resumed where the ledger stands, at {tuple(start)}, or before"
@@ -167,8 +167,8 @@ def check_jump(place: Resume, to: Resume) -> None:
         raise invalid("a jump", rule, f"one to epoch {to.epoch}", "skip fewer epochs at a time")
 
 
-def place_of(cursor: Cursor) -> Resume:
-    """Return a cursor's place."""
+def resume_of(cursor: Cursor) -> Resume:
+    """Return a cursor's numbers, without its order."""
     return Resume(cursor.epoch, cursor.sub_epoch, cursor.step, cursor.position)
 
 
@@ -190,7 +190,7 @@ def check_begins(plan: Plan, tail: Tail, path: object) -> None:
             "must be empty, or begin where the state stands, as a state without a ledger's hash "
             "doesn't say which of its steps were read",
             f"a ledger that begins at {tuple(tail.begun or ())}, and a state at "
-            f"{tuple(place_of(plan.start))}",
+            f"{tuple(resume_of(plan.start))}",
             "load a state that was saved with this ledger, or start a new file",
         )
 

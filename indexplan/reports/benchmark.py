@@ -25,7 +25,7 @@ MOST = 10**7  # samples for which others are timed, in 0.5 GB; torch makes a lis
 
 
 @dataclass(frozen=True)
-class Row:
+class Timing:
     """One measurement of `bench`.
 
     Attributes
@@ -62,14 +62,14 @@ class Bench(Answer):
     --------
     >>> import indexplan as ip
     >>> plan = ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=8)
-    >>> row = Row("share", "a share", seconds=0.002, num_indices=1000)
+    >>> row = Timing("share", "a share", seconds=0.002, num_indices=1000)
     >>> ip.types.Bench(plan, num_cores=2, rows=(row,)).rows[0].ns_per_index
     2000.0
     """
 
     plan: Plan
     num_cores: int
-    rows: tuple[Row, ...]
+    rows: tuple[Timing, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as JSON types."""
@@ -183,18 +183,18 @@ def _torch(world_size: int, batch_size: int, shuffle: bool, num_samples: int) ->
     return list(islice(iter(sampler), batch_size))
 
 
-def _rival(key: str, name: str, first_batch: Callable[[int], Any], num: int) -> Row:
+def _rival(key: str, name: str, first_batch: Callable[[int], Any], num: int) -> Timing:
     """Time a first batch of another library, of at most so many samples as memory holds."""
     if key == "torch" and importlib.util.find_spec("torch") is None:
-        return Row(key, name, None, note="torch is not installed")
+        return Timing(key, name, None, note="torch is not installed")
     row = _median(key, name, lambda: first_batch(min(num, MOST)), 3)
     if num <= MOST:
         return row
     note = f"not run, as it takes {_time(row.seconds or 0)} for {MOST:,} samples already"
-    return Row(key, name, None, note=note)
+    return Timing(key, name, None, note=note)
 
 
-def _median(key: str, name: str, ask: Callable[[], Any], rounds: int = ROUNDS) -> Row:
+def _median(key: str, name: str, ask: Callable[[], Any], rounds: int = ROUNDS) -> Timing:
     """Return the median time of some calls, after one that may compile."""
     times: list[float] = []
     answer: Any = ask()
@@ -202,7 +202,7 @@ def _median(key: str, name: str, ask: Callable[[], Any], rounds: int = ROUNDS) -
         start = perf_counter()
         answer = ask()
         times.append(perf_counter() - start)
-    return Row(key, name, statistics.median(times), len(answer))
+    return Timing(key, name, statistics.median(times), len(answer))
 
 
 def _time(seconds: float) -> str:

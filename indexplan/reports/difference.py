@@ -14,7 +14,7 @@ from indexplan.errors import counted, differences, few, invalid, value_in_words
 from indexplan.keywords import named
 from indexplan.ledger.history import History, history_of
 from indexplan.ledger.ledger import Ledger
-from indexplan.ledger.tail import Tail, place_of
+from indexplan.ledger.tail import Tail, resume_of
 from indexplan.ledger.walking import place_after
 from indexplan.partition.account import changes, undivided
 from indexplan.partition.locate import find
@@ -281,7 +281,7 @@ def _of_runs(a: Plan | Ledger, b: Plan | Ledger) -> Difference:
 def _of_plan(plan: Plan, num_steps: int) -> History:
     """Return the history of a run that reads so many steps of a plan from where it starts."""
     layout_of(plan).world_size  # noqa: B018 (raises if it is open)
-    stop = place_after(layout_of(plan), place_of(plan.start), num_steps)
+    stop = place_after(layout_of(plan), resume_of(plan.start), num_steps)
     lines, _ = Tail().record(plan, cursor_of(plan.order, stop, plan.sub_epochs), {})
     columns = columns_of(plan)
     return history_of(lines, lambda identity: columns.get(identity["sha256"]), str)

@@ -16,7 +16,7 @@ import pytest
 import indexplan as ip
 from indexplan.answers import Answer, Shown, printable_lines
 from indexplan.cli import main
-from indexplan.reports.benchmark import Row
+from indexplan.reports.benchmark import Timing
 from indexplan.reports.show import show_plan
 
 PLAN = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2, remainder="pad")
@@ -41,7 +41,7 @@ ANSWERS: list[Answer] = [
     ip.types.Check(HOSTILE, 3, (HOSTILE,) * 9),
     ip.types.Check("what", 0, skipped="why"),
     ip.types.Saved(**DONE),
-    ip.types.Bench(PLAN, 2, (Row("key", HOSTILE, 0.5, num_indices=3), Row("k", "n", None))),
+    ip.types.Bench(PLAN, 2, (Timing("key", HOSTILE, 0.5, num_indices=3), Timing("k", "n", None))),
     ip.Shards(
         kind=HOSTILE,
         whole_files=True,

@@ -9,7 +9,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.reports.benchmark import Row, bench
+from indexplan.reports.benchmark import Timing, bench
 from tests.cli.test_help import examples, page, works
 
 KEYS = ["first_batch", "share", "resume", "torch", "numpy"]
@@ -82,7 +82,7 @@ def test_no_step_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def rivals(num: int) -> list[Row]:
+def rivals(num: int) -> list[Timing]:
     """The rows of others."""
     return list(bench(ip.Plan(ip.Shuffle(num), world_size=4, batch_size=8)).rows[3:])
 
@@ -106,5 +106,5 @@ def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) 
 
 def test_a_row() -> None:
     """A row without a time has no cost per index."""
-    assert Row("a", "b", None, 5).ns_per_index is None
-    assert 200.0 == Row("a", "b", 1e-6, 5).ns_per_index
+    assert Timing("a", "b", None, 5).ns_per_index is None
+    assert 200.0 == Timing("a", "b", 1e-6, 5).ns_per_index
