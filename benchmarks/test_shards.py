@@ -160,7 +160,6 @@ def counted(
         **({"how": f", {how}"} if how else {}),
         "times": found.times[0] / left,
         "live": int(found.live.max()),
-        "least": different.least,
         "different": different.mean,
     }
 
