@@ -3,7 +3,7 @@
 They see the wheel that a release would upload (tests/release.py), and nothing of the sources.
 
 `python -m tests.platforms` runs all of PLATFORMS, two at a time, and `python -m tests.platforms
-oldest` one of them: in a fresh folder, as a newcomer would, with nothing of this checkout but what
+oldest newest` these: in a fresh folder, as a newcomer would, with nothing of this checkout but what
 git has. Each has one process, as its installation needs no more. torch is not installed, as only
 one Python of them has a build of it without CUDA; so the tests of what needs it are left out. Laws
 are tested on fewer drawn inputs than elsewhere.
@@ -59,7 +59,6 @@ OLDEST = ["numpy==1.24.0", "numba==0.59.0"]
 PLATFORMS = {
     "oldest": Platform("3.11", OLDEST, TESTS),
     "oldest, files": Platform("3.11", OLDEST, FILES),  # beside it, as it has one process
-    "3.11": Platform("3.11", [], BITS),  # all else is tested there, of a checkout
     "3.12": Platform("3.12", [], BITS),
     "3.13": Platform("3.13", [], BITS),
     # numba 0.68 has no wheels for 3.15. NumPy and numba are those of 3.11: only Python is newer
