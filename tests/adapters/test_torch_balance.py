@@ -12,7 +12,6 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
 from indexplan_torch import Piece, PlanBatchSampler, PlanLoader, PlanSampler
-from indexplan_torch.samplers import PlanView
 from tests.adapters.small import Identity, as_they_are
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
@@ -22,7 +21,6 @@ BALANCE = ip.Balance(LENGTHS, quadratic=1)
 PLAN = ip.Plan(
     ip.Shuffle(103, seed=3), batch_size=(2, 3), remainder="pad", sub_epochs=2, balance=BALANCE
 )
-BINS = PLAN.replace(order=ip.Packed(LENGTHS, 200, seed=3))
 CUT = ip.Plan(
     ip.DocumentWindows(LENGTHS, 50, block_size=8), batch_size=3, balance=BALANCE, sub_epochs=2
 )
@@ -31,7 +29,7 @@ RANKS = range(3)
 
 
 def batches_of(plan: ip.Plan, rank: int, where: tuple[int, ...] = (0, 0)) -> list[Any]:
-    """Return a rank's batches of a pass, one by one: samples, bins, or pieces of samples."""
+    """Return a rank's batches of a pass, one by one: samples, or pieces of samples."""
     plan = plan.replace(world_size=3).resume(plan.start)
     found: list[Any] = []
     for step in plan.steps(*where):
@@ -41,12 +39,9 @@ def batches_of(plan: ip.Plan, rank: int, where: tuple[int, ...] = (0, 0)) -> lis
             found.append(batch.tolist())
             continue
         units = np.split(batch, ends[1:-1])
-        if plan.order.traits.cuts_samples:
-            spans = np.split(plan.units(*where, step=step, rank=rank).spans, ends[1:-1])
-            pairs = (zip(*both, strict=True) for both in zip(units, spans, strict=True))
-            found.append([[Piece(i, *s) for i, s in pair] for pair in pairs])
-        else:
-            found.append([unit.tolist() for unit in units])
+        spans = np.split(plan.units(*where, step=step, rank=rank).spans, ends[1:-1])
+        pairs = (zip(*both, strict=True) for both in zip(units, spans, strict=True))
+        found.append([[Piece(i, *s) for i, s in pair] for pair in pairs])
     return found
 
 
@@ -63,44 +58,28 @@ def of(rank: int) -> dict[str, Any]:
     return {"rank": rank, "world_size": 3}
 
 
-def loader(plan: ip.Plan, rank: int, num_workers: int = 0, **options: Any) -> PlanLoader:
+def loader(plan: ip.Plan, rank: int, **options: Any) -> PlanLoader:
     """Return a rank's loader, which leaves samples as they are."""
-    options = {"collate_fn": as_they_are, "num_workers": num_workers, **of(rank), **options}
+    options = {"collate_fn": as_they_are, **of(rank), **options}
     return PlanLoader(Identity(103), plan, **options)
 
 
-PLANS = pytest.mark.parametrize("plan", [PLAN, BINS, CUT], ids=["samples", "bins", "pieces"])
-
-
-@PLANS
-def test_plan_batch_sampler(plan: ip.Plan) -> None:
-    """A batch sampler by itself, in a DataLoader, and in torchdata's."""
-    check(plan, lambda plan, rank: list(PlanBatchSampler(plan, **of(rank))))
+def test_plan_batch_sampler() -> None:
+    """In a DataLoader, and in torchdata's; test_torch_bins has batch samplers by themselves."""
     for kind in (DataLoader, StatefulDataLoader):
         options: dict[str, Any] = {"collate_fn": as_they_are}
         check(
-            plan,
+            PLAN,
             lambda plan, rank, kind=kind, options=options: list(
                 kind(Identity(103), batch_sampler=PlanBatchSampler(plan, **of(rank)), **options)
             ),
         )
 
 
-@PLANS
+@pytest.mark.parametrize("plan", [PLAN, CUT], ids=["samples", "pieces"])
 def test_plan_loader(plan: ip.Plan) -> None:
-    """A loader, and the view of it that trainers see as its sampler."""
+    """A loader of samples, and of pieces of them."""
     check(plan, lambda plan, rank: list(loader(plan, rank)))
-
-    def viewed(plan: ip.Plan, rank: int) -> list[Any]:
-        units = list(PlanView(loader(plan, rank).run))
-        return [units[i : i + len(batch)] for i, batch in _starts(batches_of(plan, rank))]
-
-    check(plan, viewed)
-
-
-def _starts(batches: list[Any]) -> list[tuple[int, Any]]:
-    ends = np.cumsum([0, *map(len, batches)]).tolist()
-    return list(zip(ends, batches, strict=False))
 
 
 def test_plan_sampler() -> None:
@@ -116,27 +95,6 @@ def test_plan_sampler() -> None:
             )
         ),
     )
-
-
-def test_other_forms() -> None:
-    """Inner batches, items, arrays, and bins that are not kept."""
-    item: Any = lambda index, _: index  # noqa: E731
-    check(PLAN, lambda plan, rank: list(loader(plan, rank, item=item)))
-    check(
-        PLAN,
-        lambda plan, rank: [
-            sum(batch, []) for batch in PlanBatchSampler(plan, nested=True, **of(rank))
-        ],
-    )
-    check(
-        PLAN,
-        lambda plan, rank: [
-            batch.tolist() for batch in PlanBatchSampler(plan, as_array=True, **of(rank))
-        ],
-    )
-    for rank in RANKS:
-        flat = list(PlanBatchSampler(BINS, keep_bins=False, **of(rank)))
-        assert [sum(batch, []) for batch in batches_of(BINS, rank)] == flat
 
 
 def test_groups_and_totals_are_of_the_batch_at_hand() -> None:

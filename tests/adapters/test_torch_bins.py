@@ -23,7 +23,7 @@ from indexplan_torch.causal import join_causal
 from tests.adapters.small import ME, Identity, as_they_are, refused
 from tests.support.bins import Bins, bin_orders
 from tests.support.examples import examples
-from tests.support.strategies import plans, sub_epochs_of
+from tests.support.strategies import balanced_plans, plans, sub_epochs_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
 
@@ -93,10 +93,10 @@ def test_trainers_that_build_samplers_anew() -> None:
         assert expected == list(anew)
 
 
-@given(plans(bin_orders()))
-@examples(30)
+@given(plans(bin_orders()) | balanced_plans(bin_orders()))
+@examples(40)
 def test_every_form_keeps_the_cuts(plan: ip.Plan) -> None:
-    """Of any plan, resumed ones too: lists, arrays, items, inner batches and views agree."""
+    """Of any plan, resumed or balanced: lists, arrays, items, inner batches and views agree."""
     assert plan.world_size is not None
     ranks = {"rank": plan.world_size - 1, "world_size": plan.world_size}
     some = {**ranks, "partial": True}  # a later pass than that of a resume is read too
