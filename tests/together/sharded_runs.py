@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import torch
 import torch.distributed as dist
 
 import indexplan as ip
+from indexplan_fetch import ShardFile
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
 from tests.support.forked import Forked, Forks
 
@@ -40,6 +42,40 @@ def write_shards(folder: Path, num: int = 30, rows: int = 60, width: int = 8) ->
         pq.write_table(pa.table(fields), path, row_group_size=25, compression="none")
         first += size
     return ip.shard_sizes(folder / "*.parquet", whole_files=True)
+
+
+def rows_of(file: ShardFile) -> Any:
+    """Return the rows of an array's file."""
+    return np.load(file.path)
+
+
+class Opened:
+    """Makes datasets that share a folder, and ends the threads that fetch for them."""
+
+    def __init__(self, cache_dir: Path) -> None:
+        self.cache_dir = cache_dir
+        self.made: list[ShardedDataset] = []
+
+    def __call__(
+        self, shards: ip.Shards, open_shard: Any = rows_of, **changes: Any
+    ) -> ShardedDataset:
+        """Make a dataset that tries a fetch twice, at once."""
+        options = {"cache_dir": self.cache_dir, "cache_bytes": 10**7, "tries": 2, **changes}
+        self.made.append(ShardedDataset(shards, open_shard, **options))
+        self.made[-1].settings = self.made[-1].settings._replace(pause=0.01)
+        return self.made[-1]
+
+    def end(self) -> None:
+        """End what fetches, as processes do at their end."""
+        for each in self.made:
+            each.stop()
+
+
+def refused(data: ShardedDataset, index: int = 0) -> str:
+    """Return the message with which a sample is refused."""
+    with pytest.raises(ip.IndexPlanError) as error:
+        data[index]
+    return str(error.value)
 
 
 @cache

@@ -111,8 +111,7 @@ def dataset(place: str, shards: ip.Shards, tmp_path: Path) -> Iterator[ShardedDa
     )
     made.settings = made.settings._replace(pause=0.01)
     yield made
-    if made._fetcher is not None:
-        made._fetcher.stop()
+    made.stop()
 
 
 @pytest.mark.parametrize("place", ["two_fail"], indirect=True)

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,13 @@ import pytest
 import torch
 
 import indexplan as ip
-from indexplan_fetch import ShardFile, turn
+from indexplan_fetch import turn
 from indexplan_fetch.awaited import Awaited
 from indexplan_torch import PlanLoader, ShardedDataset
 from tests.support.forked import results
-from tests.together.sharded_runs import forks
+from tests.together.sharded_runs import Opened, forks, rows_of
 
 ROWS = 50
-
-
-def rows_of(file: ShardFile) -> Any:
-    """Return the rows of a file."""
-    return np.load(file.path)
 
 
 def write(folder: Path, num: int = 40, first: int = 0) -> ip.Shards:
@@ -36,34 +31,6 @@ def write(folder: Path, num: int = 40, first: int = 0) -> ip.Shards:
         start = first + number * ROWS
         np.save(folder / f"{number:03}.npy", np.arange(start, start + ROWS))
     return ip.shard_sizes(folder / "*.npy")
-
-
-class Opened:
-    """Makes datasets, and ends the threads that fetch for them."""
-
-    def __init__(self, cache_dir: Path) -> None:
-        self.cache_dir = cache_dir
-        self.made: list[ShardedDataset] = []
-
-    def __call__(self, shards: ip.Shards, **changes: Any) -> ShardedDataset:
-        """Make a dataset."""
-        options: dict[str, Any] = {"cache_dir": self.cache_dir, "cache_bytes": 10**7, **changes}
-        self.made.append(ShardedDataset(shards, rows_of, **options))
-        return self.made[-1]
-
-    def end(self) -> None:
-        """End what fetches."""
-        for each in self.made:
-            if each._fetcher is not None:
-                each._fetcher.stop()
-
-
-@pytest.fixture
-def dataset_of(tmp_path: Path) -> Iterator[Opened]:
-    """Datasets that share a folder."""
-    opened = Opened(tmp_path / "cache")
-    yield opened
-    opened.end()
 
 
 def test_files_that_say_the_same(dataset_of: Opened, tmp_path: Path) -> None:
@@ -92,9 +59,8 @@ def plans(shards: ip.Shards) -> tuple[ip.Plan, ip.Plan]:
     return training, ip.Plan(ip.Sequential(len(shards) * ROWS), world_size=1, batch_size=10)
 
 
-@pytest.mark.parametrize("cache_bytes", [10**7, 6 * 4096])  # all shards; those read at a time
 def test_validation_inside_a_loop(
-    dataset_of: Opened, tmp_path: Path, cache_bytes: int, monkeypatch: pytest.MonkeyPatch
+    dataset_of: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A loader of another dataset reads the same folder while the loop of the first stands still.
 
@@ -103,7 +69,7 @@ def test_validation_inside_a_loop(
     monkeypatch.setattr(turn, "STILL", 0.5)
     shards = write(tmp_path / "data")
     training, validation = plans(shards)
-    options: dict[str, Any] = {"cache_bytes": cache_bytes, "ahead": 2}
+    options: dict[str, Any] = {"cache_bytes": 6 * 4096, "ahead": 2}  # those read at a time
     data, beside = dataset_of(shards, **options), dataset_of(shards, **options)
     for step, batch in enumerate(PlanLoader(data, training)):
         assert training.batch(0, step=step, rank=0).tolist() == batch.tolist()

@@ -149,6 +149,5 @@ def test_many_chunks(tmp_path: Path, made: list[ShardedDataset]) -> None:
     for _ in range(2):
         made.append(ShardedDataset(shards, opened, cache_dir=tmp_path / "cache"))
         assert {"a": 299, "c": 299} == made[-1][299]
-        if made[-1]._fetcher is not None:
-            made[-1]._fetcher.stop()
+        made[-1].stop()
     assert 0 == made[-1].report().num_fetches

@@ -36,12 +36,6 @@ def dataset_of(shards: ip.Shards, cache: Path, cache_bytes: int = 10**9) -> Shar
     return made
 
 
-def end(dataset: ShardedDataset) -> None:
-    """End the thread that fetches, as the process does at its end."""
-    assert dataset._fetcher is not None
-    dataset._fetcher.stop()
-
-
 def read_refused(data: str, whole_files: bool, cache: str, call: str, error: int) -> str:
     """Read a sample, while the kernel refuses a call, or files of more bytes; return the error."""
     shards = ip.shard_sizes(f"{data}/*.parquet", whole_files=whole_files)
@@ -87,7 +81,7 @@ def test_full_disk(
     assert ["00000000.parquet"] == left
     again = dataset_of(ip.shard_sizes(f"{shards.path}/*.parquet", whole_files=whole_files), cache)
     assert len(again) - 1 == again[len(again) - 1]["id"]
-    end(again)
+    again.stop()
 
 
 def read_in_vain(data: str, cache: str) -> str:
@@ -106,7 +100,7 @@ def test_folder_that_cannot_be_written(shards: ip.Shards, place: Path, tmp_path:
     cache, data = place / "cache", shutil.copytree(shards.path, place / "data")
     first = dataset_of(shards, cache)
     assert 0 == first[0]["id"]
-    end(first)
+    first.stop()
     cache.chmod(0o555)
     name = "tests.together.test_sharded_disk:read_in_vain"
     said = results([forks().start(name, tmp_path / "log", str(data), str(cache))])
@@ -140,7 +134,7 @@ def test_what_is_dropped(shards: ip.Shards, tmp_path: Path) -> None:
         loader.set_epoch(epoch)
         for _ in loader:
             assert on_disk(tmp_path) <= room
-    end(dataset)
+    dataset.stop()
     assert 30 < dataset.report().num_fetches < 0.9 * by_lru(plan, shards, room, 4)
 
 
@@ -158,7 +152,7 @@ def test_less_room_than_is_live(shards: ip.Shards, tmp_path: Path) -> None:
 
     with pytest.warns(UserWarning, match="^cache_bytes must be at least"):
         read()
-    end(dataset)
+    dataset.stop()
     assert [plan.batch(0, step=i, rank=0).tolist() for i in range(len(found))] == found
     assert plan.steps(0).stop == len(found)
     assert dataset.report().num_fetches > 30
@@ -169,11 +163,11 @@ def test_smaller_cache(shards: ip.Shards, tmp_path: Path) -> None:
     plan = plan_of(shards, 1)
     first = dataset_of(shards, tmp_path)
     list(PlanLoader(first, plan))
-    end(first)
+    first.stop()
     room = max(on_disk(tmp_path) // 2, live_bytes(plan, shards, range(1)))
     second = dataset_of(shards, tmp_path, room)
     found = [batch["id"].tolist() for batch in PlanLoader(second, plan)]
-    end(second)
+    second.stop()
     assert [plan.batch(0, step=i, rank=0).tolist() for i in range(len(found))] == found
     assert on_disk(tmp_path) <= room
     assert second.report().num_fetches < 30
@@ -183,9 +177,9 @@ def test_other_shards(shards: ip.Shards, tmp_path: Path) -> None:
     """Of what was fetched for other shards nothing is taken, where they only look alike."""
     first = dataset_of(shards, tmp_path)
     assert 0 == first[0]["id"]
-    end(first)
+    first.stop()
     fields = {**shards.to_dict(), "digests": ["0" * 32, *shards.digests[1:]]}
     other = dataset_of(ip.Shards.from_dict(fields, shards.path), tmp_path)
     with pytest.raises(ip.IndexPlanError, match="must be the file that shards was made from"):
         other[0]
-    end(other)
+    other.stop()

@@ -13,15 +13,11 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan_fetch import ShardFile, samples
+from indexplan_fetch import samples
 from indexplan_fetch.source import Source
 from indexplan_fetch.stock import Stock
 from indexplan_torch import ShardedDataset
-
-
-def rows_of(file: ShardFile) -> Any:
-    """Return the rows of an array's file."""
-    return np.load(file.path)
+from tests.together.sharded_runs import rows_of
 
 
 def disturbed(do: Callable[[], Any], at: int, *disturb: Callable[[], Any]) -> tuple[Any, bool]:

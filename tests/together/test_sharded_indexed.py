@@ -6,7 +6,6 @@ import bz2
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ import pytest
 
 import indexplan as ip
 from indexplan_fetch import ShardFile
-from tests.together.test_sharded_replaced import RESTORE, Made, refused
+from tests.together.sharded_runs import Opened, refused
+from tests.together.test_sharded_replaced import RESTORE
 
 ROWS = 100
 ZIPS = {
@@ -26,14 +26,6 @@ ZIPS = {
     "gz": gzip.compress,
     "bz2": bz2.compress,
 }
-
-
-@pytest.fixture
-def dataset_of(tmp_path: Path) -> Iterator[Made]:
-    """Datasets that share a folder."""
-    made = Made(tmp_path / "cache")
-    yield made
-    made.end()
 
 
 def rows_of(file: ShardFile) -> Any:
@@ -65,7 +57,7 @@ def write_mds(folder: Path, ending: str = "", kind: str = "sha1") -> Path:
 
 
 @pytest.mark.parametrize("ending", ZIPS)
-def test_compressed(dataset_of: Made, tmp_path: Path, ending: str) -> None:
+def test_compressed(dataset_of: Opened, tmp_path: Path, ending: str) -> None:
     """A compressed shard is fetched, compared with its hash, and opened as the file in it."""
     file = write_mds(tmp_path / "data", ending)
     shards = ip.shard_sizes(tmp_path / "data")
@@ -77,7 +69,7 @@ def test_compressed(dataset_of: Made, tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("kind", ["sha1", "md5", "blake2b"])
 @pytest.mark.parametrize("ending", ["", "zstd"])
-def test_swapped(dataset_of: Made, tmp_path: Path, ending: str, kind: str) -> None:
+def test_swapped(dataset_of: Opened, tmp_path: Path, ending: str, kind: str) -> None:
     """A shard that was swapped for another one of the same length is refused."""
     file = write_mds(tmp_path / "data", ending, kind)
     data = file.read_bytes()
@@ -87,7 +79,7 @@ def test_swapped(dataset_of: Made, tmp_path: Path, ending: str, kind: str) -> No
 
 
 @pytest.mark.parametrize("ending", ZIPS)
-def test_damaged_without_hashes(dataset_of: Made, tmp_path: Path, ending: str) -> None:
+def test_damaged_without_hashes(dataset_of: Opened, tmp_path: Path, ending: str) -> None:
     """What cannot be decompressed to the bytes of the index is refused."""
     file = write_mds(tmp_path / "data", ending, "")
     file.write_bytes(bytes(file.stat().st_size))
@@ -95,7 +87,7 @@ def test_damaged_without_hashes(dataset_of: Made, tmp_path: Path, ending: str) -
     assert rule == refused(dataset_of(ip.shard_sizes(tmp_path / "data"), rows_of), 99)
 
 
-def test_swapped_tar(dataset_of: Made, tmp_path: Path) -> None:
+def test_swapped_tar(dataset_of: Opened, tmp_path: Path) -> None:
     """A file of wids with another md5 than its index says is refused."""
     data = np.arange(ROWS, dtype="<i8").tobytes()
     (tmp_path / "a.tar").write_bytes(data)

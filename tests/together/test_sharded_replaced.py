@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ import pytest
 
 import indexplan as ip
 from indexplan_fetch import ShardFile
-from indexplan_torch import ShardedDataset, open_parquet
+from indexplan_torch import open_parquet
 from tests.support.remote import server, store
-from tests.together.sharded_runs import at
+from tests.together.sharded_runs import Opened, at, refused
 
 __all__ = ["server"]  # a fixture
 
@@ -31,50 +30,11 @@ def write(path: Path, first: int) -> None:
     pq.write_table(rows, path, row_group_size=100, use_dictionary=False, **options)
 
 
-def rows_of(file: ShardFile) -> Any:
-    """Return the rows of an array's file."""
-    return np.load(file.path)
-
-
-class Made:
-    """Makes datasets, and ends the threads that fetch for them."""
-
-    def __init__(self, cache_dir: Path) -> None:
-        self.cache_dir = cache_dir
-        self.made: list[ShardedDataset] = []
-
-    def __call__(self, shards: ip.Shards, open_shard: Any = open_parquet) -> ShardedDataset:
-        """Make a dataset that tries a fetch twice, at once."""
-        options: dict[str, Any] = {"cache_dir": self.cache_dir, "cache_bytes": 10**7, "tries": 2}
-        self.made.append(ShardedDataset(shards, open_shard, **options))
-        self.made[-1].settings = self.made[-1].settings._replace(pause=0.01)
-        return self.made[-1]
-
-    def end(self) -> None:
-        """End what fetches, as processes do at their end."""
-        for each in self.made:
-            if each._fetcher is not None:
-                each._fetcher.stop()
-
-
-@pytest.fixture
-def dataset_of(tmp_path: Path) -> Iterator[Made]:
-    """Datasets that share a folder."""
-    made = Made(tmp_path / "cache")
-    yield made
-    made.end()
-
-
-def refused(data: ShardedDataset, index: int) -> str:
-    """The message with which a sample is refused."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        data[index]
-    return str(error.value)
-
-
 @pytest.mark.parametrize("stamped", [True, False])
 @pytest.mark.parametrize("whole_files", [True, False])
-def test_rewritten_file(dataset_of: Made, tmp_path: Path, stamped: bool, whole_files: bool) -> None:
+def test_rewritten_file(
+    dataset_of: Opened, tmp_path: Path, stamped: bool, whole_files: bool
+) -> None:
     """A file written again with the same footer is refused, until its sizes are read again."""
     for name in ("a", "b"):
         write(tmp_path / f"{name}.parquet", 0)
@@ -83,7 +43,7 @@ def test_rewritten_file(dataset_of: Made, tmp_path: Path, stamped: bool, whole_f
     if not stamped:
         fields = {**shards.to_dict()}
         shards = ip.Shards.from_dict({k: fields[k] for k in fields if "stamp" not in k}, tmp_path)
-    data = dataset_of(shards)
+    data = dataset_of(shards, open_parquet)
     assert (5, 7) == (data[5]["id"], data[1007]["id"])
     write(tmp_path / "a.parquet", 10**6)
     os.utime(tmp_path / "a.parquet", ns=(0, 123456789))
@@ -95,20 +55,20 @@ def test_rewritten_file(dataset_of: Made, tmp_path: Path, stamped: bool, whole_f
     dataset_of.end()
     now = ip.shard_sizes(tmp_path / "*.parquet", **options)
     assert shards == now
-    assert 10**6 + 555 == dataset_of(now)[555]["id"]
+    assert 10**6 + 555 == dataset_of(now, open_parquet)[555]["id"]
 
 
-def test_other_values_since_the_sizes(dataset_of: Made, tmp_path: Path) -> None:
+def test_other_values_since_the_sizes(dataset_of: Opened, tmp_path: Path) -> None:
     """An array of other values in the same shape is refused, and never gets a shard's name."""
     np.save(tmp_path / "a.npy", np.arange(100))
     shards = ip.shard_sizes(tmp_path / "a.npy")
     np.save(tmp_path / "a.npy", np.arange(100)[::-1])
     os.utime(tmp_path / "a.npy", ns=(0, 123456789))
-    assert f"{tmp_path}/a.npy {SINCE}" == refused(dataset_of(shards, rows_of), 3)
+    assert f"{tmp_path}/a.npy {SINCE}" == refused(dataset_of(shards), 3)
     assert [] == [*tmp_path.glob("cache/*/shards/*")]
 
 
-def test_rewritten_in_a_store(server: str, dataset_of: Made, tmp_path: Path) -> None:
+def test_rewritten_in_a_store(server: str, dataset_of: Opened, tmp_path: Path) -> None:
     """A store's tags are noted with the sizes, and tell that a file was written again."""
     assert server
     for number, place in ((0, "before"), (10**6, "after")):
@@ -119,17 +79,17 @@ def test_rewritten_in_a_store(server: str, dataset_of: Made, tmp_path: Path) -> 
     url = "s3://bucket/rewritten/a.parquet"
     store().pipe_file(url, before)
     shards = at(ip.shard_sizes(url), "s3://bucket/rewritten")
-    data = dataset_of(shards)
+    data = dataset_of(shards, open_parquet)
     assert 5 == data[5]["id"]
     store().pipe_file(url, after)
     assert f"shard 5, {url}, {SINCE}" == refused(data, 555)
     dataset_of.end()
-    assert f"shard 5, {url}, {SINCE}" == refused(dataset_of(shards), 555)
+    assert f"shard 5, {url}, {SINCE}" == refused(dataset_of(shards, open_parquet), 555)
     store().pipe_file(url, before)
-    assert 555 == dataset_of(shards)[555]["id"]
+    assert 555 == dataset_of(shards, open_parquet)[555]["id"]
 
 
-def test_short_answers(server: str, dataset_of: Made, tmp_path: Path) -> None:
+def test_short_answers(server: str, dataset_of: Opened, tmp_path: Path) -> None:
     """A piece of a file with fewer bytes than were asked for is refused, not filled with zeros."""
     assert server
     write(tmp_path / "a.parquet", 0)
@@ -137,7 +97,7 @@ def test_short_answers(server: str, dataset_of: Made, tmp_path: Path) -> None:
     store().put(str(tmp_path / "a.parquet"), url)
     shards = at(ip.shard_sizes(tmp_path / "a.parquet"), "s3://bucket/shorter_download")
     num_bytes = shards.num_bytes[0]
-    assert refused(dataset_of(shards), 555) == (
+    assert refused(dataset_of(shards, open_parquet), 555) == (
         f"shard 5, {url}, must be fetched before its batch; got {num_bytes - 100} bytes instead of "
         f"the {num_bytes} asked for, 2 times; check the store and the credentials, then run again: "
         "whole shards are kept"
@@ -155,7 +115,7 @@ def batch_of(file: ShardFile) -> Any:
 
 
 @pytest.mark.parametrize("open_shard", [table_of, batch_of])
-def test_table(dataset_of: Made, tmp_path: Path, open_shard: Any) -> None:
+def test_table(dataset_of: Opened, tmp_path: Path, open_shard: Any) -> None:
     """Rows of a table are dicts, though as many columns as rows would have a length that fits."""
     columns = {str(number): [10 * number, 10 * number + 1] for number in range(2)}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
@@ -163,7 +123,7 @@ def test_table(dataset_of: Made, tmp_path: Path, open_shard: Any) -> None:
     assert {"0": 1, "1": 11} == dataset_of(shards, open_shard)[1]
 
 
-def test_page_checksums(dataset_of: Made, tmp_path: Path) -> None:
+def test_page_checksums(dataset_of: Opened, tmp_path: Path) -> None:
     """A value that was changed in the store is found by its page's checksum, if it has one."""
     path = tmp_path / "a.parquet"
     rows = pa.table({"id": np.arange(1000)})
@@ -172,6 +132,6 @@ def test_page_checksums(dataset_of: Made, tmp_path: Path) -> None:
     data = path.read_bytes()
     at = data.index(np.int64(555).tobytes())
     path.write_bytes(data[:at] + b"\0" + data[at + 1 :])
-    message = refused(dataset_of(ip.shard_sizes(path)), 3)
+    message = refused(dataset_of(ip.shard_sizes(path), open_parquet), 3)
     assert message.startswith(f"shard 0, {path}, must be a file that open_shard opens; got OSError")
     assert "CRC checksum verification failed" in message

@@ -276,8 +276,7 @@ def test_hanging_reads_hold_up_nothing(
     assert 0 == data[0]["id"]
     assert [] == [*tmp_path.glob("*/shards/*.tmp")]
     store.release(*range(100))
-    assert data._fetcher is not None
-    data._fetcher.stop()
+    data.stop()
 
 
 def test_notes_that_others_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,14 +14,10 @@ import indexplan as ip
 from indexplan_fetch import ShardFile
 from indexplan_torch import ShardedDataset
 from tests.support.children import NOBODY, become_nobody, in_child
+from tests.together.sharded_runs import refused, rows_of
 
 ROWS = 500  # in each of two files
 LEVELS = ["", "shards", "sums", "ranks", "wanted"]
-
-
-def rows_of(file: ShardFile) -> Any:
-    """Return the rows of a file."""
-    return np.load(file.path)
 
 
 def made(data: Path, cache: Path) -> ShardedDataset:
@@ -29,12 +25,6 @@ def made(data: Path, cache: Path) -> ShardedDataset:
     shards = ip.shard_sizes(data / "*.npy")
     options: dict[str, Any] = {"cache_dir": cache, "cache_bytes": 10**7, "tries": 1}
     return ShardedDataset(shards, rows_of, **options)
-
-
-def end(dataset: ShardedDataset) -> None:
-    """End the thread that fetches, as the process does at its end."""
-    if dataset._fetcher is not None:
-        dataset._fetcher.stop()
 
 
 @pytest.fixture
@@ -59,14 +49,7 @@ def dataset(data: Path, cache: Path) -> Iterator[ShardedDataset]:
     """A dataset of which nothing is there yet."""
     dataset = made(data, cache)
     yield dataset
-    end(dataset)
-
-
-def refused(dataset: ShardedDataset, index: int = 0) -> str:
-    """The message with which a sample is refused."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        dataset[index]
-    return str(error.value)
+    dataset.stop()
 
 
 def own(path: Path, what: str, got: str) -> str:
@@ -97,13 +80,13 @@ def test_damaged_shard(
     else:
         digest.write_bytes(b"" if damage == "empty digest" else digest.read_bytes()[::-1])
     if again:
-        end(dataset)
+        dataset.stop()
         dataset = made(data, cache)
     else:
         dataset._forget()  # as in another process of the node
         dataset.folder.sums._whole.clear()
     last = dataset[ROWS - 1]
-    end(dataset)
+    dataset.stop()
     assert ROWS - 1 == last
     assert whole == shard.read_bytes()
 
@@ -135,7 +118,7 @@ def test_shard_that_cannot_be_opened(data: Path, cache: Path) -> None:
     dataset = made(data, cache)
     dataset.open_shard = broken
     message = refused(dataset, ROWS)
-    end(dataset)
+    dataset.stop()
     (shard,) = cache.glob("*/shards/*")
     assert message == (
         f"shard 1, {data}/1.npy, must be a file that open_shard opens; got "
@@ -232,14 +215,14 @@ def read_as_nobody(data: Path, cache: Path) -> tuple[int, str]:
     become_nobody()
     dataset = made(data, cache)
     found = int(dataset[3])
-    end(dataset)
+    dataset.stop()
     return found, dataset.folder.path.name
 
 
 def test_users_who_share_a_place(dataset: ShardedDataset, data: Path, cache: Path) -> None:
     """Each user has a folder of their own there, and fetches for it."""
     assert 3 == dataset[3]
-    end(dataset)
+    dataset.stop()
     found, name = in_child(read_as_nobody, data, cache)
     assert 3 == found
     if os.geteuid() == 0:
