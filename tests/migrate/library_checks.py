@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -66,7 +65,7 @@ def finish(*processes: subprocess.Popen[str]) -> list[str]:
 def test_page_runs(page: str, tmp_path: Path) -> None:
     """A page's blocks print what it shows, in a process that has imported nothing else.
 
-    What the page says without showing it is in `shown`, which goes on with the page's names.
+    What a page says of a plan without showing it is in `shown`, which has the page's names.
     """
     code = f"""
 from importlib.util import find_spec, module_from_spec
@@ -81,28 +80,6 @@ if spec is not None:
     shown.check(names)
 """
     finish(start(tmp_path, "-c", code))
-
-
-def test_workers_of_grain_make_other_batches(tmp_path: Path) -> None:
-    """The page says so of a DataLoader that batches; test_bridges.py shows that ours stay."""
-    (tmp_path / "program.py").write_text(
-        "import json, grain\n"
-        "from absl import flags\n"
-        "flags.FLAGS.mark_as_parsed()  # as absl.app does; beside JAX, Grain looks them up\n"
-        "def batches(num_workers):\n"
-        "    sampler = grain.samplers.IndexSampler(64, shuffle=True, num_epochs=1, seed=0)\n"
-        "    loader = grain.DataLoader(data_source=range(64), sampler=sampler,\n"
-        "        operations=[grain.transforms.Batch(4)], worker_count=num_workers)\n"
-        "    return sorted(sorted(batch.tolist()) for batch in loader)\n"
-        "if __name__ == '__main__':  # Grain starts its workers as new processes\n"
-        "    print(json.dumps([batches(num_workers) for num_workers in (0, 0, 2)]))\n"
-    )
-    (said,) = finish(start(tmp_path, "program.py"))
-    (line,) = re.findall(r"^\[\[.*", said, re.MULTILINE)
-    alone, again, shared = json.loads(line)
-    assert alone == again
-    assert sorted(sum(alone, [])) == sorted(sum(shared, [])) == list(range(64))
-    assert alone != shared
 
 
 ACROSS = """

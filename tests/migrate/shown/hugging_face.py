@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
-from datasets import Dataset, concatenate_datasets, interleave_datasets
-from torch.utils.data import DataLoader
+from datasets import Dataset
 from transformers import Trainer, TrainingArguments
 
 import indexplan as ip
@@ -24,7 +22,7 @@ def check(page: dict[str, Any]) -> None:
     trainers_resume(page)
     packed_rows_have_the_loss_of_their_chats(page)
     grouping(page)
-    interleaving()
+    mixing()
 
 
 def rows_of(given: dict[str, torch.Tensor]) -> list[tuple[int, ...]]:
@@ -103,7 +101,7 @@ def packed_rows_have_the_loss_of_their_chats(page: dict[str, Any]) -> None:
 
 
 def grouping(page: dict[str, Any]) -> None:
-    """Padding and order of the batches of 5,003 texts, under both."""
+    """Padding and order of the batches of 5,003 texts."""
     rng = np.random.default_rng(0)
     lengths = np.clip(rng.lognormal(4, 1, size=5003), 1, 512).astype(int)
     texts = Dataset.from_dict({"input_ids": [[1] * each for each in lengths]})
@@ -111,71 +109,30 @@ def grouping(page: dict[str, Any]) -> None:
     def pad(samples: list[Any]) -> Any:
         return page["tokenizer"].pad(samples, return_tensors="pt")
 
-    arguments = TrainingArguments(
-        "grouped",
-        train_sampling_strategy="group_by_length",
-        use_cpu=True,
-        per_device_train_batch_size=16,
-    )
-    theirs = Trainer(page["model"], arguments, train_dataset=texts, data_collator=pad)
     order = ip.LengthGrouped(lengths, batch_size=16, num_buckets=64, seed=0)
     plan = ip.Plan(order, batch_size=1, remainder="carry")
     ours = PlanLoader(texts, plan, collate_fn=pad, keep_bins=False)
-    shapes = [
-        [batch["input_ids"].shape for batch in loader]
-        for loader in (theirs.get_train_dataloader(), ours)
-    ]
-    padding = [1 - lengths.sum() / sum(rows * width for rows, width in each) for each in shapes]
-    assert 0.055 < padding[0] < 0.065
-    assert 0.015 < padding[1] < 0.025
-    widths = [[width for _, width in each] for each in shapes]
-    longer = [np.mean(np.diff(each) > 0) for each in widths]  # than in the step before
-    assert longer[0] < 0.03
-    assert 0.4 < longer[1] < 0.6
-    assert (
-        widths[0][0]
-        == lengths.max()
-        == lengths[order.take(0, order.locate(0, lengths.argmax()))].max()
-    )
-    sizes = [[rows for rows, _ in each] for each in shapes]
-    assert sizes[0] == [16] * 312 + [11]
-    assert sorted(sizes[1]) == [11] + [16] * 312
-    sampler = theirs._get_train_sampler()
-    assert sampler.generator is None
-    assert list(sampler) != list(sampler)
+    shapes = [batch["input_ids"].shape for batch in ours]
+    padding = 1 - lengths.sum() / sum(rows * width for rows, width in shapes)
+    assert 0.015 < padding < 0.025
+    longer = np.mean(np.diff([width for _, width in shapes]) > 0)  # than in the step before
+    assert 0.4 < longer < 0.6
+    assert sorted(rows for rows, _ in shapes) == [11] + [16] * 312
 
 
-def interleaving() -> None:
-    """Counts, and the rows of three epochs."""
+def mixing() -> None:
+    """Shares of an epoch, within what is promised, and all of each source in time."""
     sizes = {"web": 1000, "code": 300, "books": 50}
-    sources = [
-        Dataset.from_dict({"text": [f"{name} {i}" for i in range(size)]})
-        for name, size in sizes.items()
-    ]
-    draws: dict[str, Any] = {"probabilities": [0.7, 0.2, 0.1]}
-    interleaved = interleave_datasets(sources, **draws, seed=4)
     mixture = ip.Mixture(
         {name: ip.Shuffle(size, seed=seed) for seed, (name, size) in enumerate(sizes.items())},
         weights={"web": 0.7, "code": 0.2, "books": 0.1},
         epoch_size="first_exhausted",
         seed=4,
     )
-    rows = concatenate_datasets(sources)
-    loader = PlanLoader(rows, ip.Plan(mixture, batch_size=8))
-
-    def epochs(loader: Any) -> Iterator[list[list[int]]]:
-        for _ in range(3):
-            pairs = [text.split() for batch in loader for text in batch["text"]]
-            yield [[int(row) for source, row in pairs if source == name] for name in sizes]
-
-    before, after = list(epochs(DataLoader(interleaved, batch_size=8))), list(epochs(loader))
-    counts = [[len(each) for each in epoch[0]] for epoch in (before, after)]
-    assert counts[0] == [228, 80, 50]  # of 358, where 251, 72 and 36 are asked for
-    assert sum(counts[1]) == mixture.epoch_size
-    shares = np.array([0.7, 0.2, 0.1]) * mixture.epoch_size
-    assert (abs(counts[1] - shares) <= mixture.within).all()
+    epochs = [mixture.take(epoch, 0, mixture.epoch_size) for epoch in range(3)]
+    counts = np.bincount(mixture.split(epochs[0])[0])
+    assert (abs(counts - np.array([0.7, 0.2, 0.1]) * mixture.epoch_size) <= mixture.within).all()
     assert mixture.within < 3
-    assert before[0] == before[1] == before[2] == [list(range(size)) for size in counts[0]]
-    assert len({row for epoch in after for row in epoch[0]}) == 1000  # all of web
+    assert {*range(1000)} <= {*np.concatenate(epochs).tolist()}  # all of web
     everything = ip.Mixture(mixture.sources, weights=mixture.weights, epoch_size="all_exhausted")
     assert len(set(everything.take(0, 0, everything.epoch_size).tolist())) == 1350

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
-import pytest
 
 import indexplan as ip
 
@@ -35,8 +33,6 @@ def one_shape(page: dict[str, Any]) -> None:
     nested = ip.Plan(order, world_size=4, batch_size=(5, 3), remainder="pad")
     micro_batches = nested.units(epoch=0, step=29, rank=2).micro_batches
     assert [3] * 5 == [len(part) for part in micro_batches]
-    with pytest.raises(ValueError, match="evenly divide"):
-        jax.device_put(images[:50], page["by_rows"])  # 50 rows on 4 devices
 
 
 def any_mesh(page: dict[str, Any]) -> None:
@@ -55,17 +51,12 @@ def on_the_device(page: dict[str, Any]) -> None:
 
 
 def what_changes(page: dict[str, Any]) -> None:
-    """What each reads, and an order that a setting changes."""
+    """What an epoch reads, and drops."""
     plan, order = page["plan"], page["order"]
-    assert 1792 == len(np.unique(np.concatenate(list(page["batches_before"](0)))))
     read = np.concatenate(list(plan.replace(remainder="spread").batches(epoch=0, rank=0)))
     assert list(range(1797)) == sorted(read.tolist())
     assert 5 == plan.replace(remainder="drop").account(epoch=0).num_dropped
     assert set(order.take(0, 1792, 1797)) != set(order.take(1, 1792, 1797))  # others each epoch
-    key = jax.random.key(0)
-    now = jax.random.permutation(key, 1797)
-    jax.config.update("jax_threefry_partitionable", not jax.config.jax_threefry_partitionable)
-    assert (now != jax.random.permutation(key, 1797)).any()
 
 
 def resume(plan: ip.Plan) -> None:
