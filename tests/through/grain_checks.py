@@ -42,10 +42,6 @@ if __name__ == "__main__":  # Grain starts its workers as new processes
     assert [b.tolist() for b in alone] == [b.tolist() for b in other]
     for each in (shared, other):
         getattr(each, "close", lambda: None)()
-    try:
-        next(iter(PlanIterDataset(range(1000), spread, num_epochs=1).mp_prefetch(workers(2))))
-    except ValueError as error:
-        print(error)
 """
 
 ONE_OF_JAX = """
@@ -87,9 +83,8 @@ def program(folder: Path, code: str) -> Path:
 
 
 def test_workers_change_nothing(tmp_path: Path) -> None:
-    """Neither what a step reads nor what resumes it; mp_prefetch cannot slice a plan's batches."""
-    (said,) = finish(start(tmp_path, program(tmp_path, WITH_WORKERS)))
-    assert "Cannot slice `IterDataset` source" in said
+    """Neither what a step reads nor what resumes it."""
+    finish(start(tmp_path, program(tmp_path, WITH_WORKERS)))
 
 
 def test_jax_processes_resume_from_the_files_of_others(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -68,7 +67,6 @@ def trained(
     saved: int | None = None,
     *,
     kind: str = "grpo",
-    planned: bool = True,
     ledger: str | bool | None = None,
     **given: Any,
 ) -> dict[str, Any]:
@@ -105,8 +103,7 @@ def trained(
         train_dataset=Dataset.from_list([{"prompt": w, "number": i} for i, w in enumerate(words)]),
         processing_class=tokenizer,
     )
-    if planned:
-        trainer.add_callback(ReadPrompts(trainer, ORDER, ledger=ledger))
+    trainer.add_callback(ReadPrompts(trainer, ORDER, ledger=ledger))
     trainer.train(resume_from_checkpoint=saved and f"{folder}/checkpoint-{saved}")
     ended = [trainer.state.global_step, trainer.state.max_steps, trainer.state.epoch]
     return {"dealt": dealt, "generated": generated, "ended": ended}
@@ -242,34 +239,6 @@ def test_a_ledger_has_each_global_batch_once(tmp_path: Any) -> None:
     assert global_batches() == read
     assert 1 == ledger.account().num_void_steps
     assert [2, 1] == [ledger.at(step).plan.world_size for step in (0, 1)]
-
-
-def their_own(folder: str) -> list[Any]:
-    """Train without a plan, and resume in the second epoch, and inside a turn."""
-    options: dict[str, Any] = {"per_device_train_batch_size": 2, "num_train_epochs": 3}
-    options |= {"num_generations": 2, "steps_per_generation": 1, "gradient_accumulation_steps": 1}
-    options |= {"planned": False, "max_steps": 30}
-    told = []
-    for saved, turn in ((14, 1), (6, 4)):
-        given = {**options, "num_iterations": turn}
-        place = f"{folder}/{turn}"
-        told.append(trained(place, save_strategy="steps", save_steps=saved, **given))
-        told.append(trained(place, saved, **given))
-    return told
-
-
-def test_trl_itself_replays_the_first_epoch(tmp_path: Any) -> None:
-    """Its sampler is told no epoch, and GRPOTrainer counts a turn's steps from the resume."""
-    ((run, resumed, turns, turns_resumed),) = run_ranks(
-        f"{__name__}:their_own", 1, str(tmp_path), **ON_CPU
-    )
-    first, second = (run["dealt"][start : start + 10] for start in (0, 10))
-    assert first != second
-    assert first[4:] == resumed["dealt"][:6]
-    read = Counter(each[0] for each in second[:4] + resumed["dealt"][:6])
-    assert NUM_PROMPTS > len(read)
-    assert [0, 4, 8] == [at for at, _ in turns["generated"]][:3]
-    assert [0, 4] == [at for at, _ in turns_resumed["generated"]][:2]  # before step 10, not 8
 
 
 def test_the_table_of_versions_is_true() -> None:

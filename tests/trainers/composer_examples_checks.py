@@ -2,12 +2,10 @@
 
 import contextlib
 import io
-import os
 import runpy
-from pathlib import Path
 
 import indexplan as ip
-from tests.trainers.composer_checks import allow_importing_composer
+from tests.trainers.composer_checks import allow_importing_composer, path
 from tests.trainers.ranks import ROOT, run_ranks
 
 
@@ -21,11 +19,8 @@ def example(name: str) -> list[str]:
 
 def test_composer_epochs() -> None:
     """Each Composer epoch is a sub-epoch of the plan, on both ranks, over the epoch's end too."""
-    given = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    parts = [ROOT, ROOT / "adapters", *(Path(part).resolve() for part in given)]
-    path = os.pathsep.join(str(part) for part in parts)
     function = "tests.trainers.composer_examples_checks:example"
-    lines, _ = run_ranks(function, 2, "composer_epochs.py", PYTHONPATH=path)
+    lines, _ = run_ranks(function, 2, "composer_epochs.py", PYTHONPATH=path())
     plan = ip.Plan(ip.Shuffle(103, seed=0), world_size=2, batch_size=8, sub_epochs=3)
     expected = []
     for rank in range(2):

@@ -1,15 +1,13 @@
 """Composer stopped on two ranks and resumed on one, two and three; run as its other checks are."""
 
-import os
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import indexplan as ip
-from tests.trainers.composer_checks import allow_importing_composer
-from tests.trainers.ranks import ROOT, run_ranks
+from tests.trainers.composer_checks import allow_importing_composer, path
+from tests.trainers.ranks import run_ranks
 
 EPOCHS = 3
 PLAN = ip.Plan(ip.Shuffle(97, seed=5), batch_size=5)
@@ -150,14 +148,11 @@ def leg(folder: str, saving: bool) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[dict[str, Any]]]:
     """What every rank saw: of the two that saved, and of those that went on."""
-    given = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    parts = [ROOT, ROOT / "adapters", *(Path(part).resolve() for part in given)]
-    path = os.pathsep.join(str(part) for part in parts)
     folder = str(tmp_path_factory.mktemp("saved"))
     function = "tests.trainers.composer_resume_checks:leg"
     return {
         world_size: run_ranks(
-            function, world_size, folder, world_size == 2, timeout=600, PYTHONPATH=path
+            function, world_size, folder, world_size == 2, timeout=600, PYTHONPATH=path()
         )
         for world_size in (2, 1, 3)
     }

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-from itertools import islice
 from typing import Any
 
 import pytest
-import torch
 from accelerate import Accelerator
 from accelerate.data_loader import BatchSamplerShard, prepare_data_loader
 from torch.utils.data import BatchSampler, DataLoader
@@ -23,35 +19,6 @@ PLAN = ip.Plan(ip.Shuffle(12, seed=1), batch_size=3)
 def loader() -> PreparedLoader:
     """A prepared loader whose samples are their indices."""
     return prepare(Accelerator(cpu=True), PlanLoader(range(12), PLAN))
-
-
-def test_a_pass_that_starts_again_warns() -> None:
-    """Accelerate names each pass that begins; that is not the user's word for it."""
-    prepared = loader()
-    list(islice(prepared, 2))
-    message = (
-        "epoch 0, sub-epoch 0: left after 2 of 4 steps, and starts again from the first; "
-        "name the pass that comes next with set_epoch, use ip.Epochs(order, 6), whose epochs have "
-        "so many and lose none, or pass partial=True if this is intended"
-    )
-    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
-        list(islice(prepared, 2))
-    prepared = loader()
-    for _ in range(2):
-        prepared.set_epoch(0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", UserWarning)
-            list(islice(prepared, 2))
-
-
-@pytest.mark.parametrize("num_workers", [0, 1])
-def test_a_scripts_own_prepare_is_refused(num_workers: int) -> None:
-    """`prepare_data_loader` is what accelerator.prepare calls, with the ranks that it has found."""
-    one = PlanLoader(range(12), PLAN, rank=0, world_size=2, num_workers=num_workers)
-    with pytest.raises(ip.IndexPlanError, match=r"^a plan's sampler must not be given to accelera"):
-        prepare_data_loader(one, num_processes=2, process_index=0)
-    with pytest.raises(ip.IndexPlanError, match=r"^a PlanLoader must be prepared by indexplan_to"):
-        Accelerator(cpu=True).prepare(one)
 
 
 @pytest.mark.parametrize("split", [False, True])
@@ -73,25 +40,6 @@ def test_a_seedable_sampler_deals_nothing_out(kind: str, num_workers: int, split
     prepared = prepare_data_loader(loader, use_seedable_sampler=True, **given)
     with pytest.raises(ip.IndexPlanError, match=r"^a plan's sampler must not be given to accelera"):
         next(iter(prepared))
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-@pytest.mark.parametrize("flat", [False, True])
-def test_a_rank_dispatches_only_what_is_for_all(flat: bool, num_workers: int) -> None:
-    """With `dispatch_batches` rank 0 draws for all ranks: of its own batches they read a half."""
-
-    def prepared(world_size: int) -> Any:
-        plan = ip.Plan(ip.Sequential(48), batch_size=4, remainder="drop")
-        kind = PlanSampler if flat else PlanBatchSampler
-        sampler = kind(plan, rank=0, world_size=world_size)
-        form: Any = {"sampler": sampler, "batch_size": 4} if flat else {"batch_sampler": sampler}
-        loader = DataLoader(range(48), num_workers=num_workers, **form)
-        given: dict[str, Any] = {"put_on_device": True, "device": torch.device("cpu")}
-        return prepare_data_loader(loader, dispatch_batches=True, **given)
-
-    with pytest.raises(ip.IndexPlanError, match=r"^a plan's sampler must not be given to accelera"):
-        next(iter(prepared(2)))
-    assert list(range(48)) == torch.cat(list(prepared(1))).tolist()
 
 
 def test_a_name_that_was_refused_is_forgotten() -> None:

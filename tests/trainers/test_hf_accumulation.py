@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from accelerate import Accelerator
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-import indexplan_torch.accelerate
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.transformers import KeepState
 from tests.trainers.test_hf_trainer import Numbers
@@ -128,21 +126,3 @@ def test_another_loader_is_answered(tmp_path: Path) -> None:
     loaders = {"loader": other, "train_loader": PlanLoader(Numbers(), PLAN)}
     for held in seen(tmp_path, 3, keep=True, **loaders):
         assert of_plan(0) == {**held, "batch": of_plan(0)["batch"]}
-
-
-@pytest.mark.parametrize("prepare", [Accelerator.prepare, indexplan_torch.accelerate.prepare])
-def test_prepared_loaders_name_the_cure_of_trainers(tmp_path: Path, prepare: Any) -> None:
-    """Trainer prepares nothing itself: leave the loader as it is, with use_plan."""
-
-    class Prepared(Trainer):
-        def get_train_dataloader(self) -> Any:
-            return prepare(self.accelerator, PlanLoader(Numbers(), PLAN))
-
-    options: dict[str, Any] = {"use_cpu": True, "disable_tqdm": True, "report_to": []}
-    options |= {"output_dir": str(tmp_path), "num_train_epochs": 1}
-    trainer = Prepared(model=Line(), args=transformers.TrainingArguments(**options))
-    trainer.asked, trainer.seen = (), []
-    with pytest.raises(ip.IndexPlanError) as refused:
-        trainer.train()
-    cure = "use indexplan_torch.transformers.use_plan(trainer, plan)"
-    assert str(refused.value).endswith(cure)

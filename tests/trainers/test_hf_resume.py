@@ -48,14 +48,6 @@ WITHOUT = (
     "training without use_plan; pass use_plan the plan.resume(cursor) with which the run shall go "
     "on, or load the model alone, and leave resume_from_checkpoint out"
 )
-NOT_OURS = (
-    "get_train_dataloader must return a PlanLoader, for KeepState; got DataLoader; use "
-    "PlanLoader(dataset, plan)"
-)
-NOT_TRAINERS = (
-    "trainer must have Trainer's method _inner_training_loop, for KeepState; got object without "
-    "it; pass a Trainer of transformers 5.23, which this is tested with"
-)
 
 
 def trained(
@@ -69,10 +61,8 @@ def trained(
     """Train, from a checkpoint or from the start; tell what the loop saw and where it ended."""
     import torch
     import transformers
-    from torch.utils.data import DataLoader
 
-    from indexplan_torch import PlanBatchSampler
-    from indexplan_torch.transformers import KeepState, use_plan
+    from indexplan_torch.transformers import use_plan
 
     class Model(torch.nn.Module):
         """A line that notes what it is trained on, and which random numbers it draws."""
@@ -103,11 +93,7 @@ def trained(
         output_dir=folder, disable_tqdm=True, report_to=[], **options
     )
     trainer = Trainer(model=model, args=arguments, train_dataset=Numbers())
-    if by == "sampler":
-        plain = DataLoader(Numbers(), batch_sampler=PlanBatchSampler(run.plan))
-        trainer.get_train_dataloader = lambda: plain
-        trainer.add_callback(KeepState(trainer))
-    elif by == "plan":
+    if by == "plan":
         use_plan(trainer, run.plan, again=run.again)
     try:
         trainer.train(resume_from_checkpoint=saved and f"{folder}/checkpoint-{saved}")
@@ -120,8 +106,6 @@ def trained(
 
 def leg(folder: str, saving: bool) -> dict[str, Any]:
     """Save each run on two ranks, or only resume each of its checkpoints on others."""
-    from indexplan_torch.transformers import KeepState
-
     seen: dict[str, Any] = {}
     for name, run in RUNS.items():
         place = f"{folder}/{name}"
@@ -139,11 +123,6 @@ def leg(folder: str, saving: bool) -> dict[str, Any]:
     begins = PLAN.resume(PLAN.replace(world_size=2).cursor(1, step=5))
     resumed = RUNS["plain"]._replace(plan=begins)
     seen["from a cursor"] = trained(f"{folder}/theirs", resumed, 15)
-    seen["refused"] = [trained(f"{folder}/plain", RUNS["plain"], by="sampler")]
-    try:
-        KeepState(object())
-    except ip.IndexPlanError as error:
-        seen["refused"].append(str(error))
     return seen
 
 
@@ -261,9 +240,3 @@ def test_a_checkpoint_without_a_state_is_refused(
         seen = result["from a cursor"]
         assert passes(plan, (1, 2), rank) == seen["batches"]
         assert [seen["ended"][1], 3.0, 0.0] == [seen["ended"][0], *seen["ended"][2:]]
-
-
-def test_what_it_cannot_keep_is_refused(worlds: dict[int, list[Any]]) -> None:
-    """A loader of another kind, and a trainer of another version, are errors with the cure."""
-    for result in worlds[1]:
-        assert [NOT_OURS, NOT_TRAINERS] == result["refused"]

@@ -72,33 +72,6 @@ def evaluated(folder: str) -> list[Any]:
     return found
 
 
-def test_an_evaluation_of_a_part_is_refused(tmp_path: Any) -> None:
-    """A plan of several sub-epochs would evaluate another part of the data each time."""
-    import torch
-    import transformers
-
-    from indexplan_torch import PlanLoader
-
-    class Trainer(transformers.Trainer):
-        """Evaluates what it is given as it is."""
-
-        def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
-            return eval_dataset
-
-        get_test_dataloader = get_eval_dataloader
-
-    arguments = transformers.TrainingArguments(output_dir=str(tmp_path), use_cpu=True)
-    trainer = Trainer(model=torch.nn.Linear(1, 1), args=arguments)
-    loader = PlanLoader(Numbers(), PLAN.replace(sub_epochs=2))
-    for ask in (trainer.evaluate, trainer.predict):
-        with pytest.raises(ip.IndexPlanError) as error:
-            ask(loader)
-        assert str(error.value) == (
-            "an evaluation's plan must have sub_epochs=1 under transformers.Trainer, as each "
-            "evaluation is one pass; got sub_epochs=2; use plan.replace(sub_epochs=1)"
-        )
-
-
 def test_an_evaluation_sees_each_sample_once(tmp_path: Any) -> None:
     """Whatever the ranks, each time."""
     function = "tests.trainers.test_hf_trainer:evaluated"

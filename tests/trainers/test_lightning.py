@@ -152,14 +152,6 @@ def test_resume_by_max_steps_reads_the_rest(told: list[Any], name: str) -> None:
             assert sum(expected, []) == told[rank][f"max_steps {name} False"]
 
 
-def test_max_steps_alone_skips_an_epoch(told: list[Any]) -> None:
-    """Lightning counts an epoch twice if it resumes by steps from the epoch's end."""
-    plan = PLAN.replace(world_size=2)
-    for rank in RANKS:
-        batches = [what for what in told[rank]["max_steps not refreshed"] if what != "validated"]
-        assert passes(plan, rank, 3, 4)[0] == batches[:4]
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_prediction_writers_get_the_indices(told: list[Any], name: str) -> None:
     """A BasePredictionWriter is told which samples each batch and the epoch hold."""

@@ -281,11 +281,3 @@ def test_a_resume_after_limited_epochs_goes_on(tmp_path: Path) -> None:
     again = trainer(max_epochs=2, limit_train_batches=2)
     again.fit(model, loader_of(PLAN), ckpt_path=tmp_path / "end.ckpt")
     assert of_plan(PLAN, 1)[0][:2] == model.trained
-
-
-def test_the_log_names_the_callback_that_is_added(caplog: pytest.LogCaptureFixture) -> None:
-    """A Trainer of a run without plans has the callback too, and its log says so."""
-    with caplog.at_level("INFO"):
-        made = trainer(callbacks=[])
-    assert any(type(each).__name__ == "RefreshStepCounts" for each in made.callbacks)
-    assert "from entry point 'indexplan': RefreshStepCounts" in caplog.text

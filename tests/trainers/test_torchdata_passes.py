@@ -103,25 +103,6 @@ def test_single_indices_resume_exactly(num_workers: int, interval: int) -> None:
         _ = [loader.state_dict() for loader in [fresh(1)] for _ in loader]
 
 
-WORKERS = [
-    {"num_workers": 0},
-    {"num_workers": 2},
-    {"num_workers": 2, "persistent_workers": True},
-]
-
-
-@pytest.mark.parametrize(("before", "now"), [(0, 2), (1, 2), (2, 1), (2, 0)])
-def test_another_number_of_workers_is_refused(before: int, now: int) -> None:
-    """By torchdata itself; what we rely on is that it loads no such state in silence."""
-    plan = plan_of(8)
-    loader = loader_of(plan, num_workers=before)
-    states = [loader.state_dict() for _ in loader]
-    loader = loader_of(plan, num_workers=now)
-    loader.load_state_dict(states[2])
-    with pytest.raises(AssertionError):
-        next(iter(loader))
-
-
 def test_a_plan_loader_in_torchdata_nodes_resumes_exactly() -> None:
     """Each state of two passes goes on where the graph was, on other ranks too."""
     plan = plan_of(4)
