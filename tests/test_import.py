@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import indexplan as ip
-from indexplan.orders.traits import HOOKS
 
 
 def modules_after(code: str) -> set[str]:
@@ -36,19 +35,6 @@ def test_most_orders_wait_for_their_use() -> None:
     assert "indexplan.orders.shuffle" in before
     assert "indexplan.orders.epochs" not in before
     assert "indexplan.orders.epochs" in after
-
-
-def test_a_plan_loader_imports_a_dozen_of_its_modules() -> None:
-    """What few runs need, such as packing, ledgers or shards, is imported at first use."""
-    code = (
-        "import json, sys, torch; from indexplan_torch import PlanLoader; "
-        "print(json.dumps([n for n in sys.modules if n.startswith(('indexplan_torch.', 'indexplan_"
-        "fetch'))]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    loaded = json.loads(done.stdout)
-    assert len(loaded) <= 12, loaded
-    assert not [name for name in loaded if name.startswith("indexplan_fetch")]
 
 
 def test_a_name_of_ours_is_taken() -> None:
@@ -113,15 +99,3 @@ def test_a_loader_imports_no_more_than_it_needs() -> None:
     assert len(used) <= 18
     assert not {"bins", "meshes", "recording", "sharded"} & {n[16:] for n in used}
     assert {"indexplan_fetch", "indexplan_torch.bins", "indexplan_torch.sharded"} <= {*everything}
-
-
-def test_public_names_are_documented() -> None:
-    """Every public name has a docstring, and every public method of it."""
-    for name in [*ip.__all__, *ip.types.__all__]:
-        thing = getattr(ip, name, None) or getattr(ip.types, name)
-        assert name in {"__version__", "Remainder"} or thing.__doc__  # text, and an alias
-        for attribute, value in vars(thing).items() if isinstance(thing, type) else ():
-            if not attribute.startswith("_") and (callable(value) or isinstance(value, property)):
-                asked = attribute in HOOKS or attribute.startswith("ip_")
-                hook = asked and issubclass(thing, ip.Order)  # as Order says
-                assert hook or value.__doc__, f"{name}.{attribute}"

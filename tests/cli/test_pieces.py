@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -29,21 +27,6 @@ def plan(
     capsys.readouterr()
     windows = ip.DocumentWindows(LENGTHS, 24, block_size=8, seed=1)
     return ip.Plan(windows, world_size=2, batch_size=3)
-
-
-def test_a_batch_is_shown_with_its_parts(plan: ip.Plan, capsys: pytest.CaptureFixture[str]) -> None:
-    """In words and in JSON."""
-    where = {"epoch": 1, "step": 2, "rank": 1}
-    options = [text for name in where for text in (f"--{name}", str(where[name]))]
-    assert main(["show", "a.plan", *options]) == 0
-    batch, spans = plan.batch(**where).tolist(), plan.units(**where).spans.tolist()
-    words = [f"{d}[{start}:{stop}]" for d, (start, stop) in zip(batch, spans, strict=True)]
-    ends = pairwise(plan.units(**where).offsets.tolist())
-    expected = [" ".join(words[start:stop]) + "\n" for start, stop in ends]
-    assert "".join(expected) == capsys.readouterr().out
-    assert main(["show", "a.plan", "--json", *options]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert (batch, spans) == (shown["indices"], shown["spans"])
 
 
 def test_a_document_is_explained(plan: ip.Plan, capsys: pytest.CaptureFixture[str]) -> None:

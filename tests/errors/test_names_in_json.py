@@ -17,7 +17,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.orders.registry import OURS, registered
+from tests.support.every_order import every_order
 from tests.support.forging import rewritten
 from tests.support.listed import Listed, Wrapped
 
@@ -25,35 +25,12 @@ NAME = "planted-in-json"  # part of the path, by which an audit event is recogni
 SIX = ip.Shuffle(6)
 LENGTHS = [3, 1, 2, 3, 1, 2]
 ORDERS: list[ip.Order] = [
-    ip.Batched(SIX, 3),
-    ip.BlockShuffle(6, block_size=2),
-    ip.ClassBalanced([0, 1, 1, 0, 1, 1], weights=[1, 2]),
-    ip.ClassBatches([0, 1, 1, 0, 1, 1], classes=2, per_class=2),
-    ip.DocumentWindows(LENGTHS, length=2),
-    ip.Distinct([0, 1, 1, 0, 1, 2], 2),
-    ip.Epochs(SIX, 4),
-    ip.Flat(ip.Grouped([0, 1, 1, 0, 1, 1], batch_size=2)),
-    ip.Grouped([0, 1, 1, 0, 1, 1], batch_size=2),
-    ip.LengthGrouped(LENGTHS, batch_size=2),
-    ip.LocalShuffle(6, window=3),
-    ip.Mixture({"a": SIX, "b": ip.Weighted(LENGTHS)}, {"a": 1, "b": 2}, epoch_size=6),
-    ip.Packed(LENGTHS, max_length=5),
-    ip.Repeat(SIX, 2),
-    ip.Sequential(6),
-    ip.ShardShuffle([4, 2]),
-    SIX,
-    ip.Split(6, {"a": 1, "b": 1}, groups=[0, 1, 2, 0, 1, 2])["a"],
-    ip.Subset(ip.Shuffle(3), [0, 2, 4], 6),
-    ip.TokenBudget(LENGTHS, max_tokens=5),
-    ip.TokenWindows(11, length=2),
+    *every_order().values(),
     ip.Weighted([(0, LENGTHS), (3, [1, 2, 3, 4, 5, 6])]),
-    ip.Weighted(LENGTHS),
-    ip.types.Part(6, [3, 3], [0]),
     ip.Subset(ip.Shuffle(3), range(3), 6),
     ip.Subset(ip.Shuffle(4), ip.Epochs(SIX, 4), 6),
     Listed([3, 1], 6, shares=[0.5, 1]),
     Wrapped(ip.Repeat(ip.Subset(ip.Weighted([1, 2, 3]), [0, 2, 4], 6), 2)),
-    ip.Without(ip.Shuffle(6), [1, 2]),
 ]
 
 _watched = threading.local()
@@ -106,12 +83,6 @@ def opened(read: Callable[[Any], Any], documents: Iterator[Any]) -> set[str]:
         if seen:
             found.add(f"{seen[0]}: {json.dumps(each)}")
     return found
-
-
-def test_every_order_of_ours_is_here() -> None:
-    """None is forgotten, so that an order that is added is looked at."""
-    known = {each.algorithm for each in registered() if each.__module__.startswith(OURS)}
-    assert known == known & {order.algorithm for order in ORDERS}
 
 
 def test_the_watch_sees_what_is_opened(tmp_path: Path) -> None:
