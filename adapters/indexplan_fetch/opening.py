@@ -1,4 +1,4 @@
-"""ShardFile, a shard on this machine, and open_parquet, which reads one that is Parquet."""
+"""ShardFile, a shard on this machine, and functions that open one: open_parquet, open_tar."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from indexplan import IndexPlanError
+import numpy as np
+
+from indexplan import IndexPlanError, PlanFileError
+from indexplan.shards.tars import TarError, samples_of
 
 
 @dataclass(frozen=True)
@@ -112,3 +115,82 @@ def open_parquet(shard: ShardFile, columns: Sequence[str] | None = None) -> Rows
         if shard.part is None:
             return Rows(file.read(columns=names))
         return Rows(file.read_row_group(shard.part, columns=names))
+
+
+class Members(Sequence[dict[str, Any]]):
+    """The samples of a tar, each a dict of its members' bytes."""
+
+    def __init__(self, path: str) -> None:
+        # mapped: no descriptor that forked workers would share the position of
+        self.data = np.memmap(path, np.uint8, "r")
+        extensions: dict[tuple[str, ...], tuple[str, ...]] = {}  # most samples have the same
+        self.named: list[tuple[str, tuple[str, ...]]] = []
+        spans: list[tuple[int, int]] = []
+        for key, members in samples_of(self.bytes_of, len(self.data)):
+            each = tuple(members)
+            self.named.append((key, extensions.setdefault(each, each)))
+            spans.extend(members.values())
+        self.spans = np.array(spans, np.int64).reshape(-1, 2)
+        self.firsts = np.cumsum([0, *(len(each) for _, each in self.named)])
+
+    def bytes_of(self, start: int, stop: int) -> bytes:
+        """Return the bytes [start, stop) of the file."""
+        return self.data[start:stop].tobytes()
+
+    def __len__(self) -> int:
+        return len(self.named)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of memory they take: where they are, as the file itself is mapped."""
+        return self.spans.nbytes + self.firsts.nbytes + 200 * len(self)
+
+    def __getitem__(self, row: Any) -> Any:
+        """Return a sample."""
+        number = range(len(self))[row]
+        key, extensions = self.named[number]
+        spans = self.spans[self.firsts[number] : self.firsts[number + 1]].tolist()
+        members = zip(extensions, spans, strict=True)
+        return {"__key__": key, **{name: self.bytes_of(*span) for name, span in members}}
+
+
+def open_tar(shard: ShardFile) -> Members:
+    """Read a shard that is a tar of WebDataset's: an `open_shard`.
+
+    The headers of its members are read once, when it is opened, and a sample's bytes when you ask
+    for it. Files next to one another whose names are the same up to the first dot are one sample.
+
+    Parameters
+    ----------
+    shard : ShardFile
+
+    Returns
+    -------
+    sequence of dict
+        The samples, as `webdataset` gives them before it decodes: each a dict of extension, in
+        lower case, to bytes, and `__key__`, without `__url__`.
+
+    Raises
+    ------
+    PlanFileError
+        If the file is no whole tar, is compressed, has sparse members, or two of one name in a
+        sample.
+
+    Examples
+    --------
+    >>> import io, tarfile
+    >>> from indexplan_torch import open_tar
+    >>> from indexplan_fetch import ShardFile
+    >>> with tarfile.open("a.tar", "w") as tar:
+    ...     for name, data in (("7.cls", b"3"), ("7.txt", b"a cat"), ("8.cls", b"4")):
+    ...         member = tarfile.TarInfo(name)
+    ...         member.size = len(data)
+    ...         tar.addfile(member, io.BytesIO(data))
+    >>> list(open_tar(ShardFile("a.tar", number=0, part=None)))
+    [{'__key__': '7', 'cls': b'3', 'txt': b'a cat'}, {'__key__': '8', 'cls': b'4'}]
+    """
+    try:
+        return Members(shard.path)
+    except TarError as error:
+        rule, got, cure = error.args
+        raise PlanFileError(shard.path, f"must {rule}", got, cure) from None

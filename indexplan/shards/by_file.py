@@ -1,4 +1,4 @@
-"""Formats whose files tell how many samples they hold: Parquet, Arrow and .npy."""
+"""Formats whose files tell how many samples they hold: Parquet, Arrow, .npy and tars."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from indexplan.errors import IndexPlanError, PlanFileError, install, shown
-from indexplan.shards.location import MOST_BYTES, Location, too_long
+from indexplan.shards.location import MOST_BYTES, Local, Location, too_long
+from indexplan.shards.tars import TarError, samples_of
 
 DIGEST = 32  # hexadecimal digits of a file's digest
 TAIL = 2**16  # bytes at a file's end that are read first: most footers are shorter
+HEADERS = 2**14  # bytes that are read at once of a tar on this machine,
+PIECES = 2**23  # and of one in a store
 HEAD = 2**12  # bytes that are read at once where a header may be
 RAW = (
     "of raw tokens, as Dolma and OLMo write them, pass len(numpy.memmap(path, dtype, 'r')) to "
@@ -215,6 +218,29 @@ def read_npy(file: File) -> Footer:
     return Footer([shape[0]], digest_of(data[: stream.tell()]))
 
 
+def read_tar(file: File) -> Footer:
+    """Count the samples of a tar by its headers, which are all over the file.
+
+    From a store, that reads all of it, in pieces; here, a window at each header.
+    """
+    window = HEADERS if isinstance(file.location, Local) else PIECES
+    held, begin = b"", 0
+
+    def read(start: int, stop: int) -> bytes:
+        nonlocal held, begin
+        if not begin <= start <= stop <= begin + len(held):
+            begin, upto = start, min(max(stop, start + window), file.num_bytes)
+            held = file.location.piece(file.name, start, max(start, upto))
+        return held[start - begin : stop - begin]
+
+    digest, num = hashlib.sha256(), 0
+    try:
+        num = sum(1 for _ in samples_of(read, file.num_bytes, digest.update))
+    except TarError as error:
+        raise file.wrong(*error.args) from None
+    return Footer([num], digest.hexdigest()[:DIGEST])
+
+
 class Format(NamedTuple):
     """A format whose files tell how many samples they hold."""
 
@@ -231,5 +257,6 @@ FORMATS = {
     "parquet": Format("Parquet", (".parquet", ".pq", ".parq"), read_parquet),
     "arrow": Format("Arrow", (".arrow", ".arrows", ".feather", ".ipc"), read_arrow),
     "npy": Format(".npy", (".npy",), read_npy, whole=True),
+    "tar": Format("tars of WebDataset", (".tar",), read_tar, whole=True),
 }
 SUFFIXES = {suffix: kind for kind, each in FORMATS.items() for suffix in each.suffixes}

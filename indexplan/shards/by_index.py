@@ -1,4 +1,4 @@
-"""Formats with an index of their shards: MDS, WebDataset's wids, Hugging Face's datasets."""
+"""Formats with an index of their shards: MDS, tars (by whom they were counted), Hugging Face's."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from indexplan.errors import counted
+from indexplan.errors import IndexPlanError, counted
 from indexplan.shards.by_file import File
-from indexplan.shards.location import Found
+from indexplan.shards.location import Found, Location
 
 
 class Content(NamedTuple):
@@ -146,6 +147,83 @@ def read_wids(file: File, index: Mapping[str, Any]) -> Listed:
     return Listed([each._replace(name=each.name[start:]) for each in entries], known=False)
 
 
+def read_sizes(file: File, index: Mapping[str, Any]) -> Listed:
+    """Read how many samples each file holds, by its name, as open_clip's sizes.json says."""
+    there = file.location.find()
+    for name, size in index.items():
+        _count(file, f"the samples of {name}", size)
+        if name not in there:
+            raise file.wrong("name files that are there", repr(name), CURE)
+    return Listed(
+        [Entry(name, there[name][0], index[name], index[name], there[name][1]) for name in index]
+    )
+
+
+ENERGON = ".nv-meta"
+ONE_SPLIT = (
+    "pass a glob of the tars of one split, such as 'data/train-*.tar': they are counted by "
+    "their headers"
+)
+
+
+def read_energon(file: File, index: Mapping[str, Any]) -> Listed:
+    """Read what `energon prepare` counted, of a dataset whose shards are all of one split."""
+    if not isinstance(index["shard_counts"], dict):
+        raise file.wrong("have an object of shard_counts", repr(index["shard_counts"]), CURE)
+    there = file.location.find(f"{ENERGON}/split.*")
+    for name in [each for each in there if each.endswith((".yaml", ".json"))]:
+        try:
+            import yaml
+        except ImportError:
+            raise IndexPlanError(
+                "Energon's splits", "need PyYAML", None, "pip install pyyaml"
+            ) from (None)
+        try:
+            said = yaml.safe_load(file.location.read(name))
+            splits = {part: shards for part, shards in said["split_parts"].items() if shards}
+            named = {each for shards in splits.values() for name in shards for each in _all(name)}
+            excluded = bool(said.get("exclude"))
+        except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError):
+            raise file.wrong("have a split.yaml with split_parts", name, CURE) from None
+        if len(splits) > 1 or excluded or named != index["shard_counts"].keys():
+            got = f"{name} with {', '.join(splits)}{' and exclusions' if excluded else ''}"
+            raise file.wrong("have one split, of all shards", got, ONE_SPLIT)
+    return read_sizes(file, index["shard_counts"])
+
+
+def _all(name: str) -> list[str]:
+    """Return the names that one such as shard_{000..012}.tar stands for."""
+    if (found := re.search(r"\{(\d+)\.\.(\d+)\}", name)) is None:
+        return [name]
+    numbers = [str(each).zfill(len(found[1])) for each in range(int(found[1]), int(found[2]) + 1)]
+    return [
+        each
+        for number in numbers
+        for each in _all(name[: found.start()] + number + name[found.end() :])
+    ]
+
+
+STATS = "_stats.json"
+
+
+def read_stats(location: Location, names: list[str], num_threads: int) -> Listed:
+    """Read what img2dataset notes of each tar that it wrote: 00000_stats.json of 00000.tar."""
+    there = location.find()
+    tars = {name: f"{name.removesuffix(STATS)}.tar" for name in sorted(names)}
+
+    def read(name: str) -> Entry:
+        file = File(location, name, 0)
+        said = read_json(file)
+        size = _count(file, "successes", said.get("successes") if isinstance(said, dict) else said)
+        if tars[name] not in there:
+            raise file.wrong("name files that are there", repr(tars[name]), CURE)
+        num_bytes, stamp = there[tars[name]]
+        return Entry(tars[name], num_bytes, size, said, stamp)
+
+    with ThreadPoolExecutor(num_threads) as pool:
+        return Listed([*pool.map(read, tars)])
+
+
 def read_hugging_face(file: File, index: Mapping[str, Any]) -> list[File]:
     """Return the files of a dataset that `save_to_disk` wrote, in its order."""
     try:
@@ -176,4 +254,6 @@ INDEXES = {
     ),
     "mds": Index("MDS", ("index.json",), "shards", read_mds),
     "wids": Index("WebDataset's wids", ("index.json",), "wids_version", read_wids),
+    "energon": Index("Energon", (f"{ENERGON}/.info.json",), "shard_counts", read_energon),
+    "sizes": Index("counts by name", ("sizes.json",), "", read_sizes),
 }

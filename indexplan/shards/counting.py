@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
 from indexplan.canonical import canonical_json
-from indexplan.errors import check_callable, integer, invalid
+from indexplan.errors import PlanFileError, check_callable, integer, invalid
 from indexplan.keywords import named
 from indexplan.orders.columns import Column
 from indexplan.shards.by_file import FORMATS, SUFFIXES, File, Footer, digest_of
-from indexplan.shards.by_index import INDEXES, Listed, read_json
+from indexplan.shards.by_index import ENERGON, INDEXES, STATS, Listed, read_json, read_stats
 from indexplan.shards.location import Found, Local, Location, location_of, within
 from indexplan.shards.shards import FORMAT, Shards
 
@@ -33,7 +33,8 @@ def shard_sizes(
     """Find a dataset's shards, and read how many samples each of them holds.
 
     `ShardShuffle` takes the result, and `save` and `load` recognise the dataset by it. Only
-    footers, headers and indexes are read. Parquet files need pyarrow, which `indexplan[shards]`
+    footers, headers and indexes are read; but the headers of a tar in a store cost reading all of
+    it, so keep the answer (`Shards.to_json`). Parquet files need pyarrow, which `indexplan[shards]`
     installs, and URLs `indexplan[remote]`. Of other formats, such as zarr and Lance, pass
     `ShardShuffle` a list of how many samples each shard holds.
 
@@ -41,10 +42,12 @@ def shard_sizes(
     ----------
     path : str or path-like
         A glob, a folder, a file or an index, on this machine or at a URL: files of Parquet, Arrow
-        IPC (`.arrow`, `.feather`) or `.npy`, by name; a Hugging Face dataset's folder, as
+        IPC (`.arrow`, `.feather`), `.npy` or `.tar`, by name; a Hugging Face dataset's folder, as
         `save_to_disk` wrote it; MosaicML Streaming's folder or `index.json`; the index of
-        WebDataset's wids; or a `.json` file with what `Shards.to_json` returned. Names that begin
-        with . or _ are left out of folders.
+        WebDataset's wids; a folder with Energon's `.nv-meta`, with img2dataset's `_stats.json` of
+        each tar, or with a `sizes.json` of samples by file name, whatever the files are; or a
+        `.json` file with what `Shards.to_json` returned. Names that begin with . or _ are left out
+        of folders.
     kind : str, optional
         The format of files, such as "parquet", if their names don't say it.
     whole_files : bool, default False
@@ -83,38 +86,58 @@ def shard_sizes(
         raise invalid("kind", f"one of {', '.join(FORMATS)}", kind, cure)
     num_threads = integer("num_threads", num_threads, 1, 2**10, f"leave it out for {NUM_THREADS}")
     check_callable("progress", progress)
-    found = _look(path)
+    found = _look(path, num_threads)
     if isinstance(found, Shards):
         return found
     if not found:
         rule = "that of shards"
-        cure = "check the path, write a glob as 'data/**/*.parquet', or pass the index of tars; "
-        cure += f"else {COUNTS}"
+        cure = f"check the path, or write a glob as 'data/**/*.parquet'; else {COUNTS}"
         raise invalid("path", rule, os.fspath(path), cure)
     return _read(found, kind or _kind_of(found), whole_files, num_threads, progress)
 
 
-def _look(path: str | os.PathLike[str]) -> Shards | list[File]:
+def _look(path: str | os.PathLike[str], num_threads: int) -> Shards | list[File]:
     """Return the shards that an index at the path lists, or the files that are to be read."""
     location, pattern = location_of(path)
     if pattern is not None:
-        return _sorted(location, location.find(pattern))
+        matched = location.find(pattern)
+        stats = [name for name in matched if name.endswith(STATS)]
+        if stats and len(stats) == len(matched):
+            return _listed("img2dataset", location, read_stats(location, stats, num_threads))
+        return _sorted(location, matched)
     there = location.kind()
     if there == "a file":
         location, name = within(location)
         if name.endswith(".json") or any(name in each.names for each in INDEXES.values()):
             return _indexed(location, name)
         return _sorted(location, location.find(name))
-    names = set(location.names()) if there == "a folder" else set()
+    return _in_folder(location, num_threads) if there == "a folder" else []
+
+
+def _in_folder(location: Location, num_threads: int) -> Shards | list[File]:
+    names = set(location.names())
+    if ENERGON in names:
+        if not location.find(info := f"{ENERGON}/.info.json"):
+            cure = "run `energon prepare --tar-index-only`, which writes it"
+            raise PlanFileError(f"{location.path}/{info}", "must be there", "none", cure)
+        return _indexed(location, info)
     for name in (name for each in INDEXES.values() for name in each.names):
         if name in names:
             return _indexed(location, name)
     if several := names & {"dataset_dict.json"}:
         got = f"{location.path}, which holds several ({min(several)})"
         raise invalid("path", "that of one dataset", got, "pass one of its folders")
+    tars = {name.removesuffix(".tar") for name in names if name.endswith(".tar")}
+    stats = {name.removesuffix(STATS) for name in names if name.endswith(STATS)}
+    if tars and stats:
+        if without := tars - stats:
+            cure = f"finish the download, or count tars by their headers: {location.path}/*.tar"
+            raise invalid("each tar", f"one with its {STATS}", f"{min(without)}.tar", cure)
+        named = [f"{each}{STATS}" for each in stats]
+        return _listed("img2dataset", location, read_stats(location, named, num_threads))
     shown = {
         name: found
-        for name, found in (location.find() if names else {}).items()
+        for name, found in location.find().items()
         if PurePosixPath(name).suffix in SUFFIXES and not re.search(r"(^|/)[._]", name)
     }
     return _sorted(location, shown)
@@ -126,6 +149,8 @@ def _sorted(location: Location, files: Mapping[str, Found]) -> list[File]:
 
 def _indexed(location: Location, name: str) -> Shards | list[File]:
     """Read an index, whose format is known by its name or by its fields."""
+    if location.path.endswith(f"/{ENERGON}"):  # which is in the dataset's folder
+        location, name = within(location)[0], f"{ENERGON}/{name}"
     fields = read_json(file := File(location, name, 0))
     if isinstance(fields, dict):
         if fields.get("format") == FORMAT:
@@ -133,6 +158,8 @@ def _indexed(location: Location, name: str) -> Shards | list[File]:
         for kind, index in INDEXES.items():
             if index.field in fields:
                 return _listed(kind, location, index.read(file, fields))
+        if fields and fields.keys() <= location.find().keys():
+            return _listed("sizes", location, INDEXES["sizes"].read(file, fields))
     known = ", ".join(index.words for index in INDEXES.values())
     rule = f"the index of shards ({known}), or what Shards.to_json returned"
     numbers, read = fields, f"json.loads(Path({f'{location.path}/{name}'!r}).read_text())"
@@ -171,10 +198,7 @@ def _kind_of(files: Sequence[File]) -> str:
         kinds.setdefault(SUFFIXES.get(PurePosixPath(file.name).suffix), file.name)
     if None in kinds:
         rule = f"one that ends in {', '.join(SUFFIXES)}"
-        cure = (
-            "pass kind=... for one of these formats, or the index of tars; else leave it out, or "
-        )
-        cure += COUNTS
+        cure = f"pass kind=... for one of these formats; else leave it out, or {COUNTS}"
         raise invalid("the name of a shard", rule, kinds[None], cure)
     if len(kinds) > 1:
         cure = "write a glob that matches the files of one format"

@@ -200,14 +200,14 @@ def test_indexes_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         known = {"ShardShuffle": ip.ShardShuffle, "json": json, "Path": Path}
         assert ip.ShardShuffle([3, 5]) == eval(expression, known)  # noqa: S307
     Path("laion/sizes.json").write_text(json.dumps({"a": "b"}))
-    Path("laion/00000.tar").write_text("")
+    Path("laion/00000.lance").write_text("")
     counted = "pass ShardShuffle a list of how many samples each shard holds"
-    for path in ("laion/sizes.json", "laion/*.tar", "laion/00000.tar", "laion"):
+    for path in ("laion/sizes.json", "laion/*.lance", "laion/00000.lance", "laion"):
         with pytest.raises(ip.IndexPlanError) as error:
             ip.shard_sizes(path)
         assert str(error.value).endswith(counted)
     with pytest.raises(ip.IndexPlanError, match=counted):
-        ip.shard_sizes("laion/*.tar", kind="tar")
+        ip.shard_sizes("laion/*.lance", kind="lance")
 
 
 def test_raw_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

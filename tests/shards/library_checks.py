@@ -1,6 +1,6 @@
 """Sizes of shards written by libraries that are not installed with the others: see .ci/run.
 
-Hugging Face's datasets, MosaicML Streaming, and Lance.
+Hugging Face's datasets, MosaicML Streaming, Lance, and what WebDataset reads of tars.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
 
 import indexplan as ip
 from indexplan_torch import ShardedDataset
+from tests.shards.test_tars import FORMATS, MEMBERS, opened, write
 from tests.test_docs import ROOT
 
 # `import streaming` also imports its vision datasets, and with them torchvision
@@ -120,3 +122,26 @@ def test_lance() -> None:
     order = ip.ShardShuffle(sizes, lanes=2, window=1)
     first = lance.dataset("d.lance").take(order.take(0, 0, 95).tolist())["id"].to_pylist()
     assert list(range(5, 100)) == sorted(first)
+
+
+@given(members=MEMBERS, kind=FORMATS)
+def test_webdataset(members: Any, kind: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """It gives the samples of drawn tars that open_tar gives, in their order, or refuses both."""
+    from webdataset import tariterators
+
+    path = tmp_path_factory.getbasetemp() / "drawn.tar"
+    write(path, members, kind)
+    try:
+        read = [
+            {
+                name: value
+                for name, value in each.items()
+                if name not in ("__url__", "__local_path__")
+            }
+            for each in tariterators.tarfile_samples([{"url": str(path)}])
+        ]
+    except ValueError:  # of a duplicate file name
+        with pytest.raises(ip.PlanFileError, match="must have one member of a name"):
+            opened(path)
+        return
+    assert read == list(opened(path))

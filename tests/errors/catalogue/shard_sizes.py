@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +61,11 @@ def tensor() -> None:
     ip.shard_sizes("a.arrow")
 
 
-def index(data: Any, name: str = "index.json", **options: Any) -> None:
+def index(data: Any, name: str = "index.json", path: str = "", **options: Any) -> None:
     """Read the sizes of an index that lies beside a file of 9 bytes."""
     written("a.mds", (5).to_bytes(4, "little") + bytes(5))
     written(name, json.dumps(data))
-    ip.shard_sizes(name, **options)
+    ip.shard_sizes(path or name, **options)
 
 
 def mds(**changes: Any) -> Provoke:
@@ -108,6 +111,34 @@ def folder(name: str) -> None:
     ip.shard_sizes(".")
 
 
+def tar(change: Any = bytes, names: Any = ("1.x", "1.y"), size: int = 5) -> None:
+    """Read a tar of two members whose bytes were changed."""
+    with tarfile.open("a.tar", "w") as to:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = size
+            to.addfile(member, io.BytesIO(bytes(size)))
+    Path("a.tar").write_bytes(change(Path("a.tar").read_bytes()))
+    ip.shard_sizes("a.tar")
+
+
+def sparse_member(data: bytes) -> bytes:
+    """Say of the first member that it is sparse, with a right sum of its header."""
+    said = data[:156] + b"S" + data[157:512]
+    total = sum(said) - sum(said[148:156]) + 256
+    return said[:148] + b"%06o\0 " % total + said[156:] + data[512:]
+
+
+def energon(counts: Any, split: str | None = None) -> None:
+    """Read what Energon counted of a tar that is there."""
+    written("a.tar", b"x")
+    if counts is not None:
+        written(".nv-meta/.info.json", json.dumps({"shard_counts": counts}))
+    if split is not None:
+        written(".nv-meta/split.yaml", split)
+    ip.shard_sizes(".")
+
+
 def objects() -> None:
     """Read an array of objects whose header says that there are more than bytes."""
     np.save("a.npy", np.array([None]), allow_pickle=True)
@@ -117,13 +148,36 @@ def objects() -> None:
 
 
 CASES: list[Case] = [
+    ("a tar cut off", lambda: tar(lambda data: data[:700])),
+    ("a tar with a damaged header", lambda: tar(lambda data: data[:9] + b"x" + data[10:])),
+    ("a compressed tar", lambda: tar(gzip.compress)),
+    ("a member of a tar twice", lambda: tar(names=("1.x", "1.X"))),
+    ("a member of a tar named as a field", lambda: tar(names=("1.__key__",))),
+    ("a sparse member of a tar", lambda: tar(sparse_member)),
+    ("tars one after another", lambda: tar(lambda data: data * 2)),
+    ("counts of files that are not there", lambda: index({"b.tar": 3}, "sizes.json")),
+    ("counts that are none", lambda: index({"a.mds": "3"}, "sizes.json")),
+    (
+        "a tar without img2dataset's stats",
+        lambda: (written("b.tar"), index({}, "a_stats.json", ".")),
+    ),
+    (
+        "img2dataset's stats without a tar",
+        lambda: index({"successes": 3}, "a_stats.json", "*.json"),
+    ),
+    ("img2dataset's stats without a number", lambda: index([], "a_stats.json", "*.json")),
+    ("Energon without counts", lambda: (written(".nv-meta/a"), ip.shard_sizes("."))),
+    ("Energon with counts of nothing", lambda: energon([])),
+    ("Energon with several splits", lambda: energon({"a.tar": 1}, "split_parts: {a: [b], c: [d]}")),
+    ("Energon with splits that are none", lambda: energon({"a.tar": 1}, "a: [")),
+    ("no PyYAML", lambda: without("yaml", lambda: energon({"a.tar": 1}, "a: b"))),
     ("nothing there", lambda: ip.shard_sizes("nowhere")),
     ("a folder without shards", lambda: (written("data/a.txt"), ip.shard_sizes("data"))),
     ("a glob that matches nothing", lambda: ip.shard_sizes("*.parquet")),
     ("a path that is longer than names may be", lambda: ip.shard_sizes("x" * 300)),
-    ("a format that cannot be told", lambda: (written("a.tar"), ip.shard_sizes("*.tar"))),
+    ("a format that cannot be told", lambda: (written("a.h5"), ip.shard_sizes("*.h5"))),
     ("several formats", lambda: (npy("a.npy"), parquet(), ip.shard_sizes("."))),
-    ("a format of no name", lambda: ip.shard_sizes("a", kind="tar")),
+    ("a format of no name", lambda: ip.shard_sizes("a", kind="hdf5")),
     ("several datasets", lambda: (written("d/dataset_dict.json"), ip.shard_sizes("d"))),
     ("an index of nobody's", lambda: index({"names": []})),
     ("an index that is no JSON", lambda: (written("index.json", "{"), ip.shard_sizes("."))),
