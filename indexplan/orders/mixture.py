@@ -402,8 +402,8 @@ class Mixture(Order):
         at = former.parts_at(self.weights)
         if at is not None and at < place:
             rule = f"at or before unit {at} of the run, since which the weights are others"
-            cure = f"use an earlier cursor, or give the former mixture new weights from {place} on"
-            return rule, f"unit {place}", f"{cure}, by its with_phase(cursor, weights)"
+            cure = f"pass the phases that are in the cursor's order, or change them from {place} on"
+            return rule, f"unit {place}", f"{cure}, by with_phase(cursor, weights) of that mixture"
         read, sizes = self._phases.count(place).tolist(), self._sizes.tolist()
         each = zip(self.sources, former.sources, read, sizes, strict=False)
         for (name, source), inside, count, size in each:
