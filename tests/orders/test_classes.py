@@ -166,21 +166,19 @@ def spread(observed: Counter[Any], num: int, expected: float) -> float:
     return sum((each - expected) ** 2 for each in seen) / expected / (num - 1)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_classes_meet_by_chance(seed: int) -> None:
+def test_classes_meet_by_chance() -> None:
     """Each pair of classes shares a batch as often as any other; so it is with members."""
     num, drawn, most = 13, 4, 3000
-    order = ip.ClassBatches(np.arange(num * 4) % num, drawn, 2, most, seed)
+    order = ip.ClassBatches(np.arange(num * 4) % num, drawn, 2, most, seed=1)
     row = order.take(0, 0, most).reshape(most, drawn, 2) % num
     pairs = Counter(pair for unit in row[:, :, 0] for pair in combinations(sorted(unit), 2))
     assert 0.5 < spread(pairs, num * (num - 1) // 2, most * 12 / 156) < 1.4
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_members_meet_by_chance(seed: int) -> None:
+def test_members_meet_by_chance() -> None:
     """Each pair of samples of a class shares a tuple as often as any other, in all classes."""
     size, most = 20, 3000
-    order = ip.ClassBatches(np.arange(size * 2) // size, 2, 4, most, seed)
+    order = ip.ClassBatches(np.arange(size * 2) // size, 2, 4, most, seed=1)
     row = order.take(0, 0, most).reshape(most * 2, 4)
     for own in (row[row[:, 0] < size], row[row[:, 0] >= size] - size):
         pairs = Counter(pair for unit in own for pair in combinations(sorted(unit), 2))
@@ -195,11 +193,10 @@ def test_classes_deal_by_themselves() -> None:
     assert all(np.count_nonzero(a == b) < 8 for a, b in combinations(ranks, 2))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_classes_follow_each_other_by_chance(seed: int) -> None:
+def test_classes_follow_each_other_by_chance() -> None:
     """In a balanced row each class stands at each place, and after each other, equally often."""
     num, most = 7, 2800
-    order = ip.ClassBalanced(np.arange(num * 3) % num, most * num, seed=seed)
+    order = ip.ClassBalanced(np.arange(num * 3) % num, most * num, seed=1)
     rows = order.take(0, 0, most * num).reshape(most, num) % num
     places = Counter((at, int(c)) for row in rows for at, c in enumerate(row))
     assert 0.5 < spread(places, num * num, most / num) < 1.4
