@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.errors.refused_calls import refuse
 from tests.support.builders import (
     KINDS,
     answer,
@@ -32,6 +31,7 @@ from tests.support.builders import (
     looked_at,
     warm,
 )
+from tests.support.refused_calls import refuse
 
 KIND = KINDS["tiny"]
 Call = tuple[str, str]  # its name, and the path that it opens, makes or removes

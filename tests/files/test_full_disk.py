@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import indexplan as ip
-from tests.errors.refused_calls import refuse
 from tests.support.builders import KINDS, digests
 from tests.support.children import in_child
+from tests.support.refused_calls import refuse
 
 FREE = "free some space, then run it again"
 CHECK = "check its permissions and its file system"

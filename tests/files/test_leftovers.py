@@ -16,8 +16,8 @@ import indexplan as ip
 from indexplan.stores.open import store_of
 from indexplan.stores.publish import publish
 from indexplan.stores.temporary import PATIENCE, sweep
-from tests.errors.refused_calls import refuse
 from tests.support.children import in_child
+from tests.support.refused_calls import refuse
 from tests.support.trees import PLAN, tree
 
 TWO = {"epochs": range(2), "units_per_chunk": 256}

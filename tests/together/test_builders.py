@@ -17,8 +17,8 @@ import pytest
 
 import indexplan as ip
 from indexplan.stores.publish import publish
-from tests.errors.refused_calls import refuse
 from tests.support.children import in_child
+from tests.support.refused_calls import refuse
 from tests.support.trees import PLAN, tree
 
 

@@ -12,9 +12,9 @@ import pytest
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
-from tests.errors.refused_calls import refuse
 from tests.support.children import become_nobody
 from tests.support.forked import results
+from tests.support.refused_calls import refuse
 from tests.together.sharded_runs import BLOCK, forks, live_bytes, on_disk, plan_of, write_shards
 
 FREE = "free some space, or pass a smaller cache_bytes; whole shards are kept"
