@@ -37,11 +37,11 @@ OF_A_PLAN = """
 OF_A_BATCH = "bins copies inner_counts micro_batches num_valid offsets samples spans"
 OF_TORCH = """
     About Bins Piece PlanBatchSampler PlanLoader PlanSampler
-    ShardedDataset join open_parquet open_tar seed_rank
+    ShardedDataset join open_array_record open_parquet open_tar seed_rank
 """
 OF_GRAIN = "PlanIterDataset"
 OF_JAX = "rank_indices shuffle step_indices"
-OF_FETCHING = "Fetched ShardFile ShardLoader open_parquet open_tar"
+OF_FETCHING = "Fetched ShardFile ShardLoader open_array_record open_parquet open_tar"
 OF_A_LIVE_LOADER = """
     cursor epoch load_state_dict num_valid state_dict step_size world_size
 """

@@ -14,6 +14,6 @@ except ModuleNotFoundError as error:
 
 from indexplan_fetch.loader import ShardLoader
 from indexplan_fetch.metrics import Fetched
-from indexplan_fetch.opening import ShardFile, open_parquet, open_tar
+from indexplan_fetch.opening import ShardFile, open_array_record, open_parquet, open_tar
 
-__all__ = ["Fetched", "ShardFile", "ShardLoader", "open_parquet", "open_tar"]
+__all__ = ["Fetched", "ShardFile", "ShardLoader", "open_array_record", "open_parquet", "open_tar"]

@@ -1,9 +1,11 @@
-"""ShardFile, a shard on this machine, and functions that open one: open_parquet, open_tar."""
+"""ShardFile, a shard on this machine, and functions that open one: Parquet, tar, ArrayRecord."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -194,3 +196,59 @@ def open_tar(shard: ShardFile) -> Members:
     except TarError as error:
         rule, got, cure = error.args
         raise PlanFileError(shard.path, f"must {rule}", got, cure) from None
+
+
+class Records(Sequence[bytes]):
+    """The records of an ArrayRecord file."""
+
+    def __init__(self, path: str) -> None:
+        from array_record.python.array_record_module import ArrayRecordReader
+
+        # as array_record's own data source reads single records
+        options = {"options": "readahead_buffer_size:0", "file_reader_buffer_size": 2**15}
+        self._open = partial(ArrayRecordReader, path, **options)
+        self._reader = os.getpid(), self._open()
+
+    @property
+    def reader(self) -> Any:
+        """A reader of this process: one that a parent process opened has threads there."""
+        if self._reader[0] != os.getpid():
+            self._reader = os.getpid(), self._open()
+        return self._reader[1]
+
+    def __len__(self) -> int:
+        return int(self.reader.num_records())
+
+    def __getitem__(self, row: Any) -> Any:
+        """Return a record."""
+        return self.reader.read([range(len(self))[row]])[0]
+
+    def __getitems__(self, rows: list[int]) -> list[bytes]:
+        """Return some records at once."""
+        return list(self.reader.read(rows))
+
+
+def open_array_record(shard: ShardFile) -> Records:
+    """Read a shard of ArrayRecord, by its own package `array_record`: an `open_shard`.
+
+    Parameters
+    ----------
+    shard : ShardFile
+
+    Returns
+    -------
+    sequence of bytes
+        The records, undecoded. A damaged one raises what `array_record` raises.
+
+    Examples
+    --------
+    >>> from array_record.python.array_record_module import ArrayRecordWriter
+    >>> from indexplan_torch import open_array_record
+    >>> from indexplan_fetch import ShardFile
+    >>> writer = ArrayRecordWriter("a.array_record", "group_size:1")
+    >>> writer.write(b"a cat"), writer.write(b"a dog"), writer.close()
+    (True, True, None)
+    >>> list(open_array_record(ShardFile("a.array_record", number=0, part=None)))
+    [b'a cat', b'a dog']
+    """
+    return Records(shard.path)

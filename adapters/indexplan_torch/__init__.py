@@ -21,7 +21,7 @@ from indexplan_torch.samplers import PlanBatchSampler, PlanSampler
 from indexplan_torch.seeding import seed_rank
 
 if TYPE_CHECKING:
-    from indexplan_fetch import open_parquet, open_tar
+    from indexplan_fetch import open_array_record, open_parquet, open_tar
     from indexplan_torch.bins import Bins, join
     from indexplan_torch.sharded import ShardedDataset
 
@@ -34,6 +34,7 @@ __all__ = [
     "PlanSampler",
     "ShardedDataset",
     "join",
+    "open_array_record",
     "open_parquet",
     "open_tar",
     "seed_rank",
@@ -44,6 +45,7 @@ _AT_FIRST_USE = {
     "Bins": "indexplan_torch.bins",
     "ShardedDataset": "indexplan_torch.sharded",
     "join": "indexplan_torch.bins",
+    "open_array_record": "indexplan_fetch",
     "open_parquet": "indexplan_fetch",
     "open_tar": "indexplan_fetch",
 }

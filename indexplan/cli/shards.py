@@ -22,7 +22,7 @@ from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.by_file import FORMATS
 from indexplan.shards.by_index import INDEXES
 
-COUNTING = ("kind", "whole_files")
+COUNTING = ("kind", "whole_files", "dtype")
 OF_A_PLAN = ("columns", "ranks_per_node", "epochs", "world_size")
 
 
@@ -52,6 +52,8 @@ def add(verbs: Any) -> None:
     shards.add_argument("--kind", metavar="KIND", help=words)
     words = "take each file as one shard, not each of its row groups or record batches"
     shards.add_argument("--whole-files", action="store_true", help=words)
+    words = "of files of raw numbers without a header, such as uint16 for tokens"
+    shards.add_argument("--dtype", metavar="DTYPE", help=words)
     words = "count the downloads of this plan: a plan directory or its URL, or a .json file"
     shards.add_argument("--plan", metavar="PLAN", help=words)
     add_columns(shards)
@@ -80,6 +82,7 @@ def run(options: Any) -> ip.Shards | ip.types.Traffic:
             options.path,
             kind=options.kind,
             whole_files=options.whole_files,
+            dtype=options.dtype,
             progress=progress,
         )
 

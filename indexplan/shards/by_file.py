@@ -1,11 +1,13 @@
-"""Formats whose files tell how many samples they hold: Parquet, Arrow, .npy and tars."""
+"""Formats whose files tell how many samples they hold: Parquet, Arrow, .npy, tars, ArrayRecord."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import re
 import struct
 from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +22,8 @@ HEADERS = 2**14  # bytes that are read at once of a tar on this machine,
 PIECES = 2**23  # and of one in a store
 HEAD = 2**12  # bytes that are read at once where a header may be
 RAW = (
-    "of raw tokens, as Dolma and OLMo write them, pass len(numpy.memmap(path, dtype, 'r')) to "
-    "TokenWindows; else restore the file"
+    "of raw tokens, as Dolma and OLMo write them, pass their dtype, such as dtype='uint16'; else "
+    "restore the file"
 )
 PARSED_AGAIN = 20  # times that a header is parsed again where threads met in the parser
 
@@ -241,6 +243,37 @@ def read_tar(file: File) -> Footer:
     return Footer([num], digest.hexdigest()[:DIGEST])
 
 
+def read_array_record(file: File) -> Footer:
+    """Ask array_record, of Grain and MaxText, how many records a file on this machine holds."""
+    try:
+        from array_record.python.array_record_module import ArrayRecordReader
+    except ImportError:
+        cure = "pip install array_record"
+        raise IndexPlanError("ArrayRecord files", "need array_record", None, cure) from None
+    if not isinstance(file.location, Local):
+        cure = "count them where they are files, and pass Shards.from_json(counted, path=their_url)"
+        raise file.wrong("be on this machine to be counted", "one in a store", cure)
+    try:
+        reader = ArrayRecordReader(str(file.location.root / file.name))
+        size = reader.num_records()
+        reader.close()  # raises if it was damaged; its size was 0 then
+    except Exception:  # whatever it raises at what it cannot read
+        raise file.wrong("be a whole ArrayRecord file", "one that array_record refuses") from None
+    return Footer([size], digest_of(file.piece(max(0, file.num_bytes - TAIL), file.num_bytes)))
+
+
+def read_raw(file: File, dtype: np.dtype[Any]) -> Footer:
+    """Count the numbers in a file of nothing else, such as tokens."""
+    if file.piece(0, min(6, file.num_bytes)) == np.lib.format.MAGIC_PREFIX:
+        got = "one with the header of a .npy file, which has its own"
+        raise file.wrong("be raw numbers where dtype is given", got, "leave dtype out")
+    if file.num_bytes % dtype.itemsize:
+        rule = f"have {dtype.itemsize} bytes for each number, as dtype {dtype} says"
+        cure = "pass the dtype that it was written with, or restore it"
+        raise file.wrong(rule, f"{file.num_bytes} bytes", cure)
+    return Footer([file.num_bytes // dtype.itemsize], digest_of(f"{dtype.str} {file.num_bytes}"))
+
+
 class Format(NamedTuple):
     """A format whose files tell how many samples they hold."""
 
@@ -258,5 +291,13 @@ FORMATS = {
     "arrow": Format("Arrow", (".arrow", ".arrows", ".feather", ".ipc"), read_arrow),
     "npy": Format(".npy", (".npy",), read_npy, whole=True),
     "tar": Format("tars of WebDataset", (".tar",), read_tar, whole=True),
+    "array_record": Format(
+        "ArrayRecord", (".array_record", ".arrayrecord"), read_array_record, whole=True
+    ),
 }
 SUFFIXES = {suffix: kind for kind, each in FORMATS.items() for suffix in each.suffixes}
+
+
+def kind_of(name: str) -> str | None:
+    """Return the format that a file's name says, such as TFDS' a.array_record-00000-of-00004."""
+    return SUFFIXES.get(PurePosixPath(re.sub(r"-\d+-of-\d+$", "", name)).suffix)

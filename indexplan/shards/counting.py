@@ -6,13 +6,25 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import PurePosixPath
+from functools import partial
+
+import numpy as np
+from numpy.typing import DTypeLike
 
 from indexplan.canonical import canonical_json
 from indexplan.errors import PlanFileError, check_callable, integer, invalid
 from indexplan.keywords import named
 from indexplan.orders.columns import Column
-from indexplan.shards.by_file import FORMATS, SUFFIXES, File, Footer, digest_of
+from indexplan.shards.by_file import (
+    FORMATS,
+    SUFFIXES,
+    File,
+    Footer,
+    Format,
+    digest_of,
+    kind_of,
+    read_raw,
+)
 from indexplan.shards.by_index import ENERGON, INDEXES, STATS, Listed, read_json, read_stats
 from indexplan.shards.location import Found, Local, Location, location_of, within
 from indexplan.shards.shards import FORMAT, Shards
@@ -27,6 +39,7 @@ def shard_sizes(
     *,
     kind: str | None = None,
     whole_files: bool = False,
+    dtype: DTypeLike | None = None,
     num_threads: int = NUM_THREADS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Shards:
@@ -42,16 +55,20 @@ def shard_sizes(
     ----------
     path : str or path-like
         A glob, a folder, a file or an index, on this machine or at a URL: files of Parquet, Arrow
-        IPC (`.arrow`, `.feather`), `.npy` or `.tar`, by name; a Hugging Face dataset's folder, as
-        `save_to_disk` wrote it; MosaicML Streaming's folder or `index.json`; the index of
-        WebDataset's wids; a folder with Energon's `.nv-meta`, with img2dataset's `_stats.json` of
-        each tar, or with a `sizes.json` of samples by file name, whatever the files are; or a
-        `.json` file with what `Shards.to_json` returned. Names that begin with . or _ are left out
-        of folders.
+        IPC (`.arrow`, `.feather`), `.npy`, `.tar` or `.array_record`, by name; a Hugging Face
+        dataset's folder, as `save_to_disk` wrote it; MosaicML Streaming's folder or `index.json`;
+        the index of WebDataset's wids; a folder with Energon's `.nv-meta`, with img2dataset's
+        `_stats.json` of each tar, or with a `sizes.json` of samples by file name, whatever the
+        files are; or a `.json` file with what `Shards.to_json` returned. Names that begin with . or
+        _ are left out of folders.
     kind : str, optional
         The format of files, such as "parquet", if their names don't say it.
     whole_files : bool, default False
         Whether a Parquet or Arrow file is one shard; else each row group or record batch is.
+    dtype : dtype, optional
+        That of files of raw numbers without a header, such as "uint16" for tokens of Dolma, OLMo
+        (`.npy`) or nanoGPT and Megatron (`.bin`). A file is a shard, and each number a sample. A
+        wrong dtype gives wrong numbers, as such files don't tell theirs.
     num_threads : int, default 16
         How many files are read at the same time.
     progress : callable, optional
@@ -86,14 +103,35 @@ def shard_sizes(
         raise invalid("kind", f"one of {', '.join(FORMATS)}", kind, cure)
     num_threads = integer("num_threads", num_threads, 1, 2**10, f"leave it out for {NUM_THREADS}")
     check_callable("progress", progress)
+    form = None if dtype is None else _raw(dtype, kind)
     found = _look(path, num_threads)
+    if isinstance(found, Shards) and form is not None:
+        cure = "leave it out, or pass a glob of the files of numbers"
+        raise invalid("dtype", "left out for an index of shards", f"{dtype}", cure)
     if isinstance(found, Shards):
         return found
     if not found:
         rule = "that of shards"
         cure = f"check the path, or write a glob as 'data/**/*.parquet'; else {COUNTS}"
         raise invalid("path", rule, os.fspath(path), cure)
-    return _read(found, kind or _kind_of(found), whole_files, num_threads, progress)
+    if form is None:
+        kind = kind or _kind_of(found)
+    return _read(
+        found, *(form or (str(kind), FORMATS[str(kind)])), whole_files, num_threads, progress
+    )
+
+
+def _raw(dtype: DTypeLike, kind: str | None) -> tuple[str, Format]:
+    """Return the name and the format of files of raw numbers."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = np.dtype(object)
+    if kind is not None:
+        raise invalid("kind", "left out where dtype is given", kind, "leave one of them out")
+    if found.kind not in "iuf":
+        raise invalid("dtype", "a dtype of integers or floats", dtype, "pass such as 'uint16'")
+    return f"raw {found.str}", Format("raw numbers", (), partial(read_raw, dtype=found), whole=True)
 
 
 def _look(path: str | os.PathLike[str], num_threads: int) -> Shards | list[File]:
@@ -138,7 +176,7 @@ def _in_folder(location: Location, num_threads: int) -> Shards | list[File]:
     shown = {
         name: found
         for name, found in location.find().items()
-        if PurePosixPath(name).suffix in SUFFIXES and not re.search(r"(^|/)[._]", name)
+        if kind_of(name) and not re.search(r"(^|/)[._]", name)
     }
     return _sorted(location, shown)
 
@@ -195,10 +233,11 @@ def _kind_of(files: Sequence[File]) -> str:
     """Return the format that files are of, by their names."""
     kinds: dict[str | None, str] = {}
     for file in files:
-        kinds.setdefault(SUFFIXES.get(PurePosixPath(file.name).suffix), file.name)
+        kinds.setdefault(kind_of(file.name), file.name)
     if None in kinds:
         rule = f"one that ends in {', '.join(SUFFIXES)}"
-        cure = f"pass kind=... for one of these formats; else leave it out, or {COUNTS}"
+        cure = "pass kind=... for one of these formats, or dtype=... for files of raw tokens; "
+        cure += f"else leave it out, or {COUNTS}"
         raise invalid("the name of a shard", rule, kinds[None], cure)
     if len(kinds) > 1:
         cure = "write a glob that matches the files of one format"
@@ -209,6 +248,7 @@ def _kind_of(files: Sequence[File]) -> str:
 def _read(
     files: Sequence[File],
     kind: str,
+    form: Format,
     whole_files: bool,
     num_threads: int,
     progress: Callable[[int, int], None] | None,
@@ -219,14 +259,14 @@ def _read(
         progress(0, len(files))
     with ThreadPoolExecutor(num_threads) as pool:
         try:
-            for read in pool.map(FORMATS[kind].read, files):
+            for read in pool.map(form.read, files):
                 said.append(read)
                 if progress is not None:
                     progress(len(said), len(files))
         except BaseException:  # files that were not begun are not read
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    whole = whole_files or FORMATS[kind].whole
+    whole = whole_files or form.whole
     sizes = [[sum(read.sizes)] if whole else read.sizes for read in said]
     return Shards(
         kind=kind,

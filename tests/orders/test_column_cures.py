@@ -216,7 +216,8 @@ def test_raw_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.arange(5000, dtype=np.uint32).tofile("part-0-00000.npy")
     with pytest.raises(ip.PlanFileError) as error:
         ip.shard_sizes("*.npy")
-    assert "pass len(numpy.memmap(path, dtype, 'r')) to TokenWindows" in str(error.value)
+    assert "pass their dtype, such as dtype='uint16'" in str(error.value)
+    assert [5000] == ip.shard_sizes("*.npy", dtype="uint32").sizes.array.tolist()
     assert 5000 == ip.TokenWindows(len(np.memmap("part-0-00000.npy", np.uint32, "r")), 9).num_tokens
     with pytest.raises(ip.IndexPlanError, match="if it holds raw numbers, pass its folder"):
         ip.Dataset.scan("part-0-00000.npy")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 import sys
 import tarfile
 from pathlib import Path
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import indexplan as ip
+from indexplan_fetch import ShardFile, ShardLoader, open_array_record
 
 ROWS = 250
 
@@ -158,6 +160,63 @@ def test_threads_that_meet_in_the_parser(
     else:
         with pytest.raises(ip.PlanFileError, match=r"must be a \.npy file; got 'AST constructor"):
             sizes("*.npy")
+
+
+@pytest.mark.parametrize("dtype", ["uint16", np.uint32, ">i8"])
+def test_raw_numbers(dtype: Any) -> None:
+    """Tokens without a header, as Dolma, OLMo and Megatron write them, are counted and read."""
+    tokens = [np.arange(each).astype(dtype) for each in (700, 0, 500)]
+    for number, each in enumerate(tokens):
+        each.tofile(f"{number}.npy")
+    assert [700, 0, 500] == sizes("*.npy", dtype=dtype)
+    Path("1.npy").unlink()  # which no byte could be fetched of
+    for name in ("0", "2"):
+        Path(f"{name}.npy").rename(f"{name}.bin")
+    found = ip.shard_sizes("*.bin", dtype=dtype)
+    windows = ip.DocumentWindows(found.sizes, length=100)
+    assert 11 == windows.num_units(0)
+
+    def rows_of(file: ShardFile) -> Any:
+        return np.memmap(file.path, dtype, "r")
+
+    plan = ip.Plan(ip.ShardShuffle(found, lanes=1), world_size=1, batch_size=100)
+    with ShardLoader(found, rows_of, plan, rank=0, num_epochs=1, cache_dir="cache") as loader:
+        read = np.concatenate(list(loader))
+    assert sorted(np.concatenate(tokens).tolist()) == sorted(read.tolist())
+
+
+def test_array_record() -> None:
+    """By names as TFDS and others end them, fetched whole, and read by array_record itself."""
+    from array_record.python.array_record_module import ArrayRecordWriter
+
+    names = [f"c4.array_record-{number:05}-of-00002" for number in (0, 1)]
+    for name, num in zip(names, (300, 120), strict=True):
+        writer = ArrayRecordWriter(name, "group_size:1")
+        for number in range(num):
+            writer.write(b"%d %d" % (num, number))
+        writer.close()
+    assert [300, 120] == sizes(".") == sizes("c4.array_record-*")
+    assert [300] == sizes(names[0])
+    found = ip.shard_sizes(".")
+    plan = ip.Plan(ip.ShardShuffle(found, lanes=1), world_size=1, batch_size=42)
+    options = {"num_epochs": 1, "cache_dir": "cache"}
+    with ShardLoader(found, open_array_record, plan, rank=0, **options) as loader:
+        read = [each for batch in loader for each in batch]
+    expected = [b"%d %d" % (num, number) for num in (300, 120) for number in range(num)]
+    assert sorted(expected) == sorted(read)
+    rows = open_array_record(ShardFile(names[1], 0, None))
+    assert b"120 7" == rows[7]
+    context = multiprocessing.get_context("fork")  # as torch's workers: they open it anew
+    queue = context.SimpleQueue()
+    child = context.Process(target=lambda: queue.put(rows.__getitems__([7, 9])))
+    child.start()
+    child.join(60)
+    assert [b"120 7", b"120 9"] == queue.get()
+    data = Path(names[1]).read_bytes()
+    for stop in (0, 100, len(data) - 1):
+        Path("b.array_record").write_bytes(data[:stop])
+        with pytest.raises(ip.PlanFileError, match="must be a whole ArrayRecord file"):
+            ip.shard_sizes("b.array_record")
 
 
 MDS = {  # as mosaicml-streaming 0.13.0 writes it, without hashes

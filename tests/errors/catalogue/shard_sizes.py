@@ -9,6 +9,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -139,6 +140,16 @@ def energon(counts: Any, split: str | None = None) -> None:
     ip.shard_sizes(".")
 
 
+def in_a_store() -> None:
+    """Count the records of a file that is in a store."""
+    store = fsspec.filesystem("memory")
+    store.pipe("/records/a.array_record", b"x")
+    try:
+        ip.shard_sizes("memory://records/a.array_record")
+    finally:
+        store.rm("/records", recursive=True)
+
+
 def objects() -> None:
     """Read an array of objects whose header says that there are more than bytes."""
     np.save("a.npy", np.array([None]), allow_pickle=True)
@@ -170,6 +181,23 @@ CASES: list[Case] = [
     ("Energon with counts of nothing", lambda: energon([])),
     ("Energon with several splits", lambda: energon({"a.tar": 1}, "split_parts: {a: [b], c: [d]}")),
     ("Energon with splits that are none", lambda: energon({"a.tar": 1}, "a: [")),
+    ("raw numbers that have a header", lambda: (npy("a.npy"), ip.shard_sizes("*", dtype="u2"))),
+    ("raw numbers cut off", lambda: (written("a.bin", b"x" * 7), ip.shard_sizes("*", dtype="u4"))),
+    ("numbers of no dtype", lambda: ip.shard_sizes("*.bin", dtype="tokens")),
+    ("numbers of a dtype and a kind", lambda: ip.shard_sizes("*.bin", kind="npy", dtype="u2")),
+    ("an index with a dtype", lambda: index({"a.mds": 3}, "sizes.json", dtype="u2")),
+    (
+        "no ArrayRecord file",
+        lambda: (written("a.array_record", b"x"), ip.shard_sizes("*.array_record")),
+    ),
+    (
+        "no array_record",
+        lambda: (
+            written("a.array_record"),
+            without("array_record", lambda: ip.shard_sizes("*.array_record")),
+        ),
+    ),
+    ("an ArrayRecord file in a store", in_a_store),
     ("no PyYAML", lambda: without("yaml", lambda: energon({"a.tar": 1}, "a: b"))),
     ("nothing there", lambda: ip.shard_sizes("nowhere")),
     ("a folder without shards", lambda: (written("data/a.txt"), ip.shard_sizes("data"))),
