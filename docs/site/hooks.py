@@ -46,10 +46,7 @@ MODULES = ("shuffle_v1", "partition_v1", "see_it")
 BOOSTS = {
     "examples/": 0.01,
     "repository/": 0.01,
-    "design": 0.1,
-    "specification": 0.1,
     "benchmarks": 0.1,
-    "plan-file": 0.3,
     "command-line": 0.3,
     "reference/": 0.3,
     "notebooks/": 0.3,
@@ -59,7 +56,11 @@ BOOSTS = {
     "epochs": 4.0,
     "trainers": 2.0,
 }
-ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")  # have a place in the navigation
+SPECIFICATIONS = ("docs/specification.md", "docs/plan-file.md")
+ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", *SPECIFICATIONS)
+"""What has a place in the navigation, and is no part of the guide."""
+APART = (*SPECIFICATIONS, "docs/design.md")
+"""Papers of the project among the guide's pages, which are shown as files."""
 
 
 def anchor(heading: str, separator: str) -> str:
@@ -88,7 +89,8 @@ def on_config(config: MkDocsConfig) -> None:
 
 def page_of(path: str) -> str:
     """Return where the page of a file lies, given by its path from the repository's root."""
-    inside = path.removeprefix("docs/") if path.startswith("docs/") else f"repository/{path}"
+    guide = path.startswith("docs/") and path not in APART
+    inside = path.removeprefix("docs/") if guide else f"repository/{path}"
     return inside if inside.endswith((".md", ".png", ".svg")) else f"{inside}.md"
 
 
@@ -104,7 +106,7 @@ def linked_file(link: str, page: str) -> str | None:
 
 def is_shown(path: str) -> bool:
     """Return whether a page has to be made of a file, as it is neither a page nor a picture."""
-    return not path.startswith("docs/") or path.endswith((".py", ".ipynb"))
+    return not path.startswith("docs/") or path in APART or path.endswith((".py", ".ipynb"))
 
 
 def fenced(text: str, language: str) -> str:
