@@ -18,7 +18,6 @@ except ModuleNotFoundError as error:
 from indexplan_torch.items import About, Piece
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.samplers import PlanBatchSampler, PlanSampler
-from indexplan_torch.seeding import seed_rank
 
 if TYPE_CHECKING:
     from indexplan_fetch import open_array_record, open_parquet, open_tar
@@ -37,7 +36,6 @@ __all__ = [
     "open_array_record",
     "open_parquet",
     "open_tar",
-    "seed_rank",
 ]
 
 # A run needs few of these, and what fetches shards alone is as much as all that a PlanLoader needs.

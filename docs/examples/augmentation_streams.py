@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch.utils.data import Dataset
 
 import indexplan as ip
-from indexplan_torch import PlanLoader, seed_rank
+from indexplan_torch import PlanLoader
 
 
 class Noisy(Dataset):
@@ -43,7 +43,7 @@ def main() -> None:
     for epoch in range(2):
         loader.set_epoch(epoch)
         if not options.num_workers:
-            seed_rank(loader)  # the main process augments, so it is seeded as worker 0
+            loader.worker_init_fn(0)  # the main process augments, so it is seeded as worker 0
         for step, (indices, noise, streams) in enumerate(loader):
             drawn.append((epoch, step, indices.tolist(), noise.tolist(), streams[0]))
 

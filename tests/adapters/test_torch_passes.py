@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from accelerate import Accelerator
 from hypothesis import example, given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler, seed_rank
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.accelerate import PreparedLoader, prepare
 from tests.adapters.small import ME, PLAN, Identity, loader_of, of_plan, read_and_saved
 
@@ -135,7 +136,7 @@ def test_a_sampler_answers_for_no_pass_that_it_hands_out(make: Any, num_workers:
 ASKED: list[Callable[[Any], Any]] = [
     len,
     repr,
-    seed_rank,
+    lambda loader: (loader.worker_init_fn(0), torch.initial_seed()),
     lambda loader: loader.batch_size,
     lambda loader: len(loader.sampler),
     lambda loader: list(loader.sampler),
@@ -157,7 +158,7 @@ SCRIPT = st.one_of(
 def test_a_script_names_passes_on_a_loader_or_its_sampler(
     sub_epochs: int, script: list[tuple[str, int]]
 ) -> None:
-    """The same is read, told or refused; on the sampler, `seed_rank` seeded another pass."""
+    """The same is read, told or refused; on the sampler, another pass was once seeded."""
     plan = PLAN.replace(sub_epochs=sub_epochs, batch_size=20)  # of 3 or 2 steps
     seen: list[Any] = []
     for on_sampler in (False, True):

@@ -26,7 +26,6 @@ from indexplan_torch import (
     PlanLoader,
     PlanSampler,
     join,
-    seed_rank,
 )
 from indexplan_torch.megatron import PlanIterator
 from indexplan_torch.ranks import discover
@@ -85,7 +84,6 @@ def calls() -> Iterator[Call]:
     yield "PlanIterator.load_state", lambda state: iterator().load_state(state), {"state": saved}
     yield "PlanIterator.load_state of", lambda **state: iterator().load_state(state), saved
     yield "SeedWorker", lambda run, worker: SeedWorker(run)(worker), SEEDED
-    yield "seed_rank", seed_rank, {"loader": loader()}
     yield "Bins", Bins, {"dataset": range(12), "join": list}
     yield "join", join, {"samples": [[1, 2], [3]]}
     yield (

@@ -110,10 +110,7 @@ def seeds(plan: ip.Plan, worker: int = 0) -> Any:
         loader = indexplan_torch.PlanLoader(range(20), plan, rank=rank, world_size=2)
         for number in EPOCHS:
             loader.set_epoch(number)
-            if worker == 0:
-                indexplan_torch.seed_rank(loader)
-            else:
-                indexplan_torch.seeding.SeedWorker(loader.run)(worker)
+            indexplan_torch.seeding.SeedWorker(loader.run)(worker)
             said.append(torch.initial_seed())
     return said
 
@@ -183,7 +180,7 @@ QUESTIONS: dict[str, Question] = {
     "torch.PlanBatchSampler": lambda plan: streamed(plan, indexplan_torch.PlanBatchSampler),
     "torch.PlanSampler": lambda plan: list(indexplan_torch.PlanSampler(plan, rank=1, world_size=2)),
     "torch.PlanLoader": loaded,
-    "torch.seed_rank": lambda plan: [seeds(plan, worker) for worker in (0, 1)],
+    "torch.SeedWorker": lambda plan: [seeds(plan, worker) for worker in (0, 1)],
 }
 
 # Of an order whose class is not known, nobody can tell where a sample is, nor write it anew.

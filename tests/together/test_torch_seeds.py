@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler, seed_rank
+from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.seeding import SeedWorker
 from tests.adapters.small import ME, as_they_are
 
@@ -141,16 +141,22 @@ def test_a_stateful_loader_that_goes_on_seeds_for_the_pass_that_is_named(named: 
     assert value == next(iter(list(loader)))[0][2]
 
 
+def seeded(loader: Any) -> int:
+    """Seed this process as worker 0 of its rank, and return the seed."""
+    loader.worker_init_fn(0)
+    return torch.initial_seed()
+
+
 def test_main_process_is_seeded_for_the_pass_that_comes() -> None:
-    """`seed_rank` before a pass, and in its middle, is of that pass, if nobody sets it."""
+    """Before a pass, and in its middle, a loader's seed is of that pass, if nobody sets it."""
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     loader = PlanLoader(Drawn(), PLAN, **ME, collate_fn=as_they_are)
     for number in range(3):
         expected = ip.worker_seed(7, epoch=number, rank=1, worker=0)
-        assert expected == seed_rank(loader)
+        assert expected == seeded(loader)
         batches = iter(loader)
         next(batches)
-        assert expected == seed_rank(loader)
+        assert expected == seeded(loader)
         list(batches)
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002
@@ -158,11 +164,11 @@ def test_main_process_is_seeded_for_the_pass_that_comes() -> None:
 
 
 def test_main_process_is_seeded_as_worker_0() -> None:
-    """Without workers, `seed_rank` seeds the process that reads."""
+    """Without workers, `loader.worker_init_fn(0)` seeds the process that reads."""
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     loader = PlanLoader(Drawn(), PLAN, rank=1, world_size=2, collate_fn=as_they_are)
     loader.set_epoch_and_sub_epoch(1, 1)
-    said = seed_rank(loader)
+    said = seeded(loader)
     value = ip.worker_seed(7, epoch=3, rank=1, worker=0)
     assert value == said == next(iter(loader))[0][2]
     random.setstate(states[0])

@@ -16,7 +16,6 @@ from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
     PlanSampler,
-    seed_rank,
 )
 from indexplan_torch.meshes import _dimensions
 from indexplan_torch.ranks import discover
@@ -254,7 +253,6 @@ CASES: list[Case] = [
     ("a dataset without indices", lambda: PlanLoader(Stream(), OPEN)),
     ("a dataset whose length fails", lambda: PlanLoader(np.array(3), OPEN)),
     ("a plan for a run", lambda: SeedWorker(OF_TWO)),
-    ("a plan for its loader", lambda: seed_rank(7)),
     ("an epoch before the first", lambda: loader().set_epoch(-1)),
     ("a checkpoint for a state", lambda: loader().load_state_dict({"model": [1.0] * 1000})),
     (
