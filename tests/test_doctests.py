@@ -30,7 +30,6 @@ OF_JAX = {f"indexplan_jax.{name}" for name in ("key_words", "network", "taken", 
 OF_A_TRAINER = {
     "indexplan_torch.composer",
     "indexplan_torch.lightning",
-    "indexplan_torch.megatron_samples",
     "indexplan_torch.olmo",
     "indexplan_torch.torchtitan",
 }

@@ -32,7 +32,7 @@ class PlanIterator:
     Parameters
     ----------
     dataset : torch.utils.data.Dataset
-        Map-style, with as many samples as the order; `Samples` for Megatron's own files.
+        Map-style, with as many samples as the order.
     order : Order
         The sequence in which each epoch reads the samples, with as many units in every epoch but
         for those that `Without` leaves out.

@@ -31,8 +31,6 @@ with warnings.catch_warnings():
     from megatron.core.rerun_state_machine import RerunDataIterator, RerunMode
     from megatron.core.tokenizers.text.libraries.null_tokenizer import NullTokenizer
 
-    from indexplan_torch.megatron import Samples
-
 pytestmark = pytest.mark.filterwarnings("ignore")  # Megatron's own, of what is not installed
 
 LENGTH, EOD = 16, 100
@@ -73,6 +71,15 @@ def theirs(documents: IndexedDataset, window: list[Piece], of: GPTDatasetConfig)
     return made
 
 
+def page() -> dict[str, Any]:
+    """Return the classes that the page writes, which make Megatron's files a dataset."""
+    made: dict[str, Any] = {"np": np, "torch": torch}
+    for block in blocks("docs/migrate/megatron.md"):
+        if "class Windows" in block or "class Blend" in block:
+            exec(block.partition("other = ")[0], made)  # noqa: S102 (our own page)
+    return made
+
+
 def windows_of(documents: IndexedDataset, overlap: int = 1, seed: int = 3) -> ip.DocumentWindows:
     """Return an order of windows."""
     return ip.DocumentWindows(
@@ -103,7 +110,7 @@ def test_samples_have_the_fields_of_gpt_dataset(
     """tokens, labels, loss_mask, position_ids and perhaps attention_mask, under every option."""
     documents = written(tmp_path / "docs")
     of = config(**dict(zip(FLAGS, flags, strict=True)), add_extra_token_to_sequence=extra)
-    samples = Samples(documents, of)
+    samples = page()["samples_of"](documents, of)
     asked = bins(windows_of(documents, overlap=int(extra)), 6)
     assert {1} < {len(window) for window in asked}  # windows of one document, and of several
     found = [samples[window] for window in asked]
@@ -121,7 +128,7 @@ def test_an_epoch_has_as_many_windows_and_the_same_tokens(tmp_path: Path) -> Non
         documents, documents.path_prefix, np.arange(len(documents)), None, Split.train, of
     )
     assert len(made) == order.num_units(0)
-    samples = Samples(documents, of)
+    samples = page()["samples_of"](documents, of)
     ours = [samples[window]["labels"] for window in bins(order, len(made))]
     gpts = [made[number]["labels"] for number in range(len(made))]
     # the few tokens that fill no window are others, as documents come in another sequence
@@ -133,7 +140,7 @@ def test_a_blend_is_a_mixture(tmp_path: Path) -> None:
     """A window of several datasets has BlendedDataset's field too; documents count through them."""
     sets = [written(tmp_path / name, 30, seed) for seed, name in enumerate("ab")]
     of = config(reset_position_ids=True)
-    samples = Samples(sets, of)
+    samples = page()["Blend"]([page()["samples_of"](each, of) for each in sets])
     a, b = (windows_of(each, seed=seed) for seed, each in enumerate(sets))
     order = ip.Mixture({"a": a, "b": b}, {"a": 1, "b": 1})
     assert order.num_samples == len(samples) == 60
@@ -155,45 +162,22 @@ def test_a_loader_reads_samples_with_workers(tmp_path: Path) -> None:
     documents = written(tmp_path / "docs")
     of, order = config(), windows_of(documents)
     given: dict[str, Any] = {"micro_batch_size": 3, "consumed_samples": 0}
-    iterator = PlanIterator(
-        Samples(documents, of), order, rank=0, world_size=1, num_workers=2, **given
-    )
+    samples = page()["samples_of"](documents, of)
+    iterator = PlanIterator(samples, order, rank=0, world_size=1, num_workers=2, **given)
     for step in range(3):
         gpts = [theirs(documents, window, of)[0] for window in bins(order, 3, step)]
         assert_equal(default_collate(gpts), next(iterator))
 
 
-def test_what_samples_refuse(tmp_path: Path) -> None:
-    """Before training where it can be seen, else at the first window."""
+def test_windows_of_another_length_are_refused(tmp_path: Path) -> None:
+    """GPTDataset would train on them, by masks of the first window's length."""
     documents = written(tmp_path / "docs")
-    got = "pass megatron.core.datasets.indexed_dataset.IndexedDataset(prefix)"
-    rule = "indexed must be an IndexedDataset of text, or a list of them"
-    for each in ([], "docs", [documents, None]):
-        shown = repr(each[1] if each and isinstance(each, list) else each)
-        with pytest.raises(ip.IndexPlanError) as raised:
-            Samples(each, config())
-        assert f"{rule}; got {shown}; {got}" == str(raised.value)
-    with pytest.raises(ip.IndexPlanError) as raised:
-        Samples(documents, None)
-    message = "config must be a GPTDatasetConfig; got None; pass Megatron's config of its datasets"
-    assert message == str(raised.value)
-    samples = Samples(documents, config())
-    for asked in (3, [], [3, 4]):
-        with pytest.raises(ip.IndexPlanError) as raised:
-            samples[asked]
-        message = (
-            f"a window must be a list of Piece(sample, start, stop); got {asked}; read it through "
-            "a plan of indexplan.DocumentWindows"
-        )
-        assert message == str(raised.value)
+    samples = page()["samples_of"](documents, config())
     longer = ip.DocumentWindows(documents.sequence_lengths, length=LENGTH + 4)
-    with pytest.raises(ip.IndexPlanError) as raised:
+    with pytest.raises(ValueError, match=r"^a window of 21 tokens, not of the config's "):
         samples[bins(longer, 1)[0]]
-    message = (
-        "a window must have 17 tokens, as the config says; got 21; make it with "
-        "DocumentWindows(..., length=16, overlap=1)"
-    )
-    assert message == str(raised.value)
+    with pytest.raises(TypeError):
+        samples[3]  # of an order without windows
 
 
 @pytest.fixture

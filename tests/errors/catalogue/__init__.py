@@ -102,13 +102,6 @@ NOT_PROVOKED: dict[str, dict[tuple[str, str], int]] = {
         ("indexplan/stores/remote.py", "Remote.sizes"): 1,
         ("indexplan/shards/location.py", "Bucket.find"): 1,
     },
-    "takes Megatron: tests/through/megatron_checks.py": {
-        ("adapters/indexplan_torch/megatron_samples.py", "Samples.__init__"): 2,
-        (
-            "adapters/indexplan_torch/megatron_samples.py",
-            "Samples._query_document_sample_shuffle_indices",
-        ): 2,
-    },
     "takes Ray: tests/trainers/test_ray.py": {
         ("adapters/indexplan_torch/ray.py", "refuse_fetching_ahead"): 1,
     },
