@@ -12,17 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 import torch
-from torch.utils.data import ConcatDataset
 from torchtitan.components.dataloader import BaseDataLoader
 from tyro.conf import Suppress, arg
 
-from indexplan import IndexPlanError, Mixture, Order, Plan, TokenWindows
+from indexplan import IndexPlanError, Order, Plan
 from indexplan.errors import integer, invalid, shown
 from indexplan_torch.causal import UNTRAINED
 from indexplan_torch.endless import PlanIterator
-from indexplan_torch.token_rows import TokenRows
 
-__all__ = ["PlanDataLoader", "TokenRows"]
+__all__ = ["PlanDataLoader"]
 
 T = TypeVar("T")
 # without a constructor tyro takes a value apart, and makes another one of its fields
@@ -43,17 +41,16 @@ class PlanDataLoader(BaseDataLoader):
         As in `Trainer.Config(dataloader=...)`, which builds the loader and passes the rest.
     dp_world_size, dp_rank : int
         Of the data-parallel mesh: ranks of tensor, context or pipeline parallelism have the same.
-    local_batch_size, seq_len : int
-        Rows of a batch, and tokens of a row. Fields are stacked: (rows, tokens).
+    local_batch_size : int
+        Rows of a batch. Fields are stacked: (rows, tokens).
     **others
-        Other arguments from torchtitan, such as the tokenizer; not used.
+        Other arguments from torchtitan, such as the tokenizer and seq_len; not used.
 
     Raises
     ------
     IndexPlanError
-        If local_batch_size or the rank is out of range, or the dataset is one of `TokenRows` of
-        another length. While a finite loader is read: if labels are not integers, so that rows
-        could not be left out.
+        If local_batch_size or the rank is out of range. While a finite loader is read: if labels
+        are not integers, so that rows could not be left out.
 
     Notes
     -----
@@ -68,7 +65,7 @@ class PlanDataLoader(BaseDataLoader):
         Parameters
         ----------
         dataset : torch.utils.data.Dataset
-            Map-style, with as many samples as the order: `TokenRows`, or one whose items are
+            Map-style, with as many samples as the order, whose items are
             ({"input": tensor, ...}, labels).
         order : Order
             The sequence in which each epoch reads the samples, with as many units in every epoch
@@ -104,10 +101,8 @@ class PlanDataLoader(BaseDataLoader):
         dp_world_size: int,
         dp_rank: int,
         local_batch_size: int | None = None,
-        seq_len: int | None = None,
         **others: Any,  # noqa: ARG002 (torchtitan passes the tokenizer)
     ) -> None:
-        _check_length(config.dataset, config.order, seq_len)
         cure = "build the loader by its config, as torchtitan 0.3.0's trainer does"
         size = integer("local_batch_size", local_batch_size, 1, 2**62, cure)
         workers: dict[str, Any] = {"num_workers": config.num_workers}
@@ -179,21 +174,6 @@ class PlanDataLoader(BaseDataLoader):
     def close(self) -> None:
         """End the workers; a later `next` starts others, and reads on."""
         self._batches.close()
-
-
-def _check_length(dataset: Any, order: Order, length: Any) -> None:
-    """Refuse rows that are shorter or longer than the trainer, or the order, was told."""
-    if isinstance(dataset, ConcatDataset) and isinstance(order, Mixture):
-        for inner, (_, source) in zip(dataset.datasets, order.sources, strict=False):
-            _check_length(inner, source, length)
-    if not isinstance(dataset, TokenRows):
-        return
-    rule = f"{dataset.length}, the length of TokenRows"
-    if length not in {None, dataset.length}:
-        raise invalid("seq_len", rule, length, f"make TokenRows with length={length}")
-    if isinstance(order, TokenWindows) and order.length != dataset.length:  # an index tells none
-        cure = f"pass TokenWindows(num_tokens, length={dataset.length})"
-        raise IndexPlanError("TokenWindows", f"must have length={rule}", str(order.length), cure)
 
 
 def _left_out(labels: Any, num_rows: int, num_valid: int) -> Any:

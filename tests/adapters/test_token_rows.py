@@ -1,4 +1,4 @@
-"""Rows of tokens: every token but a document's first is a label, once, after the token before."""
+"""Rows as the page for torchtitan makes them: each token but a document's first is a label."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils.data import ConcatDataset
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
-from indexplan_torch.token_rows import TokenRows
+from tests.test_docs import blocks
 
 RANDOM = np.random.default_rng(4)
 LENGTH = 12
@@ -20,6 +20,12 @@ SIZES = RANDOM.integers(2, 40, 120)
 STARTS = SIZES.cumsum() - SIZES
 DOCUMENTS = [np.arange(start, start + n) for start, n in zip(STARTS, SIZES, strict=True)]
 STREAM = np.arange(SIZES.sum())
+
+PAGE: dict[str, Any] = {"np": np, "torch": torch}
+for block in blocks("docs/migrate/torchtitan.md"):
+    if "class Rows" in block or "class Stream" in block:
+        exec(block, PAGE)  # noqa: S102 (our own page)
+Rows, Stream = PAGE["Rows"], PAGE["Stream"]
 
 
 def epoch(rows: Any, order: ip.Order, **options: Any) -> list[tuple[Any, ...]]:
@@ -59,7 +65,7 @@ def check(rows: list[tuple[Any, ...]], *, restarts: bool = True) -> np.ndarray:
 LABELS = np.setdiff1d(STREAM, STARTS)  # all tokens but the first of each document
 
 
-@pytest.mark.parametrize("kind", ["arrays", "lists", "tensors", "dicts", "memory-mapped"])
+@pytest.mark.parametrize("kind", ["arrays", "lists", "tensors", "memory-mapped"])
 def test_windows_of_documents(kind: str, tmp_path: Any) -> None:
     """Each label comes once, but those of a last part of a row; whatever documents are held in."""
     if kind == "memory-mapped":
@@ -67,10 +73,10 @@ def test_windows_of_documents(kind: str, tmp_path: Any) -> None:
         stream = np.memmap(tmp_path / "tokens", np.uint16, "r")
         documents = [stream[s : s + n] for s, n in zip(STARTS, SIZES, strict=True)]
     else:
-        make = {"arrays": np.asarray, "lists": np.ndarray.tolist, "tensors": torch.tensor}.get(kind)
-        documents = [make(d) if make else {"input_ids": d, "id": 3} for d in DOCUMENTS]  # type: ignore[operator]
+        make = {"arrays": np.asarray, "lists": np.ndarray.tolist, "tensors": torch.tensor}[kind]
+        documents = [make(d) for d in DOCUMENTS]  # type: ignore[operator]
     order = ip.DocumentWindows(SIZES - 1, LENGTH, overlap=0, block_size=8, seed=2)
-    found = check(epoch(TokenRows(documents, LENGTH), order))
+    found = check(epoch(Rows(documents, LENGTH), order))
     assert len(found) == len(np.unique(found)) == len(LABELS) // LENGTH * LENGTH
     assert set(found.tolist()) <= set(LABELS.tolist())
 
@@ -79,7 +85,7 @@ def test_rows_of_whole_documents() -> None:
     """Each label comes exactly once; the rest of a row is filled, and no label."""
     short = [document[: LENGTH + 1] for document in DOCUMENTS]
     order = ip.Packed([len(document) - 1 for document in short], LENGTH, seed=2)
-    rows = epoch(TokenRows(short, LENGTH, pad=7), order)
+    rows = epoch(Rows(short, LENGTH, pad=7), order)
     found = check(rows)
     expected = np.concatenate([document[1:] for document in short])
     assert expected.tolist() == sorted(found.tolist())
@@ -88,26 +94,23 @@ def test_rows_of_whole_documents() -> None:
     assert all((inputs[labels == -100] == 7).all() for inputs, _, labels in filled)
     # lengths of whole documents do as well, and leave room for one token of each
     order = ip.Packed([len(document) for document in short], LENGTH + 1, seed=2)
-    assert expected.tolist() == sorted(check(epoch(TokenRows(short, LENGTH), order)).tolist())
+    assert expected.tolist() == sorted(check(epoch(Rows(short, LENGTH), order)).tolist())
 
 
 def test_windows_of_one_stream() -> None:
     """A window is one text, whose positions count through."""
     order = ip.TokenWindows(len(STREAM), LENGTH, seed=2)
-    rows = epoch(TokenRows(STREAM.astype(np.uint16), LENGTH), order)
+    rows = epoch(Stream(STREAM.astype(np.uint16), order), order)
     assert [*order.targets(0)] == sorted(check(rows, restarts=False).tolist())
     assert all((positions == np.arange(LENGTH)).all() for _, positions, _ in rows)
 
 
 def test_labels_of_documents_that_leave_out_a_prompt() -> None:
     """Labels are shifted as tokens are; in what leaves them out, inputs stay."""
-    documents = [
-        {"input_ids": document, "labels": np.where(np.arange(len(document)) < 3, -100, document)}
-        for document in DOCUMENTS
-    ]
+    labels = [np.where(np.arange(len(document)) < 3, -100, document) for document in DOCUMENTS]
     order = ip.DocumentWindows(SIZES - 1, LENGTH, overlap=0)
-    with_prompts = epoch(TokenRows(documents, LENGTH), order)
-    whole = epoch(TokenRows(DOCUMENTS, LENGTH), order)
+    with_prompts = epoch(Rows(DOCUMENTS, LENGTH, labels), order)
+    whole = epoch(Rows(DOCUMENTS, LENGTH), order)
     prompts = np.concatenate([document[:3] for document in DOCUMENTS])
     for ours, all_of_it in zip(with_prompts, whole, strict=True):
         assert (ours[0] == all_of_it[0]).all()
@@ -119,7 +122,7 @@ def test_a_mixture_of_both_kinds() -> None:
     streams = [STREAM, STREAM[:1000]]
     windows = [ip.TokenWindows(len(each), LENGTH, seed=seed) for seed, each in enumerate(streams)]
     order = ip.Mixture(dict(zip("ab", windows, strict=True)), {"a": 2, "b": 1})
-    rows = ConcatDataset([TokenRows(each, LENGTH) for each in streams])
+    rows = ConcatDataset([Stream(*each) for each in zip(streams, windows, strict=True)])
     alone = epoch(rows, order)
     check(alone, restarts=False)
     both = zip(alone, epoch(rows, order, num_workers=1), strict=True)
@@ -130,4 +133,15 @@ def test_a_mixture_of_both_kinds() -> None:
         for seed, half in enumerate(halves)
     ]
     order = ip.Mixture(dict(zip("ab", cut, strict=True)), {"a": 1, "b": 1})
-    check(epoch(TokenRows(DOCUMENTS, LENGTH), order))
+    check(epoch(Rows(DOCUMENTS, LENGTH), order))
+
+
+def test_rows_of_another_length_are_refused() -> None:
+    """Of an order that was told the tokens of documents, not their labels; or of longer rows."""
+    for sizes, length, row in ((SIZES, LENGTH, r"12, \d+, 12"), (SIZES - 1, 16, "16, 16, 16")):
+        order = ip.DocumentWindows(sizes, length, overlap=0)
+        with pytest.raises(ValueError, match=rf"^a row of \[{row}\] tokens, not of 12"):
+            epoch(Rows(DOCUMENTS, LENGTH), order)
+    order = ip.Packed([10, 10], 20)
+    with pytest.raises(ValueError, match=r"^a row of \[18, 18, 18\] tokens, not of 12"):
+        epoch(Rows([STREAM[:10]] * 2, LENGTH), order)

@@ -12,7 +12,7 @@ import indexplan as ip
 import indexplan_fetch
 import indexplan_torch
 from indexplan.keywords import PLACES, named
-from indexplan_torch import endless, live, token_rows
+from indexplan_torch import endless, live
 
 # not ours to refuse: they take any keyword, or their class's __init__ is Python's or a tuple's
 OTHERS = {"IndexPlanError", "PlanFileError", "Order", "Layer", "Column", "Dataset"}
@@ -27,7 +27,6 @@ CALLS: dict[str, Any] = {
     },
     "Bins": indexplan_torch.Bins,
     "ShardedDataset": indexplan_torch.ShardedDataset,
-    "TokenRows": token_rows.TokenRows,
     "PlanIterator": endless.PlanIterator,
     "ShardLoader": indexplan_fetch.ShardLoader,
 }

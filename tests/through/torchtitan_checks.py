@@ -10,16 +10,15 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from torch.utils.data import ConcatDataset
 from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.components.loss import IGNORE_INDEX
 from torchtitan.config import ConfigManager, Configurable
 
 import indexplan as ip
-from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
+from indexplan_torch.torchtitan import PlanDataLoader
+from tests.adapters.test_token_rows import Rows
 from tests.support.megatron_histories import draw_order
 from tests.through.torchtitan_rows_checks import LENGTH, documents
 
@@ -238,7 +237,7 @@ class Job(Configurable):
 
 def job() -> Job.Config:
     """Return what a config registry's function returns."""
-    rows = TokenRows(documents(80, 60), LENGTH)
+    rows = Rows(documents(80, 60), LENGTH)
     rows.__dict__["made"] = 98  # which another one has not
     order = ip.DocumentWindows([len(each) - 1 for each in rows.tokens], LENGTH, overlap=0)
     return Job.Config(dataloader=PlanDataLoader.Config(dataset=rows, order=order))
@@ -251,7 +250,7 @@ def test_the_command_line_and_the_log() -> None:
     assert (3, False) == (config.num_workers, config.infinite)
     assert (80, 98) == (len(config.dataset), config.dataset.__dict__["made"])
     logged = json.loads(json.dumps(config.to_dict()))
-    assert ("TokenRows", config.order.to_dict()) == (logged["dataset"], logged["order"])
+    assert ("Rows", config.order.to_dict()) == (logged["dataset"], logged["order"])
     # what torchtitan's validator does
     assert replace(config, infinite=True).infinite
 
@@ -270,10 +269,6 @@ BUILT = {"dp_world_size": 2, "dp_rank": 0, "tokenizer": None}
             "by its config, as torchtitan 0.3.0's trainer does",
         ),
         (
-            {"local_batch_size": 4, "seq_len": 17},
-            "seq_len must be 16, the length of TokenRows; got 17; make TokenRows with length=17",
-        ),
-        (
             {"num_tokens_per_batch": 64, "max_context_length": 16},  # torchtitan's main asks so
             "local_batch_size must be an integer from 1 to 2**62 - 1; got None; build the loader "
             "by its config, as torchtitan 0.3.0's trainer does",
@@ -288,25 +283,6 @@ def test_arguments_that_are_refused(sizes: dict[str, Any], message: str) -> None
     """When the trainer builds the loader."""
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
         job().dataloader.build(**{**BUILT, **sizes})
-
-
-@pytest.mark.parametrize("mixed", [False, True])
-def test_windows_of_another_length(mixed: bool) -> None:
-    """An index does not tell how long its window is, so tokens would be read twice."""
-    rows: Any = TokenRows(np.arange(500), LENGTH)
-    order: ip.Order = ip.TokenWindows(500, LENGTH - 4)
-    if mixed:
-        rows = ConcatDataset([rows, TokenRows(np.arange(200), LENGTH)])
-        order = ip.Mixture({"a": order, "b": ip.TokenWindows(200, LENGTH)}, {"a": 1, "b": 1})
-    config = PlanDataLoader.Config(dataset=rows, order=order)
-    message = (
-        "TokenWindows must have length=16, the length of TokenRows; got 12; pass "
-        "TokenWindows(num_tokens, length=16)"
-    )
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-        config.build(**BUILT, local_batch_size=4, seq_len=LENGTH)
-    with pytest.raises(ip.IndexPlanError, match=r"^seq_len must be 16, the length of"):
-        config.build(**BUILT, local_batch_size=4, seq_len=12)
 
 
 CURE = "start with this loader after another one by --checkpoint.exclude_from_loading dataloader"

@@ -1,4 +1,4 @@
-"""Rows of tokens against those that torchtitan's own datasets pack, field by field."""
+"""The rows of our page against those that torchtitan's own datasets pack, field by field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from torchtitan.hf_datasets import DatasetConfig, text_datasets
 import indexplan as ip
 from indexplan_torch import Piece
 from indexplan_torch.causal import UNTRAINED
-from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
+from indexplan_torch.torchtitan import PlanDataLoader
+from tests.adapters.test_token_rows import Rows
 from tests.runs.frameworks import torchtitan as run
 
 LENGTH = 16
@@ -42,7 +43,7 @@ def test_windows_are_the_rows_of_torchtitans_text_dataset() -> None:
         "", lambda _: Dataset.from_dict({"text": words}), lambda sample: sample["text"]
     )
     expected = [*text_datasets.HuggingFaceTextDataset("texts", None, Texts(), LENGTH)]
-    rows, window, found, room = TokenRows(texts, LENGTH), [], [], LENGTH
+    rows, window, found, room = Rows(texts, LENGTH), [], [], LENGTH
     for number, text in enumerate(texts):
         start = 0
         while start < len(text) - 1:
@@ -77,8 +78,7 @@ def test_bins_are_the_rows_of_torchtitans_chat_dataset() -> None:
         {"tokens": [each.tolist() for each in texts], "labels": [each.tolist() for each in labels]}
     )
     expected = [*Chats(given, tokenizer, lambda sample: sample, LENGTH)]
-    kept = [{"input_ids": a, "labels": b} for a, b in zip(texts, labels, strict=True)]
-    rows = TokenRows(kept, LENGTH, pad=2)
+    rows = Rows(texts, LENGTH, labels, pad=2)
     sequence = [*range(80)]
     shuffled = Dataset.from_dict({"n": sequence}).shuffle(seed=42)["n"]
     waiting, found = list(shuffled), []
@@ -106,7 +106,7 @@ def test_rows_of_a_batch_are_stacked() -> None:
     """Fields and labels alike; what is not trained on has torchtitan's label."""
     texts = documents(80, 60)
     order = ip.DocumentWindows([len(text) - 1 for text in texts], LENGTH, overlap=0)
-    config = PlanDataLoader.Config(dataset=TokenRows(texts, LENGTH), order=order)
+    config = PlanDataLoader.Config(dataset=Rows(texts, LENGTH), order=order)
     ranks = {"dp_world_size": 1, "dp_rank": 0, "tokenizer": None}
     fields, labels = next(config.build(**ranks, seq_len=LENGTH, local_batch_size=4))
     assert (4, LENGTH) == labels.shape == fields["input"].shape == fields["positions"].shape

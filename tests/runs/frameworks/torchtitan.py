@@ -45,14 +45,28 @@ class Numbers(BaseTokenizer):
         return 2**20
 
 
+class Rows(torch.utils.data.Dataset[Any]):
+    """The rows of documents that fill one each, asked for by the parts that they are made of."""
+
+    def __init__(self, num_samples: int) -> None:
+        self.num_samples = num_samples
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def __getitem__(self, row: Any) -> Any:
+        ((number, _, _),) = row
+        tokens = torch.tensor(Numbers().encode(str(number)))
+        return {"input": tokens[:-1], "positions": torch.arange(SEQ_LEN)}, tokens[1:]
+
+
 def ours(leg: Leg) -> Steps:
     """Train on rows of a plan."""
     import indexplan as ip
-    from indexplan_torch.torchtitan import PlanDataLoader, TokenRows
+    from indexplan_torch.torchtitan import PlanDataLoader
 
-    documents = [Numbers().encode(str(number)) for number in range(leg.samples)]
     order = ip.DocumentWindows([SEQ_LEN] * leg.samples, SEQ_LEN, overlap=0, seed=1)
-    return train(leg, PlanDataLoader.Config(dataset=TokenRows(documents, SEQ_LEN), order=order))
+    return train(leg, PlanDataLoader.Config(dataset=Rows(leg.samples), order=order))
 
 
 def theirs(leg: Leg) -> Steps:
