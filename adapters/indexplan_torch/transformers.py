@@ -16,11 +16,13 @@ from transformers import (  # type: ignore[import-not-found,import-untyped,unuse
     TrainerState,
 )
 
-from indexplan import IndexPlanError, Plan
+from indexplan import IndexPlanError, Plan, Repeat
+from indexplan.errors import shown
 from indexplan_torch.arguments import check_by_index
 from indexplan_torch.counting_transformers import KEPT
 from indexplan_torch.loader import PlanLoader
 from indexplan_torch.run import Reading
+from indexplan_torch.versions import private
 
 _KEY = "indexplan"  # in `stateful_callbacks` of a checkpoint's trainer_state.json
 _TESTED = "5.23"
@@ -56,10 +58,12 @@ def use_plan(trainer: Any, plan: Plan, *, dataset: Any = None, **options: Any) -
     Parameters
     ----------
     trainer : transformers.Trainer
-        Of this class or a subclass. For GRPOTrainer and RLOOTrainer, use
-        `indexplan_torch.trl.ReadPrompts`.
+        Of this class or a subclass.
     plan : Plan
-        With as many samples as the dataset.
+        With as many samples as the dataset. For GRPOTrainer and RLOOTrainer, which generate from
+        prompts, `Plan(Repeat(order, copies=trainer.num_generations), remainder="carry",
+        global_batch_size=trainer.args.generation_batch_size)`: each step is then read as often as
+        they train on its completions, and a run may resume after any of them.
     dataset : torch.utils.data.Dataset, optional
         What to read instead of the trainer's own, such as `Bins(...)`.
     **options
@@ -68,9 +72,10 @@ def use_plan(trainer: Any, plan: Plan, *, dataset: Any = None, **options: Any) -
     Raises
     ------
     IndexPlanError
-        If the dataset is not map-style, the trainer generates from prompts, its rows are packed
-        already and the plan packs them again, or this version of transformers lacks what this
-        extends. When the training starts: as `PlanLoader` does.
+        If the dataset is not map-style, the trainer generates from prompts and the plan reads them
+        in another way, its rows are packed already and the plan packs them again, or this version
+        of transformers or TRL lacks what this extends. When the training starts: as `PlanLoader`
+        does.
 
     Examples
     --------
@@ -82,12 +87,7 @@ def use_plan(trainer: Any, plan: Plan, *, dataset: Any = None, **options: Any) -
     """
     check_by_index(trainer.train_dataset if dataset is None else dataset)
     if hasattr(trainer, "num_generations"):
-        raise IndexPlanError(
-            "trainer",
-            "must train on the dataset's own samples, for use_plan",
-            f"{type(trainer).__name__}, which generates from prompts",
-            "use indexplan_torch.trl.ReadPrompts(trainer, order)",
-        )
+        options["again"] = _turns(trainer, plan)
     if plan.order.deals_bins and getattr(trainer.args, "packing", False):
         raise IndexPlanError(
             "packing",
@@ -95,22 +95,6 @@ def use_plan(trainer: Any, plan: Plan, *, dataset: Any = None, **options: Any) -
             True,
             "leave packing=True out of the trainer's arguments",
         )
-    keep(trainer, lambda: plan, dataset, options)
-
-
-def keep(trainer: Any, make_plan: Any, dataset: Any, options: dict[str, Any]) -> None:
-    """Have a trainer read a plan, in a PlanLoader with what its own loader has, and keep its state.
-
-    Parameters
-    ----------
-    trainer : transformers.Trainer
-    make_plan : callable
-        Returns the plan when the training starts.
-    dataset : torch.utils.data.Dataset or None
-        None takes that of the trainer's loader.
-    options : dict
-        Options of PlanLoader.
-    """
     if not hasattr(trainer, KEPT):
         trainer.add_callback(KeepState(trainer))
     get_theirs = type(trainer).get_train_dataloader
@@ -121,9 +105,37 @@ def keep(trainer: Any, make_plan: Any, dataset: Any, options: dict[str, Any]) ->
         mesh = getattr(trainer.accelerator, "torch_device_mesh", None)
         if mesh is not None and not {"mesh", "rank", "world_size"} & options.keys():
             given["mesh"] = mesh
-        return PlanLoader(theirs.dataset if dataset is None else dataset, make_plan(), **given)
+        return PlanLoader(theirs.dataset if dataset is None else dataset, plan, **given)
 
     trainer.get_train_dataloader = get_train_dataloader
+
+
+def _turns(trainer: Any, plan: Plan) -> int:
+    """Return for how many steps TRL trains on what it generates from one global batch of prompts.
+
+    In each of these it asks its loader for the same prompts again.
+
+    Raises
+    ------
+    IndexPlanError
+        If the plan deals prompts in another way than TRL takes them.
+    """
+    for name in ("_step", "_buffered_inputs", "num_iterations"):
+        private("trl", trainer, name)
+    copies, size, order = trainer.num_generations, trainer.args.generation_batch_size, plan.order
+    in_a_row = isinstance(order, Repeat) and order.copies == copies == (order.span or copies)
+    full = plan.global_batch_size == size and plan.remainder in ("carry", "drop")
+    if not (in_a_row and full):
+        raise IndexPlanError(
+            "plan",
+            f"must read each prompt {copies} times in a row, in full global batches of {size}, for "
+            f"{type(trainer).__name__}",
+            shown(plan),
+            f"use Plan(Repeat(order, copies={copies}), global_batch_size={size}, "
+            "remainder='carry')",
+        )
+    turns: int = trainer.num_iterations * trainer.args.steps_per_generation
+    return turns
 
 
 class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
@@ -174,6 +186,17 @@ class KeepState(TrainerCallback):  # type: ignore[misc,unused-ignore]
         self.theirs = {name: getattr(trainer, name) for name in _CHANGED}
         for name in _CHANGED:
             setattr(trainer, name, getattr(self, name))
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Let TRL generate when the loader yields a new global batch; it counts from the resume.
+
+        Completions of an earlier call of `train` are forgotten.
+        """
+        trainer = self.trainer
+        if hasattr(trainer, "num_generations"):
+            kept = getattr(trainer, KEPT)
+            trainer._step = kept.loader.run.steps(kept.first).start  # noqa: SLF001 (of TRL)
+            trainer._buffered_inputs = None  # noqa: SLF001
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Set `state.epoch` to how much of the plan is done; Trainer counts from the resume."""

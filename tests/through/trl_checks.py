@@ -21,7 +21,6 @@ import indexplan as ip
 from indexplan_torch import Bins
 from indexplan_torch.causal import join_causal
 from indexplan_torch.transformers import use_plan
-from indexplan_torch.trl import ReadPrompts
 from indexplan_torch.versions import TESTED
 from tests.trainers.ranks import run_ranks
 
@@ -103,7 +102,7 @@ def trained(
         train_dataset=Dataset.from_list([{"prompt": w, "number": i} for i, w in enumerate(words)]),
         processing_class=tokenizer,
     )
-    trainer.add_callback(ReadPrompts(trainer, ORDER, ledger=ledger))
+    use_plan(trainer, PLAN, ledger=ledger)
     trainer.train(resume_from_checkpoint=saved and f"{folder}/checkpoint-{saved}")
     ended = [trainer.state.global_step, trainer.state.max_steps, trainer.state.epoch]
     return {"dealt": dealt, "generated": generated, "ended": ended}

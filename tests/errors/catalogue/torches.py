@@ -20,7 +20,6 @@ from indexplan_torch import (
 from indexplan_torch.meshes import _dimensions
 from indexplan_torch.ranks import discover
 from indexplan_torch.seeding import SeedWorker
-from indexplan_torch.trl import ReadPrompts
 from indexplan_torch.versions import private
 from tests.errors.catalogue.made import Case
 
@@ -264,8 +263,6 @@ CASES: list[Case] = [
     ("another global batch inside a turn", lambda: in_a_turn(size=2)),
     ("a state whose turn is over", lambda: in_a_turn(dealt={"times": 4, "again": 4, "units": 4})),
     ("a state of another turn", lambda: in_a_turn(dealt=3)),
-    ("prompts of a trainer that generates nothing", lambda: ReadPrompts(7, OPEN.order)),
-    ("prompts without an order", lambda: ReadPrompts(7, 10)),  # type: ignore[arg-type]
     (
         "ranks without a unit",
         lambda: first(loader(plan=OPEN.replace(batch_size=1), rank=0, world_size=3)),

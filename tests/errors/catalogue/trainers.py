@@ -138,6 +138,15 @@ def train(loader: Any, model: Any) -> None:
     Trainer(model=model, args=arguments).train()
 
 
+PROMPTS: dict[str, Any] = {
+    "num_generations": 2,
+    "num_iterations": 1,
+    "args": SimpleNamespace(generation_batch_size=8),
+    "_step": 0,
+    "_buffered_inputs": None,
+}
+
+
 def planned(order: Any, **trainer: Any) -> None:
     """Use a plan in a trainer that can't train by it."""
     from indexplan_torch.transformers import use_plan
@@ -177,7 +186,7 @@ CASES: list[Case] = [
     ("a trainer's loader without a plan", kept_without_a_plan),
     ("a trainer that counts its steps itself", counted_by_steps),
     ("a checkpoint of a trainer that counted its steps itself", without_a_state),
-    ("a plan for prompts", lambda: planned(ip.Sequential(9), num_generations=2)),
+    ("a plan that reads each prompt once", lambda: planned(ip.Sequential(9), **PROMPTS)),
     (
         "a plan that packs what is packed",
         lambda: planned(ip.Packed([1] * 9, max_length=2), args=SimpleNamespace(packing=True)),

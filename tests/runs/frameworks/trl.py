@@ -1,4 +1,4 @@
-"""GRPOTrainer with TRL's sampler and with ReadPrompts, on a tiny model; Trainer's own checkpoints.
+"""GRPOTrainer with TRL's sampler and with use_plan, on a tiny model; Trainer's own checkpoints.
 
 A sample is a prompt, from which two completions are generated.
 
@@ -37,9 +37,14 @@ SIZES: dict[str, Any] = {
 def ours(leg: Leg) -> Steps:
     """Read the prompts by a plan."""
     import indexplan as ip
-    from indexplan_torch.trl import ReadPrompts
+    from indexplan_torch.transformers import use_plan
 
-    return trained(leg, lambda trainer: ReadPrompts(trainer, ip.Shuffle(leg.samples, seed=1)))
+    def planned(trainer: GRPOTrainer) -> None:
+        order = ip.Repeat(ip.Shuffle(leg.samples, seed=1), copies=COPIES)
+        size = trainer.args.generation_batch_size
+        use_plan(trainer, ip.Plan(order, global_batch_size=size, remainder="carry"))
+
+    return trained(leg, planned)
 
 
 def theirs(leg: Leg) -> Steps:
@@ -60,7 +65,7 @@ class Noting(GRPOTrainer):  # type: ignore[misc, unused-ignore]
         return super().training_step(model, inputs, *args, **kwargs)
 
 
-def trained(leg: Leg, callback: Callable[[GRPOTrainer], Any]) -> Steps:
+def trained(leg: Leg, use: Callable[[GRPOTrainer], None]) -> Steps:
     """Train a leg; return what was read of its epoch, before which earlier ones are trained."""
     checkpoint = next(leg.checkpoint.glob("checkpoint-*")) if leg.checkpoint else None
     done = int(checkpoint.name.partition("-")[2]) if checkpoint else leg.before
@@ -92,8 +97,6 @@ def trained(leg: Leg, callback: Callable[[GRPOTrainer], Any]) -> Steps:
         ),
         processing_class=PreTrainedTokenizerFast(tokenizer_object=made, **special),
     )
-    added = callback(trainer)
-    if added is not None:
-        trainer.add_callback(added)
+    use(trainer)
     trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
     return trainer.read[leg.before :]
