@@ -15,7 +15,7 @@ from typing import Any
 from indexplan import IndexPlanError
 
 _OURS = {
-    "transformers.trainer": "counting_transformers",
+    "transformers.trainer": "transformers",
     "composer.trainer.trainer": "counting_composer",
     "accelerate.data_loader": "accelerate",
     "ray.train.torch.train_loop_utils": "ray",

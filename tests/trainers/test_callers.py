@@ -21,10 +21,10 @@ from indexplan_torch import (
     accelerate,
     callers,
     counting_composer,
-    counting_transformers,
     mmengine,
     ray,
     torchdata,
+    transformers,
 )
 from indexplan_torch.callers import Caller
 from indexplan_torch.versions import TESTED
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # t
 
 PLAN = ip.Plan(ip.Sequential(12), batch_size=3)
 FULL = PLAN.replace(remainder="drop")
-FILES = (accelerate, counting_transformers, counting_composer, mmengine, ray, torchdata)
+FILES = (accelerate, transformers, counting_composer, mmengine, ray, torchdata)
 CALLERS = {n: each for file in FILES for n, each in vars(file).items() if isinstance(each, Caller)}
 # what they refuse is in composer_resume_checks.py and composer_checks.py, in their own environment,
 # in test_ray.py and in mmengine_checks.py
