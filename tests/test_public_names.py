@@ -37,7 +37,7 @@ OF_A_PLAN = """
 OF_A_BATCH = "bins copies inner_counts micro_batches num_valid offsets samples spans"
 OF_TORCH = """
     About Bins Piece PlanBatchSampler PlanLoader PlanSampler
-    ShardedDataset join open_parquet open_tar
+    ShardedDataset join open_array_record open_parquet open_tar
 """
 OF_GRAIN = "PlanIterDataset"
 OF_JAX = "rank_indices shuffle step_indices"
