@@ -111,6 +111,18 @@ def check_saved(saved: Any, epoch: Any, position: Any) -> None:
         integer(name, number, 0, 2**63, f"pass the cursor's {name}")
 
 
+def saved_in(cursor: Any, what: str, cure: str = CURSOR) -> tuple[Mapping[str, Any], int, Any]:
+    """Return the order, epoch and position that a cursor was saved with, or raise."""
+    try:
+        saved = getattr(cursor, "_form", None) or cursor.order  # not copied, where that will do
+        epoch, position = cursor.epoch, cursor.position
+    except Exception:  # AttributeError, or whatever a user's class raises
+        raise invalid(what, "a Cursor", cursor, cure) from None
+    epoch = check_epoch(epoch)
+    check_saved(saved, epoch, position)
+    return saved, epoch, position
+
+
 def place_of(order: Any, cursor: Any, what: str, cure: str = CURSOR) -> tuple[int, int]:
     """Return the epoch and position of a cursor of an order, which `what` names in errors.
 
@@ -119,13 +131,7 @@ def place_of(order: Any, cursor: Any, what: str, cure: str = CURSOR) -> tuple[in
     IndexPlanError
         If it is not a cursor, or was saved under an order that this one does not continue.
     """
-    try:
-        saved = getattr(cursor, "_form", None) or cursor.order  # not copied, where that will do
-        epoch, position = cursor.epoch, cursor.position
-    except Exception:  # AttributeError, or whatever a user's class raises
-        raise invalid(what, "a Cursor", cursor, cure) from None
-    epoch = check_epoch(epoch)
-    check_saved(saved, epoch, position)
+    saved, epoch, position = saved_in(cursor, what, cure)
     if not order.continues(saved, epoch, position):
         got = f"one of {saved.get('algorithm')} with other fields"
         raise invalid(what, "a cursor of the order that is read", got, cure)

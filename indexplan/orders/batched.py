@@ -57,13 +57,14 @@ class Batched(Layer):
     size: int = field(metadata=whole(1, 2**31, "pass how many samples a bin has"))
 
     algorithm = "batched-v1"
+    _keeps_numbers = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         inner = self.order
         if inner.deals_bins or not inner.constant_num_units or inner.ip_num_copies > 1:
             rule = "needs an order of single samples, equally many in every epoch, without copies"
-            cure = "put Repeat around Batched, or leave Batched out"
+            cure = "put Repeat around Batched, leave samples out by Subset, or leave Batched out"
             raise IndexPlanError("Batched", rule, inner.algorithm, cure)
         num = inner.num_units(0)
         if num % self.size:
@@ -154,6 +155,7 @@ class Flat(Layer):
     order: Order
 
     algorithm = "flat-v1"
+    _keeps_numbers = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

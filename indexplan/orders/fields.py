@@ -176,6 +176,8 @@ def nest(order: Any, inside: Sequence[Any]) -> None:
         if whole > 1 and order.ip_global_batch != whole and whole % (order.ip_bin_size or 2**63):
             rule = f"the plan's own, as it is made for global batches of {whole}"
             cure = f"mix Batched(order, {whole}) of it inside Flat, or pass it to the plan itself"
+            if order.algorithm == "without-v1":
+                cure = "make it of the samples that stay, inside Subset, from an epoch's start on"
             raise invalid("an order", rule, f"{each.algorithm} in {order.algorithm}", cure)
     depths = [getattr(each, "_depth", 1) for each in inside]
     depth = max(getattr(order, "_depth", 1), 1 + max(depths))

@@ -19,8 +19,10 @@ from indexplan.orders.arguments import (
     check_indices,
     keeps_planned,
     place_of,
+    saved_in,
 )
 from indexplan.orders.base import Draws, Float64, Int64, Order, Why
+from indexplan.orders.batched import Flat
 from indexplan.orders.fields import nest
 from indexplan.orders.groups import Place
 from indexplan.orders.phases import PLACE_STOP, Phases, Sorted
@@ -275,8 +277,9 @@ class Mixture(Order):
         Parameters
         ----------
         place : int or Cursor
-            Where the weights begin: a cursor of a plan with this mixture, or the unit of the whole
-            run, epoch * epoch_size + position. A phase that begins right there is replaced.
+            Where the weights begin: a cursor of a plan with this mixture, or with `Flat` of it,
+            whose next bin is the first; or the unit of the whole run, epoch * epoch_size +
+            position. A phase that begins right there is replaced.
         weights : mapping of str to number
             As for `Mixture`; for all sources, new ones included.
         sources : mapping of str to Order, or sequence of (str, Order), optional
@@ -311,7 +314,7 @@ class Mixture(Order):
         """
         cure = "pass a cursor, or epoch * epoch_size + position, of where the weights begin"
         if as_integer(place) is None:
-            epoch, position = place_of(self, place, "place", cure)
+            epoch, position = self._reached(place, cure)
             place = epoch * self.epoch_size + position
         begin = integer("place", place, 0, PLACE_STOP, cure)
         joined = () if sources is None else self._new(sources)
@@ -321,6 +324,14 @@ class Mixture(Order):
         before = [(at, (*each, *none)) for at, each in self.weights if at < begin]
         phases = [*before, (begin, shares), *self._later(begin, planned, bool(joined))]
         return Mixture(every, phases, epoch_size=self.epoch_size, seed=self.seed)
+
+    def _reached(self, cursor: Any, cure: str) -> tuple[int, int]:
+        """Return the epoch and position behind what was read at a cursor, also of `Flat` of it."""
+        saved, *_ = saved_in(cursor, "place", cure)
+        if self.ip_bin_size is None or saved.get("algorithm") != Flat.algorithm:
+            return place_of(self, cursor, "place", cure)
+        flat = Flat(self)
+        return flat.reach(*place_of(flat, cursor, "place", cure))
 
     def _later(self, begin: int, planned: Any, grows: bool) -> tuple[Phase, ...]:
         """Return the phases after a place that are kept, or raise if nobody said what to do."""

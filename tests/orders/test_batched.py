@@ -124,6 +124,40 @@ def test_batches_grow_only_where_one_ends() -> None:
             assert step // 3 == 4 - len(large.resume(cursor).steps(0))
 
 
+@pytest.mark.parametrize("step", [0, 1, 3, 6, 17, 29])
+@pytest.mark.parametrize("grows", [False, True])
+def test_weights_change_at_a_cursor(grows: bool, step: int) -> None:
+    """From the next bin on, whatever part of one was read; all before stays as it was."""
+    each = {name: ip.Batched(ip.Shuffle(60, seed=seed), 12) for seed, name in enumerate("ab")}
+    flat = ip.Flat(ip.Mixture(each, {"a": 2, "b": 1}))
+    plan = ip.Plan(flat, world_size=2, global_batch_size=4)
+    cursor = plan.cursor(0, step=step)
+    new = {"c": ip.Batched(ip.Shuffle(24, seed=9), 12)} if grows else None
+    weights = {"a": 0, "b": 0, "c": 1} if grows else {"a": 0, "b": 1}
+    mixture = flat.order
+    assert isinstance(mixture, ip.Mixture)
+    other = mixture.with_phase(cursor, weights, sources=new)
+    assert other.weights[-1][0] == -(-step // 3)
+    rest = plan.replace(order=ip.Flat(other), world_size=3).resume(cursor)
+    row = [rest.batch(0, step=at, rank=rank) for at in rest.steps(0) for rank in range(3)]
+    read, begun = np.concatenate(row), -step % 3 * 4  # samples of the bin that has begun
+    assert read[:begun].tolist() == flat.take(0, step * 4, step * 4 + begun).tolist()
+    assert {*rest.order.group_of(read[begun:]).tolist()} <= {2 if grows else 1}
+
+
+def test_samples_are_left_out_from_an_epoch_on() -> None:
+    """By an order of those that stay, where `Without` would cut global batches."""
+    labels, kept = np.arange(60) // 2, np.delete(np.arange(60), [3, 40])
+    before = ip.Plan(ip.Distinct(labels, 12), world_size=2, global_batch_size=12)
+    order = ip.Subset(ip.Distinct(labels[kept], 12), kept, 60)
+    after = before.replace(order=order)
+    after = after.resume(after.cursor(3, step=0))
+    for step in after.steps(3):
+        batch = np.concatenate([after.batch(3, step=step, rank=rank) for rank in range(2)])
+        assert not {3, 40} & {*batch.tolist()}
+        assert len({*labels[batch].tolist()}) == 12
+
+
 PLANS: dict[str, dict[str, Any]] = {
     "of another size": {"batch_size": 5},
     "of two sizes": {"global_batch_size": [ip.Phase(0, 12), ip.Phase(24, 6)]},

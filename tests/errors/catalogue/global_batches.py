@@ -7,6 +7,7 @@ from tests.errors.catalogue.made import Case
 
 DISTINCT = ip.Distinct([1, 1, 2, 3, 4, 5], 2)
 BINS = ip.Batched(ip.Shuffle(12), 3)
+MIXED = ip.Mixture({"a": ip.Batched(ip.Shuffle(9), 3)}, {"a": 1})
 
 
 def resumed() -> ip.Plan:
@@ -30,6 +31,11 @@ CASES: list[Case] = [
         lambda: ip.Plan(ip.Flat(ip.LengthGrouped([1, 2], 3)), global_batch_size=3),
     ),
     ("in a mixture", lambda: ip.Mixture({"a": DISTINCT}, {"a": 1})),
+    ("without some samples", lambda: ip.Without(DISTINCT, [3])),
+    (
+        "a phase at a cursor of another Flat",
+        lambda: MIXED.with_phase(ip.Plan(ip.Flat(BINS), global_batch_size=3).cursor(0, step=1), {}),
+    ),
     ("another global batch", lambda: ip.Plan(DISTINCT, global_batch_size=3)),
     ("sub-epochs that cut", lambda: ip.Plan(DISTINCT, global_batch_size=2, sub_epochs=2)),
     ("a resume inside a global batch", resumed),
