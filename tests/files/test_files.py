@@ -6,6 +6,7 @@ import mmap
 import os
 import resource
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.files.format import INDICES, Build, Chunk, header
+from indexplan.files.format import INDICES, Build, Chunk, hashes_bytes, header
 from indexplan.files.mapped import Chunks
 from indexplan.orders import Units
 from indexplan.partition.remainders import REMAINDERS
@@ -30,6 +31,7 @@ from tests.golden.files import (
     digest_of,
 )
 from tests.support.bins import Bins
+from tests.support.children import in_child
 from tests.support.examples import examples
 from tests.support.found import at
 from tests.support.trees import PLAN, tree
@@ -336,3 +338,26 @@ def test_moved_plan_is_the_same(saved: Path, tmp_path: Path) -> None:
     shutil.copytree(saved, tmp_path / "b.plan")
     shutil.rmtree(saved)
     assert ip.load(tmp_path / "b.plan") == PLAN
+
+
+def opened(root: Path) -> tuple[set[str], int]:
+    """The files of a plan that are opened when it is loaded, and its samples."""
+    paths: list[str] = []
+    sys.addaudithook(lambda call, args: paths.append(str(args[0])) if call == "open" else None)
+    plan = ip.load(root)
+    names = [Path(path).name for path in paths]
+    return {each for each in names if each.startswith(("plan.", "chunk"))}, plan.order.num_samples
+
+
+def test_opening_reads_no_chunk(tmp_path: Path) -> None:
+    """An epoch of 1e12 samples is opened by its plan.json, and the names and sizes of the rest."""
+    plan, root = ip.Plan(ip.Shuffle(10**12), batch_size=8), tmp_path / "a.plan"
+    build = Build.of(plan.to_dict(), plan.order, [0], 2**34, None)
+    (root / "epoch-00000").mkdir(parents=True)
+    (root / "plan.json").write_text(json.dumps(build.to_dict()))
+    for chunk in build.chunks():
+        size = build.num_bytes(chunk, 0, 0)
+        for name, length in ((chunk.name, size), (chunk.hashes_name, hashes_bytes(size))):
+            with (root / name).open("wb") as file:
+                file.truncate(length)  # a hole, which takes no room
+    assert ({"plan.json"}, 10**12) == in_child(opened, root)
