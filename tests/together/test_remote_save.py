@@ -116,6 +116,17 @@ def test_builders_at_once(url: str, tmp_path: Path) -> None:
     assert tree(tmp_path / "one.plan") == found
 
 
+def test_killed_builders(url: str, tmp_path: Path) -> None:
+    """Builders and parts that die at any moment, two at once, leave what the next one completes."""
+    code = "import sys; from tests.support.remote_kills import main; main(sys.argv[1], 12)"
+    assert int(run(code, url).partition(" died")[0]) >= 12
+    assert ip.verify(ip.load(url)).ok
+    ip.save(PLAN, tmp_path / "one.plan", units_per_chunk=64)
+    root = url.removeprefix("s3://")
+    found = {p.removeprefix(f"{root}/"): store().cat_file(p) for p in store().find(root)}
+    assert tree(tmp_path / "one.plan") == found
+
+
 def test_other_builders_at_once(url: str) -> None:
     """Of processes that build different plans at one URL at once, one succeeds."""
     code = AT_ONCE.format("save(_)").replace(
