@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,9 @@ def test_home_says_what_to_write(tmp_path: Path) -> None:
     """What the home page's table tells to write makes a plan, or reads one."""
     (tmp_path / "data").mkdir()
     pq.write_table(pa.table({"id": np.arange(10)}), tmp_path / "data" / "0.parquet")
+    (tmp_path / "tars").mkdir()
+    with tarfile.open(tmp_path / "tars/0.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo("0.txt"))
     names = {
         "ip": ip,
         "PlanBatchSampler": PlanBatchSampler,

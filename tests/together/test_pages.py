@@ -29,6 +29,8 @@ PAGES = (
     "subsets",
     "removals",
     "migrate/grain",
+    "migrate/maxtext",
+    "migrate/webdataset",
     "command-line",
 )
 
