@@ -1,4 +1,4 @@
-"""Plans in OLMo-core's own code: its Trainer, its Checkpointer, its batch size scheduler."""
+"""Plans in OLMo-core's own code: its Trainer and its Checkpointer."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ with warnings.catch_warnings():
         NumpyFSLDatasetConfig,
         TokenizerConfig,
     )
-    from olmo_core.train.callbacks import BatchSizeSchedulerCallback, Callback
-    from olmo_core.train.common import Duration
+    from olmo_core.train.callbacks import Callback
 
     from indexplan_torch.olmo import PlanDataLoader
     from tests.runs.frameworks.olmo_core import LENGTH, Numbered, trained
@@ -100,9 +99,7 @@ def legs(folder: str, jobs: list[list[int]], samples: int, callbacks: str) -> li
     A third number is that of the job from whose checkpoint one goes on, in place of the last.
     """
     ip.Plan(ORDER, world_size=1, batch_size=2).batch(0, step=0, rank=0)  # compiled before the forks
-    train = partial(
-        fit, callbacks={"none": dict, "sized": sized, "scheduled": scheduled}[callbacks]
-    )
+    train = partial(fit, callbacks={"none": dict, "sized": sized}[callbacks])
     steps: list[list[int]] = []
     checkpoint = None
     for number, (world_size, num_steps, *loads) in enumerate(jobs):
@@ -172,19 +169,6 @@ def test_the_trainer_with_any_batch_size_at_any_step(tmp_path: Path) -> None:
     """On 4, 3 and 2 ranks in the middle of an epoch, and over its end."""
     steps = trained_in_legs(tmp_path, [(4, 4), (3, 4), (2, 4)], 200, "sized")
     check(steps, [12] * 3 + [36] * 2 + [60] + [24] * 3 + [12] * 3, samples=200)
-
-
-def scheduled() -> dict[str, Callback]:
-    """Return OLMo-core's own schedule."""
-    tokens = [12 * LENGTH, 24 * LENGTH]
-    schedule = [Duration.steps(0), Duration.steps(3)]
-    return {"batches": BatchSizeSchedulerCallback(batch_sizes=tokens, schedule=schedule)}
-
-
-def test_olmos_batch_size_scheduler(tmp_path: Path) -> None:
-    """It waits for a fourth step; a job that resumes after that has the same batches."""
-    steps = trained_in_legs(tmp_path, [(4, 5), (3, 2), (2, 2)], 500, "scheduled")
-    check(steps, [12] * 4 + [24] * 5, samples=500)
 
 
 # --- drawn histories, through the protocol that the Trainer calls
