@@ -66,10 +66,10 @@ IN_TRANSFORMERS = Caller(
 def use_plan(trainer: Any, plan: Plan, *, dataset: Any = None, **options: Any) -> None:
     """Train by a plan: `use_plan(trainer, plan)`, before `trainer.train()`.
 
-    It takes any Trainer, such as TRL's SFTTrainer and those that Unsloth, LLaMA-Factory, ms-swift
-    and axolotl make. The training then reads a `PlanLoader` of the plan, over what the trainer
-    makes of its `train_dataset`, with its collator and the options of its workers. The loader is
-    `trainer.callback_handler.train_dataloader` in the training. Checkpoints hold its state, as with
+    It takes any Trainer, such as TRL's SFTTrainer and Unsloth's. The training then reads a
+    `PlanLoader` of the plan, over what the trainer makes of its `train_dataset`, with its collator
+    and the options of its workers. The loader is `trainer.callback_handler.train_dataloader` in the
+    training. Checkpoints hold its state, as with
     `KeepState`, which this adds. The plan's batch size replaces `per_device_train_batch_size`.
     Evaluation and prediction stay as they are.
 
