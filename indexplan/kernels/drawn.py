@@ -67,42 +67,24 @@ def _backward(lanes: UInt64s, num: int, j: U64, k0: U64, k1: U64) -> None:
 
 
 @helper
-def _alike(lanes: UInt64s, i: U64, j: U64) -> bool:
-    """Return whether two lanes have the same cipher."""
-    differ = lanes[N + i] ^ lanes[N + j]
-    for row in (C0, C1, C3):
-        differ |= lanes[row + i] ^ lanes[row + j]
-    alike: bool = differ == ZERO
-    return alike
+def _run_end(lanes: UInt64s, start: int, num: int) -> int:
+    """Return where the run of lanes with the same cipher ends that begins there."""
+    i, stop = U64(start), start + 1
+    while stop < num:
+        differ = lanes[N + i] ^ lanes[N + U64(stop)]
+        for row in (C0, C1, C3):
+            differ |= lanes[row + i] ^ lanes[row + U64(stop)]
+        if differ > ZERO:
+            break
+        stop += 1
+    return stop
 
 
 @helper
-def _share(lanes: UInt64s, num: int, key: UInt32s, inverse: bool, out: Int64s) -> int:
-    """Finish the runs of lanes with the same cipher; move the others together, return how many."""
-    words = np.empty(MOST_WORDS, U64)
-    left = lanes[np.int64(_LEFT) : np.int64(_LEFT) + NUM_LANES]
-    right = lanes[np.int64(_RIGHT) : np.int64(_RIGHT) + NUM_LANES]
-    start = kept = 0
-    while start < num:
-        stop = start + 1
-        while stop < num and _alike(lanes, U64(start), U64(stop)):
-            stop += 1
-        i = U64(start)
-        if stop - start >= ALIKE:
-            cipher = drawn_cipher(
-                lanes[N + i], lanes[C0 + i], lanes[C1 + i], lanes[C3 + i], key, words
-            )
-            for k in range(stop - start):
-                left[k] = lanes[AT + i + U64(k)]
-            permute(left, right, stop - start, cipher, False, inverse, out[start:])
-        else:
-            for k in range(start, stop):
-                for row in (AT, N, C0, C1, C3):
-                    lanes[row + U64(kept)] = lanes[row + U64(k)]
-                lanes[_WHO + U64(kept)] = U64(k)
-                kept += 1
-        start = stop
-    return kept
+def _move(lanes: UInt64s, i: U64, j: U64) -> None:
+    """Copy what lane j looks up, and its network, to lane i."""
+    for row in (AT, N, C0, C1, C3, _A, _B, _ROUNDS, _WHO):
+        lanes[row + i] = lanes[row + j]
 
 
 @helper
@@ -113,7 +95,24 @@ def draw_each(lanes: UInt64s, num: int, key: UInt32s, inverse: bool, out: Int64s
     counters (lanes[C0 + i], lanes[C1 + i], 0 and up, lanes[C3 + i]), below 2**32. `lanes`, an array
     of ROOM numbers, is overwritten.
     """
-    num = _share(lanes, num, key, inverse, out)
+    words = np.empty(MOST_WORDS, U64)
+    left = lanes[np.int64(_LEFT) : np.int64(_LEFT) + NUM_LANES]
+    right = lanes[np.int64(_RIGHT) : np.int64(_RIGHT) + NUM_LANES]
+    stop = kept = 0
+    while stop < num:  # finish long runs of lanes with the same cipher; move the others together
+        start, stop = stop, _run_end(lanes, stop, num)
+        i = U64(start)
+        if stop - start < ALIKE:
+            for k in range(start, stop):
+                _move(lanes, U64(kept), U64(k))
+                lanes[_WHO + U64(kept)] = U64(k)
+                kept += 1
+            continue
+        cipher = drawn_cipher(lanes[N + i], lanes[C0 + i], lanes[C1 + i], lanes[C3 + i], key, words)
+        for k in range(stop - start):
+            left[k] = lanes[AT + i + U64(k)]
+        permute(left, right, stop - start, cipher, False, inverse, out[start:])
+    num = kept
     k0, k1, most = U64(key[0]), U64(key[1]), np.int64(0)
     for k in range(num):  # the sides and rounds of each lane's network
         i = U64(k)
@@ -143,7 +142,6 @@ def draw_each(lanes: UInt64s, num: int, key: UInt32s, inverse: bool, out: Int64s
             lanes[AT + i] = image
             out[np.int64(lanes[_WHO + i])] = np.int64(image)
             if image >= lanes[N + i]:
-                for row in (AT, N, C0, C1, C3, _A, _B, _ROUNDS, _WHO):
-                    lanes[row + outside] = lanes[row + i]
+                _move(lanes, outside, i)
                 outside += ONE
         num = np.int64(outside)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DIGIT = 12  # so that all places that are written to stay in the cache
 LAST = 2**DIGIT - 1
+FEW = 2**16  # keys that NumPy sorts within 8 ms; to load a kernel takes 20 ms, to compile it 700
 
 
 def _sort_by_digit(
@@ -73,9 +74,9 @@ def sort_rows(keys: NDArray[Any], bits: int) -> tuple[NDArray[Any], NDArray[np.i
     keys : int64 or uint32 (n,)
     rows : uint32, or int64 from more than 2**32 on, shape (n,)
     """
-    if len(keys) > 2**32:
+    if not FEW < len(keys) <= 2**32:
         rows = np.argsort(keys.view(f"u{keys.itemsize}"), kind="stable")
-        return keys[rows], rows
+        return keys[rows], rows.astype(np.uint32) if len(keys) <= 2**32 else rows
     sort = _sort_uint32 if keys.dtype == np.uint32 else _sort_int64
     rows = np.arange(len(keys), dtype=np.uint32)
     new_keys, new_rows = np.empty_like(keys), np.empty_like(rows)

@@ -111,33 +111,6 @@ def _set(lanes: UInt64s, lane: int, place: int, num: int, c: int) -> None:
     lanes[C1 + i] = lanes[C3 + i] = ZERO
 
 
-@helper
-def _draw(
-    pieces: Int64s, num: int, key: UInt32s, firsts: Int64s, rows: UInt32s, out: Int64s
-) -> None:
-    """Write the samples of some pieces: a number of samples of a stratum, from a place on."""
-    lanes, places = np.empty(ROOM, U64), np.empty(NUM_LANES, np.int64)
-    begins, where = np.empty(NUM_LANES, np.int64), np.empty(NUM_LANES, np.int64)
-    order = _by_stratum(pieces[0, :num], len(firsts) - 1)
-    lane = 0
-    for k in range(num + 1):  # one more draws what is left: a second call would compile longer
-        many = 1
-        if k < num:
-            i = order[k]
-            c, place, many, at = pieces[0, i], pieces[1, i], pieces[2, i], pieces[3, i]
-            first, n = firsts[c], firsts[c + 1] - firsts[c]
-        for i in range(many):
-            if lane == NUM_LANES or k == num:
-                draw_each(lanes, lane, key, False, places)
-                for j in range(lane):
-                    out[where[j]] = np.int64(rows[begins[j] + places[j]])
-                lane = 0
-            if k < num:
-                _set(lanes, lane, place + i - first, n, c)
-                begins[lane], where[lane] = first, at + i
-                lane += 1
-
-
 @kernel(
     READ_INT64,
     READ_INT64,
@@ -180,24 +153,46 @@ def fill_bins(
         Gets the samples.
     """
     most = min(max(NUM_PIECES, 16 * len(firsts)), MOST_PIECES, offsets[-1])
+    # Pieces, in columns: a stratum, a place in it, samples from there on, and where they go.
     pieces = np.empty((4, most), np.int64)
-    num = 0
-    for k in range(len(numbers)):
-        pattern = last_up_to(bins, numbers[k])
-        move, at = lasts[pattern], offsets[k + 1]
-        while move > 0:
-            if num == most:
-                _draw(pieces, num, key, firsts, rows, out)
-                num = 0
+    lanes, places = np.empty(ROOM, U64), np.empty(NUM_LANES, np.int64)
+    begins, where = np.empty(NUM_LANES, np.int64), np.empty(NUM_LANES, np.int64)
+    num = lane = seen = 0
+    move = at = np.int64(0)
+    while True:  # one loop, as a helper of what is below would compile longer
+        while move == 0 and seen < len(numbers):
+            move, at = lasts[last_up_to(bins, numbers[seen])], offsets[seen + 1]
+            seen += 1
+        if move > 0 and num < most:
             many = np.int64(moves[move, MANY])
             at -= many
-            ahead = numbers[k] - np.int64(moves[move, BIN])
+            ahead = numbers[seen - 1] - np.int64(moves[move, BIN])
             pieces[0, num] = np.int64(moves[move, STRATUM])
             pieces[1, num] = np.int64(moves[move, PLACE]) + ahead * many
             pieces[2, num], pieces[3, num] = many, at
             num += 1
             move = np.int64(moves[move, BEFORE])
-    _draw(pieces, num, key, firsts, rows, out)
+            continue
+        order = _by_stratum(pieces[0, :num], len(firsts) - 1)
+        for k in range(num + 1):  # one more draws what is left: a second call would compile longer
+            many = np.int64(1)
+            if k < num:
+                i = order[k]
+                c, place, many, to = pieces[0, i], pieces[1, i], pieces[2, i], pieces[3, i]
+                first, n = firsts[c], firsts[c + 1] - firsts[c]
+            for i in range(many):
+                if lane == NUM_LANES or k == num:
+                    draw_each(lanes, lane, key, False, places)
+                    for j in range(lane):
+                        out[where[j]] = np.int64(rows[begins[j] + places[j]])
+                    lane = 0
+                if k < num:
+                    _set(lanes, lane, place + i - first, n, c)
+                    begins[lane], where[lane] = first, to + i
+                    lane += 1
+        if move == 0:
+            return
+        num = 0
 
 
 @helper
