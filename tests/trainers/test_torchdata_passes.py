@@ -11,6 +11,7 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from tests.adapters.small import ME, Identity, as_they_are, of_plan
+from tests.test_docs import blocks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:'set_vital' is deprecated"),  # torchdata calls it
@@ -161,3 +162,27 @@ def test_nodes_read_loaders_that_have_a_state() -> None:
     for loader in loaders:
         nodes: Any = Loader(IterableWrapper(loader))
         assert of_plan(PLAN, 0) == [batch.tolist() for batch in nodes]
+
+
+def test_a_sampler_for_skyrl_resumes() -> None:
+    """The page's class, made and loaded as SkyRL does: every state goes on with what is left."""
+    (code,) = (block for block in blocks("docs/pull-loops.md") if "PlanSampler" in block)
+    names: dict[str, Any] = {"ip": ip}
+    exec(code, names)  # noqa: S102 (our own page)
+
+    def load() -> Any:
+        sampler = names["Samples"](range(103), seed=1)
+        return StatefulDataLoader(Identity(103), batch_size=8, sampler=sampler, collate_fn=list)
+
+    loader, whole, states = load(), [], []
+    for _ in range(2):
+        for batch in loader:
+            whole.append([int(each) for each in batch])
+            states.append(loader.state_dict())
+    plan = ip.Plan(ip.Shuffle(103, seed=1), world_size=1, batch_size=8, remainder="drop")
+    assert [batch.tolist() for n in range(2) for batch in plan.batches(n, rank=0)] == whole
+    for read, state in enumerate(states, 1):
+        again = load()
+        again.load_state_dict(state)
+        rest = [[int(each) for each in batch] for _ in range(2) for batch in again]
+        assert whole[read:] == rest[: len(whole) - read]
