@@ -93,6 +93,29 @@ def of(make: Any, number: int, most: int) -> list[ip.Plan]:
     return list(found.values())[-most:]
 
 
+def whole(order: ip.Order, draw: Any) -> ip.Plan:
+    """Draw a plan over an order for global batches, of whole ones or of equal parts."""
+    size = order.ip_global_batch
+    sizes = [part for part in range(1, size + 1) if size % part == 0]
+    return ip.Plan(
+        order,
+        world_size=draw(st.integers(1, 5)),
+        global_batch_size=draw(st.sampled_from(sizes)),
+        remainder=draw(st.sampled_from(["spread", "drop", "pad", "carry"])),
+    )
+
+
+def for_global_batches() -> list[ip.Plan]:
+    """Return 12 plans over each kind of order for global batches, which came later."""
+    orders = [
+        *(every_order()[name] for name in ("batched-v1", "distinct-v1", "flat-v1")),
+        ip.Flat(ip.Grouped([i % 3 for i in range(50)], 4, seed=3)),
+        ip.Flat(ip.ClassBatches([i % 5 for i in range(60)], 2, 3, seed=2)),
+    ]
+    makes = [partial(over if each.ip_global_batch == 1 else whole, each) for each in orders]
+    return [plan for at, make in enumerate(makes) for plan in of(make, 1000 + at, 12)]
+
+
 def drawn_plans() -> str:
     """Return the plans and their answers: first over each kind of order, then over what is drawn.
 
@@ -110,5 +133,9 @@ def drawn_plans() -> str:
     shortest = sorted(range(len(cases)), key=lambda at: len(json.dumps(cases[at])))
     kept = [cases[at] for at in sorted(shortest[:NUM_PLANS])]
     assert NUM_PLANS == len(kept)
+    kept += [
+        {"plan": plan.to_dict(), "columns": columns_of(plan), "answers": answers(plan)}
+        for plan in for_global_batches()
+    ]
     origin = "the library itself: answers that no change may change, from tests.support.frozen"
     return lines({"origin": origin}, "cases", kept)
