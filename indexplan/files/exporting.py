@@ -38,7 +38,7 @@ def export(
     """Write the indices that each rank reads, in order of reading, as `.npy` files or as tables.
 
     Use it for loaders that take arrays of indices, and to look at a plan with other tools:
-    docs/exports.md describes the files, and how loaders read them. Memory does not grow with the
+    docs/files.md describes the files, and how loaders read them. Memory does not grow with the
     plan, but for 16 bytes for each step of a rank. It is safe to kill and to run again: what is
     there already is compared with what belongs there, and never replaced. More epochs may be
     exported to the same folder later. The columns of

@@ -35,11 +35,11 @@ def test_duckdb(folder: Path) -> None:
 
 
 def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
-    """What docs/exports.md says of tables runs, and finds what is in them."""
+    """What docs/files.md says of tables runs, and finds what is in them."""
     monkeypatch.chdir(tmp_path)
     ip.save(ip.Plan(ip.Shuffle(800, seed=1), batch_size=4), "run.plan", epochs=range(2))
-    page = (Path(__file__).parents[2] / "docs" / "exports.md").read_text()
-    section = page.partition("\n## Tables\n")[2].partition("\n## ")[0]
+    page = (Path(__file__).parents[2] / "docs" / "files.md").read_text()
+    section = page.partition("\n### Tables\n")[2].partition("\n### ")[0]
     blocks = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     assert 3 == len(blocks)
     for block in blocks:

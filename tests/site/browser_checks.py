@@ -136,7 +136,7 @@ TYPED = {  # what people type, and the page that explains it
     "mixture": "mixtures",
     "packing": "packing",
     "tokens": "tokens",
-    "S3": "remote",
+    "S3": "files",
     "parquet": "shards",
     "seed": "determinism",
     "torchft": "live",

@@ -15,8 +15,8 @@ PLAN = ip.Plan(ip.Shuffle(5003, seed=2), world_size=8, batch_size=20)  # the las
 
 
 def block(words: str) -> str:
-    """Return the one Python block of the page of exports that holds some words."""
-    page = (ROOT / "docs/exports.md").read_text()
+    """Return the one Python block of the page of plan files that holds some words."""
+    page = (ROOT / "docs/files.md").read_text()
     (found,) = [
         each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if words in each
     ]
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with run.plan, and arrays as the page's command exports them."""
     root = tmp_path_factory.mktemp("page")
     ip.save(PLAN.replace(world_size=None), root / "run.plan")
-    (command,) = re.findall(r"```sh\nindexplan (.*)\n```", (ROOT / "docs/exports.md").read_text())
+    (command,) = re.findall(r"```sh\nindexplan (.*)\n```", (ROOT / "docs/files.md").read_text())
     words = [str(root / w) if w in {"run.plan", "arrays"} else w for w in command.split()]
     assert 0 == main(words)
     return root
@@ -40,6 +40,13 @@ def names_after(block: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> di
     names: dict[str, Any] = {"__name__": "page"}
     exec(block, names)  # noqa: S102 (our own page)
     return names
+
+
+def test_build_and_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan is saved, loaded and verified, as the page begins."""
+    plan = names_after(block("ip.verify(plan).ok"), tmp_path, monkeypatch)["plan"]
+    assert (0, 1, 2, 3) == ip.types.Stored(tmp_path / "run.plan").build.epochs
+    assert ip.Shuffle(1_000_000).take(3, 0, 9).tolist() == plan.order.take(3, 0, 9).tolist()
 
 
 def test_numpy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,16 +108,14 @@ def test_loky(tmp_path: Path, expected: dict[str, bytes]) -> None:
 
 def page(words: str) -> str:
     """The Python block of the page on clusters that holds some words."""
-    (block,) = [block for block in blocks("docs/clusters.md") if words in block]
+    (block,) = [block for block in blocks("docs/files.md") if words in block]
     return block
 
 
 def test_mpi(tmp_path: Path) -> None:
     """The page's program builds under a real MPI, with its command for fewer processes."""
     (tmp_path / "build.py").write_text(page("MPIPoolExecutor"))
-    (command,) = re.findall(
-        r"`(mpiexec -n 65 python .*?)`", (ROOT / "docs/clusters.md").read_text()
-    )
+    (command,) = re.findall(r"`(mpiexec -n 65 python .*?)`", (ROOT / "docs/files.md").read_text())
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     folder = Path(sys.executable).parent
     words = command.replace("65", "3 -hosts 127.0.0.1", 1).split()

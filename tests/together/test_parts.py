@@ -131,7 +131,7 @@ def test_killed_parts_and_copies(tmp_path: Path) -> None:
 
 def test_job_array_of_the_page(tmp_path: Path) -> None:
     """The page's job array, run by a shell as SLURM would, makes the plan."""
-    text = (ROOT / "docs/clusters.md").read_text()
+    text = (ROOT / "docs/files.md").read_text()
     (script,) = re.findall(r"```sh\n(#!/bin/bash.*?)```", text, re.DOTALL)
     assert "--array=1-16" in script
     short = script.replace("1e12", "1e4 --epochs 4").replace("indexplan", "python -m indexplan")
