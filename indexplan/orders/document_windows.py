@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from math import isqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from indexplan import kernels
 from indexplan.errors import invalid
 from indexplan.once import latest, once
-from indexplan.orders.base import Int64, Order
+from indexplan.orders.base import Int64, Order, Why
 from indexplan.orders.columns import BLOCK, Kept
 from indexplan.orders.fields import SEED, whole
 from indexplan.orders.registry import register
 from indexplan.orders.strata import LENGTHS, exact_sum
 from indexplan.orders.streams import first_by_reading
+from indexplan.orders.token_windows import other_windows
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units, expand, joined
 from indexplan.seeds import BINS, DOCUMENTS
@@ -157,6 +158,9 @@ class DocumentWindows(Order):
     def num_units(self, epoch: int) -> int:
         """Return the number of windows in an epoch."""
         return (self._num_tokens - self.overlap) // self.length
+
+    def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+        return other_windows(self.ip_form, saved, position)
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         numbers = self._shuffled(BINS, epoch, self.num_units(epoch), starts, stops)

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
 
 import numpy as np
 
 from indexplan.errors import Cure, invalid
-from indexplan.orders.base import Int64, Order
+from indexplan.orders.base import Int64, Order, Why
 from indexplan.orders.fields import SEED, flag, whole
 from indexplan.orders.registry import register
 from indexplan.orders.traits import Traits
 from indexplan.seeds import BINS, PHASES, check_epoch
 
 LENGTH = Cure("pass len(tokens)", "pass how many tokens there are")
+
+
+def other_windows(mine: Mapping[str, Any], saved: Mapping[str, Any], position: int) -> Why:
+    """Return what a run that read windows of another length would lose; () if more differs."""
+    length = saved.get("length")
+    if not isinstance(length, int) or {**saved, "length": 0} != {**mine, "length": 0}:
+        return ()
+    cost = f"an epoch of other windows reads again the {position * length} tokens of this one"
+    cure = f"use length={length}: {cost}; for longer windows later on, split the documents ahead"
+    return f"of a run with windows of {mine['length']} tokens", f"one of {length}", cure
 
 
 @register
@@ -129,6 +141,9 @@ class TokenWindows(Order):
         low, high = self._key_words(PHASES, epoch, 2).tolist()
         left = self.num_tokens - self.overlap - self.length * self.num_units(epoch)
         return int(low | high << 32) % (left + 1)
+
+    def ip_apart(self, saved: Mapping[str, Any], epoch: int, position: int) -> Why | None:
+        return other_windows(self.ip_form, saved, position)
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         self._shuffled(BINS, epoch, self.num_units(epoch), starts, stops, out)
