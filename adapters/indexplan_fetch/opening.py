@@ -246,8 +246,9 @@ def open_array_record(shard: ShardFile) -> Records:
     >>> from indexplan_torch import open_array_record
     >>> from indexplan_fetch import ShardFile
     >>> writer = ArrayRecordWriter("a.array_record", "group_size:1")
-    >>> writer.write(b"a cat"), writer.write(b"a dog"), writer.close()
-    (True, True, None)
+    >>> for record in (b"a cat", b"a dog"):
+    ...     _ = writer.write(record)
+    >>> writer.close()
     >>> list(open_array_record(ShardFile("a.array_record", number=0, part=None)))
     [b'a cat', b'a dog']
     """

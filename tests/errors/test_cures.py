@@ -41,7 +41,8 @@ OWNERS = (ip, indexplan_torch, PlanLoader, ip.Mixture, ip.Plan, lightning, trans
 # Python's, torch's and others', and an order of a reader's own
 OTHERS = {"len", "range", "next", "iter", "DataLoader", "MyOrder", "init_device_mesh", "astype"}
 OTHERS |= {"client.get_executor", "frame.to_dict", "grain.sharding.ShardByJaxProcess"}
-OTHERS |= {"ShardOptions", "torchdata.nodes.IterableWrapper"}
+OTHERS |= {"ShardOptions", "torchdata.nodes.IterableWrapper", "json.loads", "list"}
+OTHERS |= {"Path", "read_text", "values"}
 WITH_CALLS = re.compile(r"[A-Za-z_][\w.]*\(")
 DOTTED = re.compile(r"\b(?:plan|order|ip|indexplan(?:_torch)?)(?:\.[A-Za-z_]\w*)+(?![\w(/])")
 

@@ -179,8 +179,7 @@ QUESTIONS: dict[str, Question] = {
     "plot.reading": ip.plot.reading,
     "torch.PlanBatchSampler": lambda plan: streamed(plan, indexplan_torch.PlanBatchSampler),
     "torch.PlanSampler": lambda plan: list(indexplan_torch.PlanSampler(plan, rank=1, world_size=2)),
-    "torch.PlanLoader": loaded,
-    "torch.SeedWorker": lambda plan: [seeds(plan, worker) for worker in (0, 1)],
+    "torch.PlanLoader": lambda plan: [loaded(plan), seeds(plan, 0), seeds(plan, 1)],
 }
 
 # Of an order whose class is not known, nobody can tell where a sample is, nor write it anew.

@@ -28,7 +28,7 @@ for each in iter_modules(kernels.__path__):
     getattr(kernels, each.name)  # makes its kernels known
 NUM = len(compiling.KERNELS)  # some are made twice, by a function
 KERNELS_OF = r"kernels for (\S+) are in numba's cache: (\d+ loaded, \d+ saved); in (.+)"
-FEW = {"by_source": "by_source", "put_back": "by_source", "mark": "seen", "plant": "tree"}
+FEW = {"by_source": "by_source", "put_back": "by_source", "plant": "tree"}
 
 ASK = """
 import json
