@@ -117,7 +117,6 @@ NOT_PROVOKED: dict[str, dict[tuple[str, str], int]] = {
     },
     "takes torchtitan: tests/through/torchtitan_checks.py": {
         ("adapters/indexplan_torch/torchtitan.py", "PlanDataLoader.load_state_dict"): 1,
-        ("adapters/indexplan_torch/torchtitan.py", "_check_length"): 2,
         ("adapters/indexplan_torch/torchtitan.py", "_left_out"): 1,
     },
     "takes Composer's environment: tests/trainers/composer_resume_checks.py": {

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import indexplan as ip
+from indexplan_fetch import ShardFile, open_tar
 from tests.errors.catalogue.made import Case, Provoke, without, written
 from tests.support.children import nobody
 
@@ -123,11 +124,17 @@ def tar(change: Any = bytes, names: Any = ("1.x", "1.y"), size: int = 5) -> None
     ip.shard_sizes("a.tar")
 
 
-def sparse_member(data: bytes) -> bytes:
-    """Say of the first member that it is sparse, with a right sum of its header."""
-    said = data[:156] + b"S" + data[157:512]
+def member(data: bytes, kind: bytes, size: int = 5) -> bytes:
+    """Say of the first member that it is of a kind and a size, with a right sum of its header."""
+    said = data[:124] + b"%011o\0" % size + data[136:156] + kind + data[157:512]
     total = sum(said) - sum(said[148:156]) + 256
     return said[:148] + b"%06o\0 " % total + said[156:] + data[512:]
+
+
+def opened(data: bytes) -> None:
+    """Open a tar that is none."""
+    written("a.tar", data)
+    open_tar(ShardFile("a.tar", number=0, part=None))
 
 
 def energon(counts: Any, split: str | None = None) -> None:
@@ -164,7 +171,12 @@ CASES: list[Case] = [
     ("a compressed tar", lambda: tar(gzip.compress)),
     ("a member of a tar twice", lambda: tar(names=("1.x", "1.X"))),
     ("a member of a tar named as a field", lambda: tar(names=("1.__key__",))),
-    ("a sparse member of a tar", lambda: tar(sparse_member)),
+    ("a sparse member of a tar", lambda: tar(lambda data: member(data, b"S"))),
+    ("a tar cut off in a member", lambda: tar(lambda data: data[:514])),
+    ("a tar with a name of gigabytes", lambda: tar(lambda data: member(data, b"L", 2**31))),
+    ("a tar with a damaged name", lambda: tar(lambda data: member(data, b"x"))),
+    ("a tar whose sum is no number", lambda: tar(lambda data: data[:148] + b"x" + data[149:])),
+    ("a tar that is opened", lambda: opened(b"x" * 1024)),
     ("tars one after another", lambda: tar(lambda data: data * 2)),
     ("counts of files that are not there", lambda: index({"b.tar": 3}, "sizes.json")),
     ("counts that are none", lambda: index({"a.mds": "3"}, "sizes.json")),
@@ -179,6 +191,7 @@ CASES: list[Case] = [
     ("img2dataset's stats without a number", lambda: index([], "a_stats.json", "*.json")),
     ("Energon without counts", lambda: (written(".nv-meta/a"), ip.shard_sizes("."))),
     ("Energon with counts of nothing", lambda: energon([])),
+    ("Energon with counts of a tar that is not there", lambda: energon({"b.tar": 1})),
     ("Energon with several splits", lambda: energon({"a.tar": 1}, "split_parts: {a: [b], c: [d]}")),
     ("Energon with splits that are none", lambda: energon({"a.tar": 1}, "a: [")),
     ("raw numbers that have a header", lambda: (npy("a.npy"), ip.shard_sizes("*", dtype="u2"))),
