@@ -246,8 +246,7 @@ def open_array_record(shard: ShardFile) -> Records:
     >>> from indexplan_torch import open_array_record
     >>> from indexplan_fetch import ShardFile
     >>> writer = ArrayRecordWriter("a.array_record", "group_size:1")
-    >>> for record in (b"a cat", b"a dog"):
-    ...     _ = writer.write(record)
+    >>> _ = [writer.write(record) for record in (b"a cat", b"a dog")]
     >>> writer.close()
     >>> list(open_array_record(ShardFile("a.array_record", number=0, part=None)))
     [b'a cat', b'a dog']
