@@ -55,6 +55,7 @@ BOOSTS = {
     "resume": 4.0,
     "epochs": 4.0,
     "trainers": 2.0,
+    "live": 2.0,
 }
 SPECIFICATIONS = ("docs/specification.md", "docs/plan-file.md")
 ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", *SPECIFICATIONS)
