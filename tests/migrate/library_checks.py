@@ -1,4 +1,4 @@
-"""Migration pages whose libraries are not installed with the others: see .ci/run."""
+"""Pages whose libraries are not installed with the others: see .ci/run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.support.ports import free_port
 from tests.trainers.ranks import ROOT
 
 PAGES: dict[str, tuple[str, ...]] = {
-    "hugging-face": (),
-    "jax": (),
+    "migrate/hugging-face": (),
+    "migrate/jax": (),
     # with packages whose `__init__.py` imports more than these pages use: torchvision, AutoBridge
-    "megatron": ("megatron", "megatron.bridge", "megatron.bridge.data"),
-    "nemo": (),
-    "olmo-core": (),
-    "streaming": ("streaming",),
-    "torchtitan": (),
-    "trl-grpo": (),
+    "migrate/megatron": ("megatron", "megatron.bridge", "megatron.bridge.data"),
+    "migrate/nemo": (),
+    "migrate/olmo-core": (),
+    "migrate/streaming": ("streaming",),
+    "migrate/torchtitan": (),
+    "reinforcement-learning": (),
 }
 EXAMPLE = ROOT / "docs" / "examples" / "jax_digits.py"
 
@@ -73,8 +73,8 @@ from pathlib import Path
 from benchmarks.contenders import name_packages
 from tests.test_docs import check_page
 name_packages(*{PAGES[page]})
-names = check_page("migrate/{page}", Path())
-spec = find_spec("tests.migrate.shown.{page.replace("-", "_")}")
+names = check_page("{page}", Path())
+spec = find_spec("tests.migrate.shown.{Path(page).name.replace("-", "_")}")
 if spec is not None:
     spec.loader.exec_module(shown := module_from_spec(spec))
     shown.check(names)

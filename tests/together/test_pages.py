@@ -16,7 +16,6 @@ PAGES = (
     "resume",
     "ledger",
     "live",
-    "pull-loops",
     "determinism",
     "faq",
     "orders",

@@ -166,7 +166,8 @@ def test_nodes_read_loaders_that_have_a_state() -> None:
 
 def test_a_sampler_for_skyrl_resumes() -> None:
     """The page's class, made and loaded as SkyRL does: every state goes on with what is left."""
-    (code,) = (block for block in blocks("docs/pull-loops.md") if "PlanSampler" in block)
+    page = blocks("docs/reinforcement-learning.md")
+    (code,) = (block for block in page if "PlanSampler" in block)
     names: dict[str, Any] = {"ip": ip}
     exec(code, names)  # noqa: S102 (our own page)
 

@@ -174,7 +174,7 @@ FRAMEWORKS = (
         "TRL's GRPOTrainer",
         "trl",
         "trl",
-        "migrate/trl-grpo.md",
+        "reinforcement-learning.md",
         "its `RepeatSampler`",
     ),
     Framework(
