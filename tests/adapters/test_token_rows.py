@@ -22,7 +22,7 @@ DOCUMENTS = [np.arange(start, start + n) for start, n in zip(STARTS, SIZES, stri
 STREAM = np.arange(SIZES.sum())
 
 PAGE: dict[str, Any] = {"np": np, "torch": torch}
-for block in blocks("docs/migrate/torchtitan.md"):
+for block in blocks("docs/migrate/large-runs.md"):
     if "class Rows" in block or "class Stream" in block:
         exec(block, PAGE)  # noqa: S102 (our own page)
 Rows, Stream = PAGE["Rows"], PAGE["Stream"]

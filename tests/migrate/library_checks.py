@@ -21,10 +21,8 @@ PAGES: dict[str, tuple[str, ...]] = {
     "migrate/jax": (),
     # with packages whose `__init__.py` imports more than these pages use: torchvision, AutoBridge
     "migrate/megatron": ("megatron", "megatron.bridge", "megatron.bridge.data"),
-    "migrate/nemo": (),
-    "migrate/olmo-core": (),
+    "migrate/large-runs": (),
     "migrate/streaming": ("streaming",),
-    "migrate/torchtitan": (),
     "reinforcement-learning": (),
 }
 EXAMPLE = ROOT / "docs" / "examples" / "jax_digits.py"
