@@ -37,7 +37,7 @@ ENOUGH = 1000
 
 Made: TypeAlias = tuple[UInt32, Int64]  # moves and groups, as the kernel returns them
 
-CUT = "np.minimum(lengths, max_length), where the dataset cuts them, or pieces (docs/packing.md)"
+CUT = "np.minimum(lengths, max_length), where the dataset cuts them, or pieces (docs/lengths.md)"
 
 
 @register

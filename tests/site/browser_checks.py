@@ -134,7 +134,7 @@ TYPED = {  # what people type, and the page that explains it
     "weights": "classes",
     "class imbalance": "classes",
     "mixture": "mixtures",
-    "packing": "packing",
+    "packing": "lengths",
     "tokens": "tokens",
     "S3": "files",
     "parquet": "shards",

@@ -23,7 +23,6 @@ PAGES = (
     "mixtures",
     "tokens",
     "lengths",
-    "packing",
     "shards",
     "subsets",
     "removals",
