@@ -24,7 +24,7 @@ def test_what_is_stated_holds_in_every_epoch(name: str, data: st.DataObject) -> 
 
 
 def test_removed_samples_are_not_replaced() -> None:
-    """As removals.md says: the source that loses samples is read less, and the other as before."""
+    """As subsets.md says: the source that loses samples is read less, and the other as before."""
     mixture = ip.Mixture({"a": ip.Shuffle(40, seed=1), "b": ip.Shuffle(60)}, {"a": 1, "b": 1})
     left = ip.Without(mixture, range(0, 40, 2))
     for epoch in EPOCHS:

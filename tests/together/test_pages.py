@@ -25,7 +25,6 @@ PAGES = (
     "lengths",
     "shards",
     "subsets",
-    "removals",
     "migrate/grain",
     "migrate/maxtext",
     "migrate/webdataset",
