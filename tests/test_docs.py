@@ -68,16 +68,16 @@ def test_readme_runs(tmp_path: Path) -> None:
     with inside(tmp_path), contextlib.ExitStack() as stack, contextlib.redirect_stdout(out):
         stack.callback(counting.remove)
         exec(loop, names := dict[str, Any]())  # noqa: S102 (our own README)
-        assert 3 * 32 == len(steps)
-        epochs = re.findall(r"^epoch (\d): loss \d\.\d{3}$", out.getvalue(), re.MULTILINE)
-        assert ["0", "1", "2"] == epochs
-        loader = PlanLoader(range(1000), names["plan"])
+        assert 3 * 313 == len(steps)
+        said = re.findall(r"^epoch (\d), next step (\d+): loss \d\.", out.getvalue(), re.MULTILINE)
+        assert [(e, at) for e in "012" for at in ("100", "200", "300", "0")] == said
+        loader = PlanLoader(range(10_000), names["plan"])
         loader.set_epoch(1)
         for _ in itertools.islice(loader, 5):
             pass
         torch.save({**torch.load("run.pt"), "loader": loader.state_dict()}, "run.pt")
         exec(loop, {})  # noqa: S102
-    assert 3 * 32 + (32 - 5) + 32 == len(steps)
+    assert 3 * 313 + (313 - 5) + 313 == len(steps)
 
 
 def rows_of_home() -> list[list[str]]:
@@ -242,49 +242,28 @@ def named(*pages: str) -> set[str]:
     return {Path(target).name for each in found for target in each}
 
 
-def picture() -> str:
-    """README's picture of a small plan, and of one resumed on another number of ranks."""
+def test_picture() -> None:
+    """The first picture of README and of the home page is that of a real plan, and of a resume."""
     plan = ip.Plan(ip.Shuffle(13, seed=1), world_size=2, batch_size=2)
     rest = plan.replace(world_size=3).resume(plan.cursor(epoch=0, step=2))
+    expected: list[tuple[str | None, str, list[int]]] = []
     order = plan.order.take(0, np.arange(13)).tolist()
-    rule = "          +" + "----+" * 13
-    cells = "|".join(f" {index:>2} " for index in order)
-    positions = " ".join(f"{position:>3} " for position in range(13)).rstrip()
-    alone, both = partition([plan] * 4), partition([plan, plan, rest])
-    return "\n".join(
-        (
-            f" position {positions}",
-            rule,
-            f" sample   |{cells}|   shuffled by a key",
-            rule,
-            f" step     |{alone[0]}",
-            f" 2 ranks  |{alone[1]}   divided among ranks",
-            rule,
-            f" 2, and   |{both[0]}",
-            f" then 3   |{both[1]}   resumed at step 2",
-            rule,
-        )
-    )
-
-
-def partition(plans: list[ip.Plan]) -> tuple[str, str]:
-    """Two rows of the picture, the steps and the ranks, where step i is that of the i-th plan."""
-    steps, ranks, read = "", "", []
-    for step, plan in enumerate(plans):
-        batches = [plan.batch(0, step=step, rank=rank) for rank in range(plan.world_size)]
-        steps += f"step {step}".center(5 * sum(map(len, batches)) - 1) + "|"
-        for rank, batch in enumerate(batches):
-            ranks += (f"rank {rank}" if len(batch) > 1 else f"r{rank}").center(5 * len(batch) - 1)
-            ranks += "|"
-        read += np.concatenate(batches).tolist()
-    assert read == plans[0].order.take(0, np.arange(13)).tolist()
-    return steps, ranks
-
-
-def test_picture() -> None:
-    """README's picture, and the home page's, is that of a real plan."""
+    expected += [(None, "order", [sample]) for sample in order]
+    for plans in ([plan] * 4, [plan, plan, rest]):
+        read = []
+        for step, each in enumerate(plans):
+            for rank in range(each.world_size):
+                batch = each.batch(0, step=step, rank=rank).tolist()
+                expected.append((str(step), f"rank{rank}", batch))
+                read += batch
+        assert order == read
+    drawn = (ROOT / "docs" / "images" / "stop-and-resume.svg").read_text()
+    cell = r'<rect class="(\w+)"(?: data-step="(\d)")? x="\d+" y="\d+" width="\d+" height="34"/>\n'
+    cells = re.findall(rf"{cell}<text [^>]*>(\d+)</text>", drawn)
+    found = [(step or None, kind, int(sample)) for kind, step, sample in cells]
+    assert [(step, kind, each) for step, kind, batch in expected for each in batch] == found
     for page in ("README.md", "docs/index.md"):
-        assert picture() in (ROOT / page).read_text()
+        assert "images/stop-and-resume.svg" in (ROOT / page).read_text()
 
 
 def test_promised_files() -> None:

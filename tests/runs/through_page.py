@@ -127,12 +127,33 @@ def trainers(data: dict[str, Record], run: Record) -> list[Block]:
     return [*tabular(f"under | {SHORT}", [alone(""), *cells], "l"), caption(data, run)]
 
 
-def in_short(data: dict[str, Record], run: Record) -> list[Block]:
-    """Return the table of README."""
+IN_README = ("Lightning", "Accelerate", "StatefulDataLoader")
+"""The most widely used of those that lose or repeat samples."""
+
+
+def in_short(data: dict[str, Record], _: Record) -> list[Block]:
+    """Return the table of README: three that lose samples, and how many don't."""
+    ran = rows(data)
+    exact = sum(by_stops(record["theirs"]) == "exact" for _, record in ran)
+    first = (
+        f"Each trainer reads epochs of {SAMPLES['finite']:,} samples, is stopped twice in one, and "
+        "resumes from its own checkpoint, on 4 ranks, or on 4, then 3, then 2. As people usually "
+        f"write them, {exact} of {len(ran)} trainers and loaders lose and repeat nothing by the "
+        "stops. Three of the others:"
+    )
+    few = {each.name: (each, record) for each, record in ran if each.name in IN_README}
     cells = [
-        (f"[{each.name}](docs/{each.docs})", *_short(each, record)) for each, record in rows(data)
+        (f"[{name}](docs/{each.docs})", *_short(each, record)[1:4])
+        for name, (each, record) in few.items()
     ]
-    return [*tabular(f"under | {SHORT}", [alone("docs/"), *cells], "l"), caption(data, run)]
+    versions = ", ".join(record["version"] for _, record in few.values())
+    last = (
+        f"With {versions}. [All {len(ran)}](docs/trainers.md#by-trainer), [each "
+        "run](benchmarks/results/through.json), and [how to run a row, and what its maintainer may "
+        "object](docs/benchmarks.md#stops-and-resumes)."
+    )
+    head = "stopped, as people usually write it | as its documentation recommends | a plan"
+    return [first, *tabular(f"under | {head}", cells, "l"), last]
 
 
 def drawn(name: str) -> str:

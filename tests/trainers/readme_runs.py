@@ -32,7 +32,8 @@ def main() -> None:
         if (names["epoch"], cursor.step) == stop:
             os._exit(1)
         with Path(f"reads-{rank}").open("a") as file:
-            file.writelines(f"{names['epoch']} {row[0]!r}\n" for row in inputs[0].tolist())
+            place = f"{names['epoch']} {cursor.step}"
+            file.writelines(f"{place} {row[0]!r} {row[1]!r}\n" for row in inputs[0].tolist())
 
     torch.nn.modules.module.register_module_forward_pre_hook(note)
     torch.manual_seed(0)  # one dataset for all ranks, as a user's would be

@@ -21,42 +21,53 @@ def ran(folder: Path, launcher: list[str], *stop: int) -> tuple[int, str]:
     return code, re.sub(r"loss \d\.\d{3}\n", "loss\n", said)
 
 
-def reads(folder: Path) -> Counter[tuple[int, int]]:
-    """How often each (epoch, sample) was read by all ranks since the last look."""
+def reads(folder: Path) -> list[tuple[int, int, int]]:
+    """What all ranks read since the last look: epoch, the step that comes next, and sample."""
     torch.manual_seed(0)
-    rows = {row[0]: index for index, row in enumerate(torch.randn(1000, 8).tolist())}
-    assert len(rows) == 1000
-    counts: Counter[tuple[int, int]] = Counter()
+    rows = {(row[0], row[1]): index for index, row in enumerate(torch.randn(10_000, 8).tolist())}
+    assert len(rows) == 10_000
+    found = []
     for file in folder.glob("reads-*"):
-        lines = [line.split() for line in file.read_text().splitlines()]
-        counts.update((int(epoch), rows[float(value)]) for epoch, value in lines)
+        for epoch, step, *row in map(str.split, file.read_text().splitlines()):
+            found.append((int(epoch), int(step), rows[float(row[0]), float(row[1])]))
         file.unlink()
-    return counts
+    return found
 
 
-def whole(*epochs: int) -> Counter[tuple[int, int]]:
-    """Each sample of these epochs once."""
-    return Counter((epoch, index) for epoch in epochs for index in range(1000))
+def counts(read: list[tuple[int, int, int]], epoch: int) -> Counter[int]:
+    """How often each sample was read in an epoch."""
+    return Counter(sample for of, _, sample in read if of == epoch)
+
+
+WHOLE = Counter(range(10_000))
+SAVED = ("0, next step 100", "0, next step 0", "1, next step 100")
 
 
 def test_training_loop_of_readme(tmp_path: Path) -> None:
-    """Two ranks, one late, are killed in epoch 1; three go on, are killed; one does the rest."""
+    """Two ranks, one late, are killed in epoch 1; three go on from its step 100; one does the rest.
+
+    157 steps on two ranks make an epoch, and 105 on three.
+    """
     (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     (tmp_path / "train.py").write_text(block)
     alone = [sys.executable]
 
-    code, said = ran(tmp_path, torchrun(2), 1, 5)
+    code, said = ran(tmp_path, torchrun(2), 1, 120)
     first = reads(tmp_path)
-    assert (1, "epoch 0: loss\n") == (code, said)
-    assert whole(0) == Counter({read: n for read, n in first.items() if read[0] == 0})
-    assert 1 == max(first.values())
+    assert 1 == code
+    assert "".join(f"epoch {at}: loss\n" for at in SAVED) == said
+    assert counts(first, 0) == WHOLE
 
     code, said = ran(tmp_path, torchrun(3), 2, 7)
     then = reads(tmp_path)
-    assert (1, "epoch 1: loss\n") == (code, said)
-    assert whole(1) == Counter({read: n for read, n in then.items() if read[0] == 1})
+    assert 1 == code
+    assert "epoch 1, next step 0: loss\n" == said
+    kept = [read for read in first if read[:2] <= (1, 100)]
+    assert counts(kept + then, 1) == WHOLE
 
-    assert (0, "epoch 2: loss\n") == ran(tmp_path, alone)
-    assert whole(2) == reads(tmp_path)
+    code, said = ran(tmp_path, alone)
+    assert 0 == code
+    assert "epoch 2, next step 0: loss" in said
+    assert counts(reads(tmp_path), 2) == WHOLE
     assert (0, "") == ran(tmp_path, torchrun(2))
     assert not reads(tmp_path)
