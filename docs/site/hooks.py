@@ -38,7 +38,7 @@ lunr.TokenSet.prototype.toString = function () {
   return this._str || (this.final ? "1" : "0") + edges.join("")
 }
 """
-# The scripts of see-it.md, what is imported first. Browsers load no module from a file, so the page
+# The scripts of idea.md, what is imported first. Browsers load no module from a file, so the page
 # has them as one plain script.
 MODULES = ("shuffle_v1", "partition_v1", "see_it")
 # How search weighs pages, by how their paths begin. Code, the reference and the project's own
@@ -197,7 +197,7 @@ def plain_script() -> str:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Mend the script that searches, and write that of see-it.md."""
+    """Mend the script that searches, and write that of idea.md."""
     (Path(config.site_dir) / "site" / "see_it.js").write_text(plain_script())
     (script,) = Path(config.site_dir).glob("assets/javascripts/workers/search.*.js")
     script.write_text(script.read_text() + EDGES_APART)

@@ -1,4 +1,4 @@
-// The page "See it": README's table, drawn anew whenever a control changes.
+// The table of "See it": README's picture, drawn again whenever a control changes.
 import { Shuffle } from "./shuffle_v1.mjs"
 import { cursorAfter, holding, placesOf, shareOf, stepAt, stepsOf, unitAt } from "./partition_v1.mjs"
 

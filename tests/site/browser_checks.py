@@ -14,7 +14,6 @@ PAGES = (
     "index",
     "tutorials/first-run",
     "idea",
-    "see-it",
     "benchmarks",
     "reference/plan",
     "command-line",

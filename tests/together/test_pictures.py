@@ -33,6 +33,9 @@ def test_pictures_and_help_are_drawn_by_the_command(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "docs" / "refresh.py"), str(tmp_path)]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=True)
     assert (ROOT / page).read_text() == (tmp_path / page).read_text()
+    first = "docs/images/stop-and-resume.svg"
+    assert (ROOT / first).read_text() == (tmp_path / first).read_text()
+    (tmp_path / first).unlink()
     drawn = {file.name: file for file in (tmp_path / "docs" / "images").iterdir()}
     assert {file.name for file in (ROOT / "docs" / "images").glob("plan-*.png")} == set(drawn)
     for name, file in drawn.items():
