@@ -2,9 +2,9 @@
 
 It runs `pytest benchmarks`, the nightly ones too, and where a machine has AVX-512 all again with
 AVX2 code. Each page has a file of benchmarks/results, in which the rows of a run take the place of
-those of the last one of its instruction set. The site makes its pages of these rows; README's table
-and the pictures follow. `--only PAGE` measures a page again. What pytest wrote stays in
-build/measured. Files go into the temporary folder, which TMPDIR names.
+those of the last one of its instruction set. The site makes its pages of these rows; the tables of
+README and docs/benchmarks.md and the pictures follow. `--only PAGE` measures a page again. What
+pytest wrote stays in build/measured. Files go into the temporary folder, which TMPDIR names.
 
 `--quick` runs the same code on small sizes in some minutes, to see that all outputs are right; its
 timings mean nothing, so it keeps none.
@@ -25,7 +25,7 @@ from benchmarks.contenders import standing
 from benchmarks.measure import contest
 from benchmarks.measure.fresh import ROOT
 from benchmarks.measure.surroundings import INSTRUCTIONS, instructions, surroundings
-from benchmarks.render import losing, pictures
+from benchmarks.render import losing, pictures, summary
 from benchmarks.render import rows as kept
 from benchmarks.render.pages import PAGES, to_readme
 from benchmarks.render.rows import Row
@@ -131,6 +131,7 @@ def main() -> int:
         environment = {**os.environ, **INSTRUCTIONS.get(code, {})}
         failed |= subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     to_readme(ROOT / "README.md")
+    summary.to_page(ROOT / "docs" / "benchmarks.md")
     pictures.draw(ROOT / "docs" / "images")
     return failed
 

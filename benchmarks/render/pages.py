@@ -70,13 +70,10 @@ def short(rows: list[Row]) -> str:
     tables = {each.key: each for each in PLANNING.tables}
     for key, case, words in SHORT:
         (column,) = tables[key].columns
-        there = {row["who"]: row for row in kept.of(rows, key, case=case)}
-        cells = {name: column.cell(row, rows) for name, row in there.items()}
-        others = (row for name, row in there.items() if not planners.NAMES[name].ours)
-        best = tables[key].best(others)
-        rival = f"{cells[best['who']]} ({best['who']})" if best else "nobody"
-        if there:
-            lines.append((words, cells[OURS], rival, cells.get(TORCH, "-")))
+        if kept.of(rows, key, case=case):
+            torch = kept.of(rows, key, case=case, who=TORCH)
+            cell = column.cell(torch[0], rows) if torch else "-"
+            lines.append((words, *tables[key].facing(rows, column, case), cell))
     return table(("rank 7 of 64, batch 256, one thread", "indexplan", "best rival", TORCH), lines)
 
 
@@ -98,7 +95,6 @@ PLANNING = Page(
         _table("sub_epochs", SECONDS),
     ),
     planners.NAMES,
-    more={"short": short},
 )
 
 # Costs of calls, mostly of this library, and of fresh processes.
@@ -440,8 +436,9 @@ SHARDS = Page(
 
 # Plan files, and other ways to keep an order.
 
+IN_FILES = "indexplan, plan directory, order generated"
 PEERS = {  # who: whether it has checks, many builders, any world size
-    "indexplan, plan directory, order generated": ("yes", "yes", "yes"),
+    IN_FILES: ("yes", "yes", "yes"),
     "indexplan.export, a .npy for each of 8 ranks, generated": ("no", "yes", "no"),
     "np.save of int64, np.load(mmap_mode)": ("no", "no", "yes"),
     "safetensors, uint32, safe_open": ("no", "no", "yes"),
@@ -478,19 +475,21 @@ PLAN_FILES = Page(
             "alternatives",
             (
                 Column("bytes_per_index", "bytes per index"),
-                Column("write_seconds", "s to write"),
-                Column("open_seconds", "ms to open", times(1e3)),
+                Column("write_seconds", "s to write", better=less),
+                Column("open_seconds", "ms to open", times(1e3), less),
                 Column("held_bytes", "MB held", times(1e-6)),
-                Column("us", "us per read"),
+                Column("us", "us per read", better=less),
                 Column(_fact(0), "checksums"),
                 Column(_fact(1), "many builders"),
                 Column(_fact(2), "any world size"),
             ),
             (("what", "{who}"),),
             align="lrrrrrl",
+            place="{title}",
+            ours=lambda _: [(IN_FILES, "")],
+            is_ours=lambda name: "indexplan" in name,
         ),
     ),
-    rivals=False,
 )
 
 # What tables of orders cost a node.

@@ -155,21 +155,33 @@ class Table:
         lines = []
         for place in dict.fromkeys(place for place, _ in cells):
             there = {name: cells[place, name] for name in names if (place, name) in cells}
-            first = self.best(there.values())
+            first = self.best(there.values(), column)
             line = {name: column.cell(row, rows) for name, row in there.items()}
             if first:
                 line[first[self.across]] = f"**{line[first[self.across]]}**"
             lines.append([place, *(line.get(name, "") for name in names)])
         return table([title, *names], lines, self.align or "lr")
 
-    def best(self, rows: Iterable[Row]) -> Row | None:
+    def best(self, rows: Iterable[Row], column: Column) -> Row | None:
         """Return the row with the best number; None if there is none, or that is no matter."""
-        (column,) = self.columns
-        numbers = [row for row in rows if not isinstance(row.get(str(column.key), ""), str)]
-        if column.better is None or not numbers:
-            return None
-        best = max if column.better is more else min
-        return best(numbers, key=lambda row: float(row[str(column.key)]))
+        key, found = str(column.key), None
+        for row in rows if column.better else ():
+            if isinstance(row.get(key, ""), str):
+                continue
+            if found is None or column.better(row[key], found[key]):
+                found = row
+        return found
+
+    def facing(self, rows: list[Row], column: Column, case: str) -> tuple[str, str]:
+        """Return our cell of a case, and the best cell of the others with its name."""
+        found = kept.of(rows, self.key, case=case)
+        there = {(row["who"], row.get("how", "")): row for row in found}
+        rivals = [there[who, how] for who, how in there if not how and not self.is_ours(who)]
+        best = self.best(rivals, column)
+        ours = self.ours(best or found[0])
+        mine = next(there[name] for name in ours if name in there)
+        cells = [f"{column.cell(row, rows)}{column.unit}" for row in (mine, best) if row]
+        return cells[0], f"{cells[1]} ({best['who']})" if best else "nobody"
 
 
 @dataclass(frozen=True)
@@ -182,8 +194,6 @@ class Page:
     """Whose numbers the rows are of."""
     rivals: bool = True
     """Whether anybody could be ahead."""
-    more: Mapping[str, Callable[[list[Row]], str]] = field(default_factory=dict)
-    """What else its text has marks for."""
 
     def text(self) -> str:
         """Return the text."""
@@ -270,7 +280,6 @@ def markdown(page: Page, rows: list[Row]) -> str:
         written = {each.key: each.markdown(run) for each in page.tables}
         ahead = losing.section(losing.losses(page, run)) if page.rivals else []
         written |= {"ahead": "\n\n".join(ahead), "who": who(page, run)}
-        written |= {name: write(run) for name, write in page.more.items()}
         found.append(filled(of_run.lstrip("\n"), written, run))
     found.append(filled(end.lstrip("\n"), {"run": around(runs), "install": install(page)}, rows))
     return "\n".join(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,20 @@ def test_a_loss_is_to_ours_of_the_same_kind() -> None:
     (weights, *_) = PAGES["orders"].tables
     *_, last = weights.markdown([ours, torch, stopped]).splitlines()
     assert "Grain mix, n = 1e4: `too many`" == last
+
+
+def test_a_case_is_faced_with_the_best_rival() -> None:
+    """Ours and the best of the others, in the column's direction; who stopped is not the best."""
+    ours, theirs = rows_of("", 3, 2)[1:]
+    others = [{**theirs, "who": "slow", "seconds": 9.0}, {**theirs, "who": "own", "seconds": 1.0}]
+    stopped = {**theirs, "who": "stopped", "stop": "memory"}
+    del stopped["seconds"]
+    (column,) = SPEED.columns
+    mine = replace(SPEED, is_ours=lambda name: name in {"indexplan", "own"})
+    rows = [ours, stopped, theirs, *others]
+    assert ("3 s", "2 s (rival)") == mine.facing(rows, column, "n = 1e6")
+    assert ("3 s", "9 s (slow)") == mine.facing(rows, column._replace(better=more), "n = 1e6")
+    assert ("3 s", "nobody") == mine.facing([ours, stopped], column, "n = 1e6")
 
 
 def test_losses_become_a_table() -> None:
