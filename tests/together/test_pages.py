@@ -26,7 +26,6 @@ PAGES = (
     "shards",
     "subsets",
     "migrate/grain",
-    "migrate/maxtext",
     "migrate/webdataset",
     "command-line",
 )
