@@ -1,9 +1,10 @@
 """What frameworks do with a plan's batches and tell no loader, so that data would be read wrongly.
 
 Hugging Face Trainer and Composer count steps, Accelerate deals a rank's batches out to all ranks,
-Ray fetches ahead, mmengine skips and torchdata draws again. The file of each framework refuses that
-where it can be seen. It is imported where the framework has been, when a loader is asked for its
-length, or a sampler to set or hand out a pass, so that a plain pass takes no look at callers.
+Ray and Keras fetch ahead, mmengine skips and torchdata draws again. The file of each framework
+refuses that where it can be seen. It is imported where the framework has been, when a loader is
+asked for its length, or a sampler to set or hand out a pass, so that a plain pass takes no look at
+callers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _OURS = {
     "accelerate.data_loader": "accelerate",
     "ray.train.torch.train_loop_utils": "ray",
     "mmengine.runner.loops": "mmengine",
+    "keras.src.trainers.data_adapters.torch_data_loader_adapter": "keras",
     "torchdata.nodes.adapters": "torchdata",
 }
 

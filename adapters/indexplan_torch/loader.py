@@ -266,6 +266,9 @@ class PlanLoader(DataLoader[Any]):
         """Yield what is left of a pass; return whether the loop has moved to another plan in it."""
         check_length(self.dataset, self.run.plan.order, again=True)
         refuse_under("ray.train.torch.train_loop_utils", "refuse_fetching_ahead")
+        refuse_under(
+            "keras.src.trainers.data_adapters.torch_data_loader_adapter", "refuse_drawing_ahead"
+        )
         begun = self.run.begin()
         if begun.first == begun.stop:
             return False  # starts no workers, and draws no seed that an uninterrupted run would not

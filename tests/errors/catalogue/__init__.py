@@ -108,6 +108,9 @@ NOT_PROVOKED: dict[str, dict[tuple[str, str], int]] = {
     "takes mmengine: tests/through/mmengine_checks.py": {
         ("adapters/indexplan_torch/mmengine.py", "refuse_skipping"): 1,
     },
+    "takes Keras: tests/through/keras_checks.py": {
+        ("adapters/indexplan_torch/keras.py", "refuse_drawing_ahead"): 1,
+    },
     "takes OLMo-core: tests/through/olmo_checks.py": {
         ("adapters/indexplan_torch/olmo.py", "PlanDataLoader.__init__"): 1,
         ("adapters/indexplan_torch/olmo.py", "PlanDataLoader._units"): 1,

@@ -1,0 +1,91 @@
+"""Keras on torch reads a plan as it is; where another backend draws ahead, it is refused."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+import torch
+
+import indexplan as ip
+from indexplan_torch import PlanLoader
+from indexplan_torch.versions import TESTED
+
+os.environ["KERAS_BACKEND"] = "torch"
+import keras
+from keras.src.trainers.data_adapters import get_data_adapter
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Keras's own, of torch's arrays
+
+PLAN = ip.Plan(ip.Shuffle(43, seed=3), batch_size=4)  # 11 steps
+EPOCHS = [
+    PLAN.replace(world_size=1).batch(e, step=s, rank=0).tolist()
+    for e in range(3)
+    for s in range(11)
+]
+
+
+class Rows(torch.utils.data.Dataset[Any]):
+    """43 numbers, each with a label."""
+
+    def __len__(self) -> int:
+        return 43
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.tensor([float(index)]), torch.tensor([1.0])
+
+
+class Model(keras.Model):  # type: ignore[misc,unused-ignore]
+    """A model that keeps what it was trained on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.read = keras.layers.Dense(1), list[list[int]]()
+        self.compile("sgd", "mse")
+
+    def call(self, inputs: Any) -> Any:
+        return self.layer(inputs)
+
+    def train_step(self, data: Any) -> Any:
+        self.read.append([int(each) for each in data[0][:, 0]])
+        return super().train_step(data)
+
+
+class Save(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
+    """Keeps the loader's state after a number of steps, and stops there."""
+
+    def __init__(self, loader: PlanLoader, steps: int) -> None:
+        super().__init__()
+        self.loader, self.left, self.state = loader, steps, dict[str, Any]()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        del batch, logs
+        self.left -= 1
+        if not self.left:
+            self.state, self.model.stop_training = self.loader.state_dict(), True
+
+
+@pytest.mark.parametrize(("stop", "workers"), [(4, 0), (11, 0), (15, 2), (33, 0)])
+def test_fit_reads_the_plan_and_resumes_in_it(stop: int, workers: int) -> None:
+    """It looks at a batch before the first epoch; all are read once, the last one smaller."""
+    loader, model = PlanLoader(Rows(), PLAN, num_workers=workers), Model()
+    save = Save(loader, stop)
+    model.fit(loader, epochs=3, callbacks=[save], verbose=0)
+    assert EPOCHS[:stop] == model.read
+    loader, resumed = PlanLoader(Rows(), PLAN, num_workers=workers), Model()
+    loader.load_state_dict(save.state)
+    resumed.fit(loader, epochs=3, initial_epoch=loader.cursor.epoch, verbose=0)
+    assert EPOCHS == model.read + resumed.read
+
+
+def test_arrays_for_other_backends_are_refused() -> None:
+    """Those may be drawn ahead of the training."""
+    batches = get_data_adapter(PlanLoader(Rows(), PLAN)).get_jax_iterator()
+    with pytest.raises(ip.IndexPlanError, match="KERAS_BACKEND=torch"):
+        next(batches)
+
+
+def test_the_version_is_the_tested_one() -> None:
+    """The table of docs/trainers.md names it."""
+    assert TESTED["keras"][1] == keras.__version__
