@@ -30,11 +30,11 @@ RETURNED = """
     Traffic
 """
 OF_A_PLAN = """
-    account balance batch batch_size batch_sizes batches cursor cursor_at fingerprint from_dict
-    from_json global_batch_size indices locate locate_all order phase remainder replace resume
-    start step_size step_total steps sub_epochs to_dict to_json units world_size
+    account balance batch batch_size batch_sizes batches cursor cursor_at fingerprint from_json
+    global_batch_size indices locate locate_all order remainder replace resume start step_size
+    step_total steps sub_epochs to_json units world_size
 """
-OF_A_BATCH = "bins copies inner_counts micro_batches num_valid offsets samples spans"
+OF_A_BATCH = "bins copies inner_counts micro_batches num_valid offsets phase samples spans"
 OF_TORCH = """
     About Bins Piece PlanBatchSampler PlanLoader PlanSampler
     ShardedDataset join open_array_record open_parquet open_tar
@@ -70,6 +70,7 @@ def test_a_plan_and_a_batch() -> None:
     """The fields of a plan, and what it can be asked; a batch with its units told apart."""
     plan = ip.Plan(ip.Sequential(8), world_size=2, batch_size=2)
     assert OF_A_PLAN.split() == [name for name in dir(plan) if name[0] != "_"]
+    assert len(OF_A_PLAN.split()) == 26  # the most; a new name takes the place of another
     batch = plan.units(0, step=0, rank=0)
     assert OF_A_BATCH.split() == [name for name in dir(batch) if name[0] != "_"]
 

@@ -21,7 +21,7 @@ told_apart: ip.types.Batch = plan.units(0, 1, step=2, rank=0)
 inner: list[ip.types.Batch] = told_apart.micro_batches[0].micro_batches
 steps: range = plan.steps(epoch=0, sub_epoch=3)
 total: int = plan.step_total(None, 0, 0, step=1)
-phase: ip.Phase = plan.phase(0, 0, step=0)
+phase: ip.Phase | None = plan.units(0, 0, step=0, rank=0).phase
 where: ip.types.Location = plan.locate([1, 2, 3], epoch=0)
 step_of_one: int = plan.locate(7, epoch=0).step
 steps_of_many: NDArray[np.int64] = plan.locate(np.arange(3), epoch=0).step

@@ -50,7 +50,7 @@ def compare(
     """
     store, here = meeting("plan", ranks)
     mine = f"{plan.fingerprint} {json.dumps(alike)}"
-    told = json.dumps({"rank": torch.distributed.get_rank(), **alike, **plan.to_dict()})
+    told = json.dumps({"rank": torch.distributed.get_rank(), **alike, **json.loads(plan.to_json())})
     if store.add(f"{here}/first", 1) == 1:
         store.set(f"{here}/details", told)
         store.set(f"{here}/plan", mine)

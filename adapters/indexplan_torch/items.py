@@ -148,7 +148,6 @@ class Form:
         item = _no_list(item) if bins else item
         batches = plan.batches(epoch, sub_epoch, rank=rank, units=True)
         for step, batch in enumerate(batches, plan.steps(epoch, sub_epoch).start):
-            phase = plan.phase(epoch, sub_epoch, step=step)
             slots = np.repeat(np.arange(len(batch)), np.diff(batch.offsets))
             rows = (
                 batch.samples.tolist()
@@ -156,7 +155,7 @@ class Form:
                 else pieces(np.column_stack([batch.samples, batch.spans]))
             )
             same = map(repeat, (epoch, sub_epoch, step, rank))
-            each = zip(*same, slots.tolist(), batch.copies[slots].tolist(), repeat(phase))
+            each = zip(*same, slots.tolist(), batch.copies[slots].tolist(), repeat(batch.phase))
             items = map(
                 item, rows, map(partial(tuple.__new__, About), each)
             )  # 3 times as fast as a loop

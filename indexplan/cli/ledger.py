@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import indexplan as ip
@@ -68,5 +69,5 @@ def _replay(options: Any) -> Shown:
     found, plan = ledger.at(step), ledger.replay(step)
     where = {"epoch": found.epoch, "sub_epoch": found.sub_epoch, "step": found.step, "rank": 0}
     batch = show_batch(plan, where, None)
-    data = {"step": step, **where, "plan": plan.to_dict(), "batch": batch.data}
+    data = {"step": step, **where, "plan": json.loads(plan.to_json()), "batch": batch.data}
     return Shown(data, f"{found}\n{batch.words}")

@@ -16,7 +16,7 @@ from indexplan.files.rows import check_pyarrow, table_of
 from indexplan.files.saving import Saved
 from indexplan.keywords import named
 from indexplan.orders.base import Int64
-from indexplan.plan.plan import Plan, check_plan, columns_of, layout_of
+from indexplan.plan.plan import Plan, check_plan, columns_of, dict_of, layout_of
 from indexplan.seeds import check_epochs
 from indexplan.stores.agree import claim, put
 from indexplan.stores.open import store_of
@@ -41,9 +41,8 @@ def export(
     docs/files.md describes the files, and how loaders read them. Memory does not grow with the
     plan, but for 16 bytes for each step of a rank. It is safe to kill and to run again: what is
     there already is compared with what belongs there, and never replaced. More epochs may be
-    exported to the same folder later. The columns of
-    the order are written too, as in a plan directory: `Plan.from_dict(json["plan"], columns=...)`
-    opens the plan in `export.json`.
+    exported to the same folder later. The columns of the order are written too, as in a plan
+    directory: `Plan.from_json(json.dumps(plan), columns=...)` opens the `plan` of `export.json`.
 
     Parameters
     ----------
@@ -112,7 +111,7 @@ def export(
         "format": "indexplan-export",
         "format_version": 1,
         "dtype": _dtype(plan),
-        "plan": plan.to_dict(),
+        "plan": dict_of(plan),
         "plan_fingerprint": plan.fingerprint,
     }
     what = "an export of the same plan"

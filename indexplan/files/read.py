@@ -24,7 +24,7 @@ from indexplan.orders.layers import Layer
 from indexplan.orders.registry import order_from_dict
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units
-from indexplan.plan.plan import Plan
+from indexplan.plan.plan import Plan, plan_of
 from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.open import store_of
 
@@ -380,7 +380,7 @@ def load(
             raise invalid(f"{path}", rule, "one that remembers none", cure)
         known.check_same(built_for)
     try:
-        return Plan.from_dict(order.build.plan, order=order, columns=order.find_column)
+        return plan_of(order.build.plan, order, order.find_column)
     except IndexPlanError as error:
         raise in_file(path, error) from error
 

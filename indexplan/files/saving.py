@@ -24,7 +24,7 @@ from indexplan.files.running import check_executor, run
 from indexplan.keywords import named
 from indexplan.orders.base import Order
 from indexplan.parts import split
-from indexplan.plan.plan import Plan, check_plan, columns_of
+from indexplan.plan.plan import Plan, check_plan, columns_of, dict_of
 from indexplan.seeds import check_epochs
 from indexplan.shards.dataset import Dataset, Identified
 from indexplan.stores.agree import claim, put
@@ -140,7 +140,7 @@ def save(
     if not numbers:
         raise invalid("epochs", "at least one epoch", numbers, "leave it out for epoch 0")
     order = plan.order.source if isinstance(plan.order, Stored) else plan.order
-    build = Build.of(plan.to_dict(), order, numbers, units_per_chunk, dataset)
+    build = Build.of(dict_of(plan), order, numbers, units_per_chunk, dataset)
     mine = _chunks_of(part, build.num_chunks)
     store = store_of(path)
     check_executor(executor)

@@ -9,7 +9,7 @@ from typing import Any
 from indexplan.answers import Answer
 from indexplan.errors import counted
 from indexplan.plan.cursor import Cursor
-from indexplan.plan.plan import Plan
+from indexplan.plan.plan import Plan, dict_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,7 +55,7 @@ class At(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step as JSON types."""
-        written = {"plan": self.plan.to_dict(), "cursor": self.cursor.to_dict()}
+        written = {"plan": dict_of(self.plan), "cursor": self.cursor.to_dict()}
         return {**vars(self), "note": dict(self.note), **written}
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from indexplan.ledger.lines import FIRST, Line, PlanLine, RunLine, sha256_of, te
 from indexplan.ledger.walking import LINE_PARTS, lines_to, next_part
 from indexplan.partition.steps import Resume
 from indexplan.plan.cursor import Cursor, cursor_of
-from indexplan.plan.plan import Plan, layout_of
+from indexplan.plan.plan import Plan, dict_of, layout_of
 
 PLACES = ("place", "begun", "ahead")
 OTHER = "give this run a ledger of its own, or pass the plan that continues the one in the ledger"
@@ -198,7 +198,7 @@ def check_begins(plan: Plan, tail: Tail, path: object) -> None:
 def _named(plan: Plan) -> tuple[dict[str, Any], str]:
     """Return the dict form of a plan as a ledger names it, not resumed, and its fingerprint."""
     plan = plan.replace(world_size=plan.world_size)
-    return plan.to_dict(), plan.fingerprint
+    return dict_of(plan), plan.fingerprint
 
 
 def check_continued(plan: Plan, named: Mapping[str, Any], place: Resume) -> None:

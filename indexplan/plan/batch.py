@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from indexplan.orders.base import Order
+from indexplan.partition.phases import Phase
 from indexplan.partition.ranks import Runs
 from indexplan.partition.steps import Int64, Steps
 from indexplan.parts import split
@@ -39,6 +40,9 @@ class Batch:
     inner_counts : tuple of int
         The number of inner batches at each level: (5,) for a batch size of (5, 3). () if it is not
         nested.
+    phase : Phase or None
+        The phase of the plan's schedule that applies at the step, whose parameters
+        `phase["resolution"]` looks up. None in what a stream draws, which has no steps.
 
     Examples
     --------
@@ -47,6 +51,10 @@ class Batch:
     >>> batch = ip.Plan(order, world_size=1, batch_size=3).units(epoch=0, step=0, rank=0)
     >>> len(batch), len(batch.samples), batch.offsets
     (3, 6, array([0, 2, 4, 6]))
+    >>> phases = [ip.Phase(0, 4, {"mask": 0.5}), ip.Phase((1, 0), 2, {"mask": 0.75})]
+    >>> plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=phases)
+    >>> plan.units(epoch=1, step=3, rank=0).phase["mask"]
+    0.75
     """
 
     samples: Int64
@@ -55,6 +63,7 @@ class Batch:
     num_valid: int
     copies: Int64
     inner_counts: tuple[int, ...] = ()
+    phase: Phase | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -107,6 +116,7 @@ class Batch:
             num_valid=min(max(self.num_valid - low, 0), high - low),
             copies=self.copies[low:high],
             inner_counts=inner_counts,
+            phase=self.phase,
         )
 
 
@@ -141,5 +151,5 @@ def walked(order: Order, where: Runs) -> Batch:
 
 def _of_step(units: Batch, layout: Layout, steps: Steps, step: int, rank: int) -> Batch:
     """Return the units of a rank in a step, with what the step says of them."""
-    inner_counts = layout.phase(steps, step).inner_counts
-    return replace(units, num_valid=layout.num_valid(steps, step, rank), inner_counts=inner_counts)
+    phase, num_valid = layout.phase(steps, step), layout.num_valid(steps, step, rank)
+    return replace(units, num_valid=num_valid, inner_counts=phase.inner_counts, phase=phase)

@@ -341,20 +341,6 @@ class Plan:
         """
         return step_total(self._layout, column, epoch, sub_epoch, step)
 
-    def phase(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Phase:
-        """Return the phase of the schedule that applies at a step.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> phases = [ip.Phase(0, 4, {"mask": 0.5}), ip.Phase((1, 0), 2, {"mask": 0.75})]
-        >>> plan = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=phases)
-        >>> plan.phase(epoch=1, step=3)["mask"]
-        0.75
-        """
-        steps = self._layout.steps(epoch, sub_epoch)
-        return self._layout.phase(steps, self._layout.step(steps, step))
-
     @overload
     def locate(self, index: int | np.integer[Any], epoch: int) -> Location[int]: ...
     @overload
@@ -572,50 +558,10 @@ class Plan:
             return self
         return _changed(spec.changed(spec.given_of(self), changes))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON types.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> ip.Plan(ip.Sequential(9), batch_size=2).to_dict()["order"]
-        {'algorithm': 'sequential-v1', 'num_samples': 9}
-        """
-        return spec.to_json_types(spec.given_of(self))
-
-    @classmethod
-    def from_dict(
-        cls, data: Mapping[str, Any], *, order: Order | None = None, columns: Columns = None
-    ) -> Plan:
-        """Return the plan that `to_dict` described.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-        order : Order, optional
-            The order to use, which must equal the one described.
-        columns : folder, or iterable of columns, arrays, paths and folders, optional
-            Where to find the columns, since the dict holds only their sha256. In a folder, they are
-            `<sha256>.npy`, as in the folder `columns` of a plan directory, or other `.npy` files,
-            which are read until all columns are found.
-
-        Raises
-        ------
-        IndexPlanError
-            If a field is missing, unknown or breaks its rule, or a column is not found.
-
-        Examples
-        --------
-        >>> import indexplan as ip
-        >>> plan = ip.Plan(ip.Shuffle(1000), batch_size=(5, 3))
-        >>> ip.Plan.from_dict(plan.to_dict()) == plan
-        True
-        """
-        return cls(**spec.from_json_types(data, order, columns))
-
     def to_json(self) -> str:
         """Return the plan as canonical JSON text, from which the fingerprint is computed.
+
+        `json.loads` of it has the fields by name, such as for the settings of an experiment.
 
         Examples
         --------
@@ -623,13 +569,30 @@ class Plan:
         >>> len(ip.Plan(ip.Shuffle(10**12), world_size=4096, batch_size=256).to_json()) < 300
         True
         """
-        return canonical_json(self.to_dict())
+        return canonical_json(dict_of(self))
 
     @classmethod
-    def from_json(cls, text: str | bytes, *, columns: Columns = None) -> Plan:
-        """Return the plan that `to_json` wrote, or raise `IndexPlanError` as `from_dict` does.
+    def from_json(
+        cls, text: str | bytes, *, order: Order | None = None, columns: Columns = None
+    ) -> Plan:
+        """Return the plan that `to_json` wrote.
 
-        `columns` is what `from_dict` takes.
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` returned.
+        order : Order, optional
+            The order to use, which must equal the one described.
+        columns : folder, or iterable of columns, arrays, paths and folders, optional
+            Where to find the columns, since the text holds only their sha256. In a folder, they are
+            `<sha256>.npy`, as in the folder `columns` of a plan directory, or other `.npy` files,
+            which are read until all columns are found.
+
+        Raises
+        ------
+        IndexPlanError
+            If the text is not JSON, a field is missing, unknown or breaks its rule, or a column is
+            not found.
 
         Examples
         --------
@@ -638,7 +601,7 @@ class Plan:
         >>> ip.Plan.from_json(plan.to_json()) == plan
         True
         """
-        return cls.from_dict(parse_json_object("a plan", text), columns=columns)
+        return plan_of(parse_json_object("a plan", text), order, columns)
 
     @property
     def fingerprint(self) -> str:
@@ -666,8 +629,18 @@ def _changed(given: spec.Fields, *, of_run: bool = False) -> Plan:
     return plan
 
 
+def dict_of(plan: Plan) -> dict[str, Any]:
+    """Return a plan as JSON types, of which `to_json` is the text."""
+    return spec.to_json_types(spec.given_of(plan))
+
+
+def plan_of(data: Mapping[str, Any], order: Order | None, columns: Columns) -> Plan:
+    """Return the plan that `dict_of` described."""
+    return Plan(**spec.from_json_types(data, order, columns))
+
+
 def plan_from_dict(data: Mapping[str, Any], columns: Columns) -> Plan:
-    """Return the plan of a run that `to_dict` described, as `plan_of_run` does."""
+    """Return the plan of a run that `dict_of` described, as `plan_of_run` does."""
     given = {"balance": None, **spec.from_json_types(data, None, columns)}
     return _changed(cast("spec.Fields", given), of_run=True)
 

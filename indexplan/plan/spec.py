@@ -161,7 +161,7 @@ def to_json_types(given: Fields) -> dict[str, Any]:
 def names_in(data: Any) -> list[str]:
     """Return the names of the fields of a plan in its dict form; raise if it has others."""
     if not isinstance(data, Mapping):
-        raise invalid("a plan", "an object", data, "pass what to_dict returned")
+        raise invalid("a plan", "an object", data, "pass what to_json returned")
     names = [name.lstrip("_") for name in Fields.__annotations__]
     names = [name for name in names if name != "balance" or name in data]
     check_fields("a plan", data, ["partition", *names])

@@ -16,7 +16,7 @@ import numpy as np
 from indexplan.answers import Answer, table
 from indexplan.errors import counted, invalid
 from indexplan.files import machine
-from indexplan.plan.plan import Plan, check_plan
+from indexplan.plan.plan import Plan, check_plan, dict_of
 from indexplan.version import __version__
 
 SHARE = 2**22  # indices of a rank's share that are drawn: 10 ms of work
@@ -74,7 +74,7 @@ class Bench(Answer):
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as JSON types."""
         rows = [{**asdict(row), "ns_per_index": row.ns_per_index} for row in self.rows]
-        known = {"plan": self.plan.to_dict(), "version": __version__, "num_cores": self.num_cores}
+        known = {"plan": dict_of(self.plan), "version": __version__, "num_cores": self.num_cores}
         return {**known, "rows": rows}
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ from indexplan.partition.account import changes, undivided
 from indexplan.partition.locate import find
 from indexplan.partition.steps import Partition, Resume, steps_in
 from indexplan.plan.cursor import cursor_of
-from indexplan.plan.plan import Plan, columns_of, layout_of
+from indexplan.plan.plan import Plan, columns_of, dict_of, layout_of
 from indexplan.reports.lockstep import At, Row, Units, first_difference, in_lockstep, rows_of
 from indexplan.seeds import EPOCH_STOP, check_epochs
 
@@ -170,7 +170,7 @@ def _of_plans(a: Plan, b: Plan, epochs: Iterable[int] | None) -> Difference:
             found = first_difference(in_lockstep(*rows), units, MOST_ROWS)
             steps, dealt = (_step_of(a, b, at) for at in (found.steps, found.ranks))
             ranks = ranks or dealt
-    why = _instead(a.to_dict(), b.to_dict())
+    why = _instead(dict_of(a), dict_of(b))
     said = f"{'epoch' if len(compared) == 1 else 'epochs'} {few(map(str, compared))}"
     return Difference(
         same=a.order == b.order and ranks is None and not units.left_off,

@@ -15,7 +15,7 @@ from indexplan.orders.fields import nested
 from indexplan.orders.mixture import Mixture
 from indexplan.partition.account import between
 from indexplan.partition.remainders import REMAINDERS
-from indexplan.plan.plan import Plan, layout_of
+from indexplan.plan.plan import Plan, dict_of, layout_of
 from indexplan.reports.shares_drawn import draws
 from indexplan.seeds import EPOCH_STOP
 from indexplan.shards.dataset import Dataset
@@ -54,7 +54,9 @@ def show_batch(plan: Plan, where: dict[str, Any], dataset: Dataset | Shards | No
 
 def show_step(plan: Plan, epoch: int, sub_epoch: int | None, step: int) -> Shown:
     """Return a step's size, its first ranks' batch sizes, its phase, and its cursor."""
-    phase = plan.phase(epoch, sub_epoch, step=step)
+    layout = layout_of(plan)
+    of = layout.steps(epoch, sub_epoch)
+    phase = layout.phase(of, layout.step(of, step))
     steps = {"start_step": step, "stop_step": step + 1}
     sizes = [
         plan.batch_sizes(epoch, sub_epoch, rank=rank, **steps).tolist()[0]
@@ -103,7 +105,7 @@ def show_plan(
 
 def _facts(plan: Plan, stored: Stored | None) -> Iterator[tuple[str, str]]:
     """Yield what the plan is and what is stored of it: the name of each fact, and its words."""
-    fields = plan.to_dict()
+    fields = dict_of(plan)
     yield "order", _in_words(fields["order"])
     if isinstance(mixture := computed(plan.order), Mixture):
         yield from _facts_of_mixture(plan, mixture)
@@ -137,7 +139,7 @@ def _facts_of_mixture(plan: Plan, mixture: Mixture) -> Iterator[tuple[str, str]]
 
 def _data(plan: Plan, stored: Stored | None) -> dict[str, Any]:
     """Return the same facts for programs."""
-    data: dict[str, Any] = {"plan": plan.to_dict(), "fingerprint": plan.fingerprint}
+    data: dict[str, Any] = {"plan": dict_of(plan), "fingerprint": plan.fingerprint}
     data |= {"epochs": None, "num_bytes": None, "dataset": None}
     if stored is not None:
         dataset = stored.build.dataset

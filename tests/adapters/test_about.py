@@ -19,6 +19,7 @@ from indexplan_torch import About, PlanLoader, ShardedDataset, open_parquet
 from indexplan_torch.items import Form, pieces
 from tests.adapters.small import Identity, as_they_are
 from tests.support.bins import Bins
+from tests.support.planned import phase_at
 from tests.support.strategies import balanced_plans, fresh_plans, plans, sub_epochs_of
 
 Pairs = list[tuple[int, int]]  # the first sample of each unit, and which copy the unit is
@@ -137,8 +138,8 @@ def test_item_is_told_where_the_plan_reads(data: st.DataObject) -> None:
     rank = data.draw(st.integers(0, (plan.world_size or 1) - 1))
     batches = form.requests(plan, epoch, sub_epoch, rank)
     for step, batch in zip(plan.steps(epoch, sub_epoch), batches, strict=True):
-        units, phase = plan.units(epoch, sub_epoch, step=step, rank=rank), None
-        phase = plan.phase(epoch, sub_epoch, step=step)
+        units = plan.units(epoch, sub_epoch, step=step, rank=rank)
+        phase = phase_at(plan, epoch, sub_epoch, step)
         wanted = []
         for slot, unit in enumerate(units.bins):
             rows = unit.tolist() if unit.ndim == 1 else pieces(unit)

@@ -23,6 +23,7 @@ from indexplan_torch.causal import join_causal
 from tests.adapters.small import ME, Identity, as_they_are, refused
 from tests.support.bins import Bins, bin_orders
 from tests.support.examples import examples
+from tests.support.planned import phase_at
 from tests.support.strategies import balanced_plans, plans, sub_epochs_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
@@ -120,7 +121,7 @@ def test_every_form_keeps_the_cuts(plan: ip.Plan) -> None:
         assert expected == [[unit.tolist() for unit in batch] for batch in seen["arrays"]]
         assert {np.dtype(np.int64)} == {u.dtype for batch in seen["arrays"] for u in batch}
         steps = plan.steps(epoch, sub_epoch)
-        phases = [plan.phase(epoch, sub_epoch, step=step) for step in steps]
+        phases = [phase_at(plan, epoch, sub_epoch, step) for step in steps]
         assert [
             [[(index, phase.num_units) for index in unit] for unit in batch]
             for batch, phase in zip(expected, phases, strict=True)

@@ -123,7 +123,7 @@ def test_show(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         f"1{row}\n"
     ) == run(capsys, "show", path)
     data = json.loads(run(capsys, "show", path, "--json"))
-    assert PLAN == ip.Plan.from_dict(data["plan"])
+    assert PLAN == ip.Plan.from_json(json.dumps(data["plan"]))
     assert [1000, 1000] == [account["num_read"] for account in data["accounts"]]
 
 

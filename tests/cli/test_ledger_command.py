@@ -117,7 +117,7 @@ def test_replay(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     batch = [sample for rank in range(4) for sample in ledger.batch(27, rank).tolist()]
     assert f"{ledger.at(27)}\n{' '.join(map(str, batch))}\n" == run(capsys, *words)
     data = json.loads(run(capsys, *words, "--json"))
-    plan = ip.Plan.from_dict(data["plan"])
+    plan = ip.Plan.from_json(json.dumps(data["plan"]))
     assert ledger.replay(27) == plan
     assert batch == plan.batch(1, step=2, rank=0).tolist() == data["batch"]["indices"]
 

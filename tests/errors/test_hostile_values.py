@@ -18,6 +18,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.errors import LONGEST_MESSAGE
+from indexplan.plan.plan import dict_of, plan_of
 from indexplan.reports.benchmark import bench
 from tests.errors.catalogue.numbers import RIGHT
 from tests.support.every_order import every_order
@@ -31,6 +32,11 @@ class Wrong:
 
     __len__ = __index__ = __int__ = __float__ = __repr__ = __str__ = __iter__ = __fspath__ = ask
     __array__ = __bool__ = __getitem__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = ask
+
+
+def read_plan(data: Any) -> ip.Plan:
+    """Read a plan from what is in its JSON, or in a ledger's line or a directory's file."""
+    return plan_of(data, None, None)
 
 
 def nested(depth: int) -> list[Any]:
@@ -108,12 +114,12 @@ def calls() -> Iterator[Call]:
     arguments = {"plan": PLAN, "shards": [20, 30], "ranks_per_node": 1, "epochs": [0]}
     yield "traffic", ip.traffic, arguments
     for name, value in mixture.to_dict().items():
-        fields = mixed.to_dict(), mixed.cursor(0, step=1).to_dict()
-        for kind, whole in zip((ip.Plan, ip.Cursor), fields, strict=True):
-            edit = lambda value, name=name, kind=kind, whole=whole: kind.from_dict(  # noqa: E731
+        fields = dict_of(mixed), mixed.cursor(0, step=1).to_dict()
+        for read, whole in zip((read_plan, ip.Cursor.from_dict), fields, strict=True):
+            edit = lambda value, name=name, read=read, whole=whole: read(  # noqa: E731
                 {**whole, "order": {**whole["order"], name: value}}
             )
-            yield f"{kind.__name__}.from_dict of an order's {name}", edit, {"value": value}
+            yield f"{read.__name__} of an order's {name}", edit, {"value": value}
     extremes = lambda first, second: ip.ClassBalanced([1, 2], 5, [first, second])  # noqa: E731
     yield "ClassBalanced of weights", extremes, {"first": 1e300, "second": 1e300}
     for each in every_order().values():
@@ -142,12 +148,13 @@ def calls() -> Iterator[Call]:
     yield "resume", PLAN.resume, {"cursor": CURSOR}
     for kind, right in ((ip.Plan, PLAN), (ip.Cursor, CURSOR)):
         yield f"{kind.__name__}.from_json", kind.from_json, {"text": right.to_json()}
-        yield f"{kind.__name__}.from_dict", kind.from_dict, {"data": right.to_dict()}
-        for name in right.to_dict():
-            edit = lambda value, kind=kind, right=right, name=name: kind.from_dict(  # noqa: E731
-                {**right.to_dict(), name: value}
+    for read, right in ((read_plan, dict_of(PLAN)), (ip.Cursor.from_dict, CURSOR.to_dict())):
+        yield f"{read.__name__}", read, {"data": right}
+        for name in right:
+            edit = lambda value, read=read, right=right, name=name: read(  # noqa: E731
+                {**right, name: value}
             )
-            yield f"{kind.__name__}.from_dict of {name}", edit, {"value": right.to_dict()[name]}
+            yield f"{read.__name__} of {name}", edit, {"value": right[name]}
     yield "diff", ip.diff, {"a": PLAN, "b": PLAN, "epochs": [0]}
     yield "explain", ip.explain, {"plan": PLAN, "index": 3, "epochs": [0]}
     yield "verify", ip.verify, {"plan": PLAN, "epochs": [0], "progress": None}

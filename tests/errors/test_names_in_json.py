@@ -97,10 +97,10 @@ def test_the_watch_sees_what_is_opened(tmp_path: Path) -> None:
 def test_orders(order: ip.Order, tmp_path: Path) -> None:
     """No field of any order, or of an order inside it, names what is opened."""
     columns = list(order.columns.values())
-    plan = ip.Plan(ip.Sequential(6), batch_size=1).to_dict()
+    plan = json.loads(ip.Plan(ip.Sequential(6), batch_size=1).to_json())
 
     def read(data: Any) -> None:
-        made = ip.Plan.from_dict({**plan, "order": data}, columns=columns)
+        made = ip.Plan.from_json(json.dumps({**plan, "order": data}), columns=columns)
         made.order.take(0, 0, 1)
 
     read(order.to_dict())
@@ -117,8 +117,12 @@ def test_plans_cursors_balance_and_shards(tmp_path: Path) -> None:
     plan = plan.resume(cursor)
     np.save(tmp_path / "shard.npy", np.zeros(6))
     shards, dataset = ip.shard_sizes(tmp_path), ip.Dataset.scan(tmp_path / "shard.npy")
+
+    def planned(data: Any) -> Any:
+        return ip.Plan.from_json(json.dumps(data), columns=columns).batch(0, step=1, rank=0)
+
     readers: list[tuple[Any, Callable[[Any], Any]]] = [
-        (plan.to_dict(), lambda data: ip.Plan.from_dict(data, columns=columns).batch(0, 0, 1)),
+        (json.loads(plan.to_json()), planned),
         (cursor.to_dict(), lambda data: plan.replace().resume(ip.Cursor.from_dict(data))),
         (shards.to_dict(), lambda data: ip.Shards.from_dict(data).identity),
         (dataset.to_dict(), lambda data: dataset.check_same(ip.Dataset.from_dict(data))),

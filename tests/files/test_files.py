@@ -352,7 +352,7 @@ def opened(root: Path) -> tuple[set[str], int]:
 def test_opening_reads_no_chunk(tmp_path: Path) -> None:
     """An epoch of 1e12 samples is opened by its plan.json, and the names and sizes of the rest."""
     plan, root = ip.Plan(ip.Shuffle(10**12), batch_size=8), tmp_path / "a.plan"
-    build = Build.of(plan.to_dict(), plan.order, [0], 2**34, None)
+    build = Build.of(json.loads(plan.to_json()), plan.order, [0], 2**34, None)
     (root / "epoch-00000").mkdir(parents=True)
     (root / "plan.json").write_text(json.dumps(build.to_dict()))
     for chunk in build.chunks():

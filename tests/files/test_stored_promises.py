@@ -130,7 +130,6 @@ QUESTIONS: dict[str, Question] = {
     ),
     "Plan.step_total": each(lambda plan, epoch, _: plan.step_total(range(1, 21), epoch, step=0)),
     "Plan.step_size": each(lambda plan, epoch, _: plan.step_size(epoch, step=0)),
-    "Plan.phase": each(lambda plan, epoch, _: plan.phase(epoch, step=0)),
     "Plan.locate": each(lambda plan, epoch, _: plan.locate(range(20), epoch)),
     "Plan.locate_all": each(lambda plan, epoch, _: plan.locate_all(range(20), epoch)),
     "Plan.account": each(lambda plan, epoch, _: plan.account(epoch)),
@@ -142,10 +141,11 @@ QUESTIONS: dict[str, Question] = {
     "Plan.replace": lambda plan: [
         outcome(lambda fields=fields: plan.replace(**fields).account(2)) for fields in schedules()
     ],
-    "Plan.to_dict": lambda plan: plan.to_dict(),
-    "Plan.from_dict": lambda plan: ip.Plan.from_dict(plan.to_dict(), order=plan.order).account(0),
     "Plan.to_json": lambda plan: plan.to_json(),
     "Plan.from_json": lambda plan: ip.Plan.from_json(plan.to_json()).account(0),
+    "Plan.from_json of an order": lambda plan: ip.Plan.from_json(
+        plan.to_json(), order=plan.order
+    ).account(0),
     "Order.take": lambda plan: [plan.order.take(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
     "Order.offsets": lambda plan: [plan.order.offsets(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
     "Order.spans": lambda plan: [plan.order.spans(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],

@@ -127,14 +127,14 @@ def drawn_plans() -> str:
     ]
     found = [plan for at, make in enumerate(makes) for plan in of(make, at, 1)]
     cases = [
-        {"plan": plan.to_dict(), "columns": columns_of(plan), "answers": answers(plan)}
+        {"plan": json.loads(plan.to_json()), "columns": columns_of(plan), "answers": answers(plan)}
         for plan in {plan.fingerprint: plan for plan in found}.values()
     ]
     shortest = sorted(range(len(cases)), key=lambda at: len(json.dumps(cases[at])))
     kept = [cases[at] for at in sorted(shortest[:NUM_PLANS])]
     assert NUM_PLANS == len(kept)
     kept += [
-        {"plan": plan.to_dict(), "columns": columns_of(plan), "answers": answers(plan)}
+        {"plan": json.loads(plan.to_json()), "columns": columns_of(plan), "answers": answers(plan)}
         for plan in for_global_batches()
     ]
     origin = "the library itself: answers that no change may change, from tests.support.frozen"

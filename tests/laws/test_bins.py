@@ -57,7 +57,7 @@ def test_every_batch_of_bins_is_the_row_after_the_model(plan: ip.Plan) -> None:
             assert (offsets.dtype, offsets.shape) == (np.int64, (len(expected) + 1,))
             batch = plan.batch(*pair, **where)
             assert expected == bins_of(batch, offsets)
-            size = plan.phase(*pair, step=step.number).size
+            size = plan.units(*pair, step=step.number, rank=0).phase.size
             counts = size[:-1] if isinstance(size, tuple) else (1,)
             nested = model.nest(expected, counts)
             assert flat(nested, len(counts)) == leaves(micro_batches(plan.units(*pair, **where)))

@@ -217,7 +217,7 @@ def test_millions_of_numbers_are_refused(name: str, tmp_path: Path) -> None:
 def test_the_most_epochs_that_are_saved_can_be_read() -> None:
     """A plan.json of as many epochs as a plan directory has chunk files at most is no such list."""
     plan = ip.Plan(ip.Shuffle(20), batch_size=2)
-    build = Build.of(plan.to_dict(), plan.order, range(NUM_CHUNKS_MAX), 20, None)
+    build = Build.of(json.loads(plan.to_json()), plan.order, range(NUM_CHUNKS_MAX), 20, None)
     assert build.to_dict() == parse_json_object(PLAN, canonical_json(build.to_dict()))
 
 

@@ -44,8 +44,8 @@ class Forger:
 
     def plan(self, number: int) -> ip.Plan:
         """Return the plan of a line."""
-        return ip.Plan.from_dict(
-            self.lines[number - 1]["plan"], columns=self.path.parent / "columns"
+        return ip.Plan.from_json(
+            json.dumps(self.lines[number - 1]["plan"]), columns=self.path.parent / "columns"
         )
 
     def runs(self) -> list[int]:
@@ -114,7 +114,7 @@ class Forger:
         """Begin a ledger of the last plan in the middle of its second epoch."""
         plan = ip.Ledger(self.path).plan
         place = place_after(plan, [1, 0, 0, 0], 1)
-        line = {"kind": "plan", "plan": plan.to_dict(), "data": None}
+        line = {"kind": "plan", "plan": json.loads(plan.to_json()), "data": None}
         steps = {"step": 0, "steps": 2, "from": place, "to": place_after(plan, place, 2)}
         self.lines = [line, {"kind": "run", "plan": 1, **steps}]
 
@@ -130,7 +130,7 @@ class Forger:
             except ip.IndexPlanError:  # it has no such place
                 return
             self.lines += [{"kind": "discard", "step": 0}]
-            self.lines += [{"kind": "plan", "plan": plan.to_dict(), "data": None}]
+            self.lines += [{"kind": "plan", "plan": json.loads(plan.to_json()), "data": None}]
             steps = {"step": 0, "steps": 3, "from": place, "to": to}
             self.lines += [{"kind": "run", "plan": len(self.lines), **steps}]
 
@@ -175,7 +175,7 @@ class Forger:
             place = place_after(changed, place, self.drawn.choice([1, 2, 9]))
         ledger._file.keep_columns(changed)
         more = self.drawn.randint(1, 9)
-        line = {"kind": "plan", "plan": changed.to_dict(), "data": None}
+        line = {"kind": "plan", "plan": json.loads(changed.to_json()), "data": None}
         if line not in self.lines or self.drawn.random() < 0.2:
             self.lines.append(line)
         number = 1 + max(at for at, each in enumerate(self.lines) if each == line)

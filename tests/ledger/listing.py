@@ -30,7 +30,9 @@ def listed(path: Path) -> tuple[list[Step], list[Step]]:
     for number, text in enumerate(path.read_text().splitlines(), 1):
         line = json.loads(text)
         if line["kind"] == "plan":
-            plans[number] = ip.Plan.from_dict(line["plan"], columns=path.parent / "columns")
+            plans[number] = ip.Plan.from_json(
+                json.dumps(line["plan"]), columns=path.parent / "columns"
+            )
         elif line["kind"] == "run":
             plan = plans[line["plan"]]
             names = ("epoch", "sub_epoch", "step", "position")

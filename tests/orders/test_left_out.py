@@ -101,8 +101,8 @@ def test_several_in_one_order() -> None:
     assert [3, 5, 1, 9] == both.samples.array.tolist()
     assert ((0, 96, 2), (1, later.position, 2)) == both.since
     data = both.to_dict()
-    again = ip.Plan.from_dict(
-        ip.Plan(both, batch_size=2).to_dict(), columns=both.columns.values()
+    again = ip.Plan.from_json(
+        ip.Plan(both, batch_size=2).to_json(), columns=both.columns.values()
     ).order
     assert both == again
     assert data == again.to_dict()
@@ -223,5 +223,5 @@ def test_the_stream_of_a_carry() -> None:
         assert expected == plan.cursor_at(place + expected.position)
     phases = [ip.Phase(0, 8), ip.Phase(1500, 4)]
     scheduled = plan.replace(batch_size=phases)
-    assert 8 == scheduled.phase(1, step=0).size
-    assert 4 == scheduled.phase(2, step=0).size
+    assert 8 == scheduled.units(1, step=0, rank=0).phase.size
+    assert 4 == scheduled.units(2, step=0, rank=0).phase.size

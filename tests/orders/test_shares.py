@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -66,9 +67,9 @@ def test_those_of_a_dict_form_are_in_lowest_terms() -> None:
     sources = {"a": ip.Shuffle(9), "b": ip.Shuffle(8)}
     mixture = ip.Mixture(sources, {"a": 1, "b": 3})
     assert mixture == ip.Mixture(sources, [(0, (2**14, 3 * 2**14))])
-    plan = ip.Plan(mixture, batch_size=1).to_dict()
+    plan = json.loads(ip.Plan(mixture, batch_size=1).to_json())
     assert [[0, [1, 3]]] == plan["order"]["phases"]
     other = {**plan["order"], "phases": [[0, [2**14, 3 * 2**14]]]}
     with pytest.raises(ip.IndexPlanError, match="phases of an order of mixture-v1 must be as"):
-        ip.Plan.from_dict({**plan, "order": other})
+        ip.Plan.from_json(json.dumps({**plan, "order": other}))
     assert not mixture.continues(other, 3, 1)

@@ -165,4 +165,4 @@ def test_sources_in_step(kind: str) -> None:
 def test_sources_apart(sources: tuple[ip.Order, ...]) -> None:
     """Another size, seed, algorithm or part of a split is enough."""
     mixture = ip.Mixture(dict(zip("ab", sources, strict=True)), {"a": 1, "b": 1})
-    assert mixture == ip.Plan.from_dict(ip.Plan(mixture, batch_size=1).to_dict()).order
+    assert mixture == ip.Plan.from_json(ip.Plan(mixture, batch_size=1).to_json()).order

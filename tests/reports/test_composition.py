@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.reports.show import show_plan
+from tests.support.planned import phase_at
 
 
 def compositions(plan: ip.Plan, epochs: int = 3) -> list[list[int]]:
@@ -59,7 +60,7 @@ def plans(draw: st.DrawFn) -> ip.Plan:
 def test_what_is_said_of_steps_is_true(plan: ip.Plan) -> None:
     """Exact steps are so in all epochs; else some is not, and the named epoch size helps."""
     found, words = said_of(plan)
-    (size,) = {phase.size for phase in [plan.phase(0, 0, step=0)]}
+    (size,) = {phase.size for phase in [phase_at(plan, 0, 0, 0)]}
     order: Any = plan.order
     if size % sum(order.shares):
         assert found is None

@@ -34,7 +34,7 @@ class Plans:
 
     def resumed(self, fields: dict[str, Any], cursor: ip.Cursor) -> tuple[ip.Plan, str]:
         """Return a plan of a partition that goes on after a cursor, and how it was made."""
-        how = self.random.choice(["new", "replaced", "JSON", "dict", "pickle"])
+        how = self.random.choice(["new", "replaced", "JSON", "spaced JSON", "pickle"])
         plan = self.last.replace(**fields)
         if self.directory is not None and self.random.random() < 0.6:
             how = self.random.choice(["stored", "stored, pickled"])
@@ -44,8 +44,8 @@ class Plans:
         plan = plan.resume(cursor)
         if how == "JSON":
             plan = ip.Plan.from_json(plan.to_json())
-        elif how == "dict":
-            plan = ip.Plan.from_dict(json.loads(json.dumps(plan.to_dict())))
+        elif how == "spaced JSON":
+            plan = ip.Plan.from_json(json.dumps(json.loads(plan.to_json()), indent=1))
         elif "pickle" in how:
             plan = pickle.loads(pickle.dumps(plan))  # noqa: S301 (ours)
         self.last = plan

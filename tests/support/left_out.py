@@ -341,5 +341,5 @@ def live(seed: int, length: int = 8) -> None:
     for _ in range(length):
         drawn.choice([run.read, run.take_out, run.join])()
     run.check(run.resumed())
-    again = ip.Plan.from_dict(run.resumed().to_dict(), columns=run.order.columns.values())
+    again = ip.Plan.from_json(run.resumed().to_json(), columns=run.order.columns.values())
     assert again.order == run.order

@@ -45,3 +45,9 @@ def reading(make: Callable[[], Made]) -> Made:
         if error.rule != READS_NOTHING:
             raise
         reject()
+
+
+def phase_at(plan: ip.Plan, epoch: int, sub_epoch: int, step: int) -> ip.Phase:
+    """Return the phase of a step, of which no batch is drawn."""
+    layout = layout_of(plan)
+    return layout.phase(layout.steps(epoch, sub_epoch), step)

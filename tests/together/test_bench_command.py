@@ -28,7 +28,7 @@ def test_rows(capsys: pytest.CaptureFixture[str]) -> None:
     """Every row has a time, and its cost per index follows from it."""
     said = run(capsys, "--num-samples", "1e6", "--world-size", "4")
     plan = ip.Plan(ip.Shuffle(10**6), world_size=4, batch_size=256)
-    assert plan == ip.Plan.from_dict(said["plan"])
+    assert plan == ip.Plan.from_json(json.dumps(said["plan"]))
     assert ip.__version__ == said["version"]
     assert KEYS == [row["key"] for row in said["rows"]]
     for row in said["rows"]:

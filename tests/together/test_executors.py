@@ -1,5 +1,6 @@
 """Building on any executor: processes, loky, MPI, Dask and SLURM end in the bytes of threads."""
 
+import json
 import os
 import re
 import signal
@@ -292,7 +293,7 @@ def test_order_that_cannot_be_pickled(tmp_path: Path, processes: Executor) -> No
 def test_storage_that_a_worker_does_not_see(tmp_path: Path) -> None:
     """A worker that does not see the caller's plan directory says so, and writes nothing."""
     plan = ip.Plan(ip.Shuffle(1000), batch_size=2)
-    build = Build.of(plan.to_dict(), plan.order, [0], 2**26, None)
+    build = Build.of(json.loads(plan.to_json()), plan.order, [0], 2**26, None)
     with pytest.raises(ip.PlanFileError) as error:
         write_chunk(str(tmp_path), build, "0" * 64, plan.order, next(build.chunks()))
     assert str(error.value) == (

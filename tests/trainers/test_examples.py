@@ -103,7 +103,7 @@ def test_progressive_resizing(tmp_path: Path) -> None:
     expected, steps, resolution = [], 0, None
     for epoch in range(4):
         for step in range(plan.steps(epoch).stop):
-            now = plan.phase(epoch, step=step)["resolution"]
+            now = plan.units(epoch, step=step, rank=0).phase["resolution"]
             if step == 0 or now != resolution:
                 size = len(plan.batch(epoch, step=step, rank=0))
                 expected.append((epoch, step, size, now, now))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import indexplan as ip
@@ -22,10 +23,15 @@ def planned(balance: Any, **fields: Any) -> ip.Plan:
     return ip.Plan(ip.Sequential(3), balance=balance, **fields)
 
 
+def read(balance: Any) -> None:
+    """Read a plan from JSON that has this for its balance."""
+    data = {**json.loads(planned(None).to_json()), "balance": balance}
+    ip.Plan.from_json(json.dumps(data), columns=[[1, 2, 3]])
+
+
 def described(**fields: Any) -> None:
     """Read a plan whose balance has some fields changed."""
-    balance = {**ip.Balance([1, 2, 3]).to_dict(), **fields}
-    ip.Plan.from_dict({**planned(None).to_dict(), "balance": balance}, columns=[[1, 2, 3]])
+    read({**ip.Balance([1, 2, 3]).to_dict(), **fields})
 
 
 CASES: list[Case] = [
@@ -53,7 +59,7 @@ CASES: list[Case] = [
     ),
     (
         "a balance in JSON that is none",
-        lambda: ip.Plan.from_dict({**planned(None).to_dict(), "balance": None}),
+        lambda: read(None),
     ),
     ("a balance of another algorithm", lambda: described(algorithm="balance-v9")),
     ("a balance in JSON that holds its lengths", lambda: described(lengths=[1, 2, 3])),

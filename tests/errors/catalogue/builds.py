@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -104,7 +105,7 @@ def file_for_a_folder(root: Path) -> None:
 
 def worker_without_the_folder() -> None:
     """Run a task where its folder is not."""
-    build = Build.of(STORED.to_dict(), STORED.order, [0], 2**26, None)
+    build = Build.of(json.loads(STORED.to_json()), STORED.order, [0], 2**26, None)
     write_chunk("a.plan", build, build.sha256, STORED.order, next(build.chunks()))
 
 

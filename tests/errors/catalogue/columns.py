@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,8 @@ def described(columns: Any = None, samples: Any = None, **identity: Any) -> Any:
     """Read an order whose column has another identity, or something else in its place."""
     data = Listed([3, 1], 5).to_dict()
     data["samples"] = samples or {**data["samples"], **identity}
-    plan = ip.Plan(ip.Sequential(5), batch_size=1).to_dict()
-    return ip.Plan.from_dict({**plan, "order": data}, columns=columns)
+    plan = json.loads(ip.Plan(ip.Sequential(5), batch_size=1).to_json())
+    return ip.Plan.from_json(json.dumps({**plan, "order": data}), columns=columns)
 
 
 def damaged() -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 
 import indexplan as ip
+from indexplan.plan.plan import dict_of, plan_of
 from tests.errors.catalogue.made import Case
 from tests.support.bins import Bins, ChangingBins
 
@@ -26,16 +28,16 @@ def copied(copies: int) -> ip.Plan:
 
 def pointed(indices: Any) -> Any:
     """Read a spec that has a path, or numbers, where a column's digest belongs."""
-    plan = ip.Plan(ip.Subset(ip.Sequential(3), [1, 2, 3], 10), batch_size=1).to_dict()
+    plan = json.loads(ip.Plan(ip.Subset(ip.Sequential(3), [1, 2, 3], 10), batch_size=1).to_json())
     plan["order"]["indices"] = indices
-    return ip.Plan.from_dict(plan)
+    return ip.Plan.from_json(json.dumps(plan))
 
 
 def ranged(ends: Any) -> Any:
     """Read a subset whose range has other ends."""
     data = ip.Subset(ip.Shuffle(1), range(1, 2), 5).to_dict()
-    plan = ip.Plan(ip.Sequential(5), batch_size=1).to_dict()
-    return ip.Plan.from_dict({**plan, "order": {**data, "indices": {"range": ends}}})
+    plan = json.loads(ip.Plan(ip.Sequential(5), batch_size=1).to_json())
+    return ip.Plan.from_json(json.dumps({**plan, "order": {**data, "indices": {"range": ends}}}))
 
 
 def in_itself() -> dict[str, Any]:
@@ -58,8 +60,8 @@ CASES: list[Case] = [
     ),
     (
         "a field in itself",
-        lambda: ip.Plan.from_dict(
-            {**ip.Plan(ip.Sequential(5), batch_size=1).to_dict(), "order": in_itself()}
+        lambda: plan_of(
+            {**dict_of(ip.Plan(ip.Sequential(5), batch_size=1)), "order": in_itself()}, None, None
         ),
     ),
     ("too many reads to explain", lambda: ip.explain(copied(2**17), 1)),

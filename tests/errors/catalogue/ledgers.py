@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import resource
 from pathlib import Path
@@ -17,7 +18,7 @@ from tests.support.forging import ledger_of
 PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
 RESUMED = PLAN.resume(PLAN.cursor(0, step=1))
 OTHER = PLAN.replace(order=ip.Shuffle(10))
-NAMED = {"kind": "plan", "plan": PLAN.to_dict(), "data": None}
+NAMED = {"kind": "plan", "plan": json.loads(PLAN.to_json()), "data": None}
 RUN = {"kind": "run", "plan": 1, "step": 0, "steps": 2, "from": [0, 0, 0, 0], "to": [0, 0, 2, 7]}
 
 
@@ -41,7 +42,7 @@ def changed(**fields: Any) -> ip.Ledger:
 
 def naming(**fields: Any) -> ip.Ledger:
     """Open a ledger whose plan has other fields."""
-    return holding({**NAMED, "plan": {**PLAN.to_dict(), **fields}})
+    return holding({**NAMED, "plan": {**json.loads(PLAN.to_json()), **fields}})
 
 
 def endless() -> None:
@@ -128,14 +129,14 @@ def varying() -> Any:
     plan = plan.replace(order=ip.Without(plan.order, [1], since=since))
     ip.Ledger("run.ledger")._file.keep_columns(plan)
     line = {**RUN, "steps": 40, "to": [1, 0, 0, 0]}
-    return holding({**NAMED, "plan": plan.to_dict()}, line).account(0)
+    return holding({**NAMED, "plan": json.loads(plan.to_json())}, line).account(0)
 
 
 def padded() -> Any:
     """Ask a ledger of a line whose steps read an epoch again and again to be full."""
     plan = ip.Plan(ip.Sequential(1), world_size=1, batch_size=2**15, remainder="pad")
     line = {**RUN, "steps": 40, "to": [40, 0, 0, 0]}
-    return holding({**NAMED, "plan": plan.to_dict()}, line).account(0)
+    return holding({**NAMED, "plan": json.loads(plan.to_json())}, line).account(0)
 
 
 def without_columns() -> None:
@@ -217,8 +218,8 @@ CASES: list[Case] = [
     ("a step that does not follow", lambda: changed(step=1)),
     ("a place that does not follow", lambda: after(**{**RUN, "step": 2, "to": [0, 0, 3, 10]})),
     ("a return to a later step", lambda: after(kind="discard", step=2)),
-    ("a plan that is open", lambda: holding({**NAMED, "plan": OPEN.to_dict()}, RUN)),
-    ("a plan that was resumed", lambda: holding({**NAMED, "plan": RESUMED.to_dict()})),
+    ("a plan that is open", lambda: holding({**NAMED, "plan": json.loads(OPEN.to_json())}, RUN)),
+    ("a plan that was resumed", lambda: holding({**NAMED, "plan": json.loads(RESUMED.to_json())})),
     ("a plan of no order", lambda: naming(order=[])),
     (
         "a plan of an order that nobody registers",

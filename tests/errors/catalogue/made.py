@@ -55,7 +55,7 @@ class Odd(ip.Order):
 
 def spec(**changes: Any) -> Any:
     """Read a plan whose saved form was edited."""
-    return ip.Plan.from_dict({**PLAN.to_dict(), **changes})
+    return ip.Plan.from_json(json.dumps({**json.loads(PLAN.to_json()), **changes}))
 
 
 def cursor(**changes: Any) -> Any:

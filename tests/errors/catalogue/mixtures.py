@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -36,8 +37,8 @@ def resumed(order: ip.Order) -> ip.Plan:
 
 def written(**fields: Any) -> Any:
     """Read a mixture whose dict form has other fields."""
-    plan = ip.Plan(mixed(), batch_size=1).to_dict()
-    return ip.Plan.from_dict({**plan, "order": {**plan["order"], **fields}})
+    plan = json.loads(ip.Plan(mixed(), batch_size=1).to_json())
+    return ip.Plan.from_json(json.dumps({**plan, "order": {**plan["order"], **fields}}))
 
 
 CASES: list[Case] = [

@@ -97,7 +97,6 @@ RIGHT: dict[str, tuple[Any, dict[str, Any]]] = {
     "batches": (PLAN.batches, {**AT, "rank": 0, "start_step": 0, "stop_step": 1}),
     "batch_sizes": (PLAN.batch_sizes, {**AT, "rank": 0, "start_step": 0, "stop_step": 1}),
     "step_size": (PLAN.step_size, {**AT, "step": 0}),
-    "phase": (PLAN.phase, {**AT, "step": 0}),
     "locate": (PLAN.locate, {"index": 3, "epoch": 0}),
     "locate_all": (PLAN.locate_all, {"index": 3, "epoch": 0}),
     "account": (PLAN.account, AT),

@@ -36,7 +36,7 @@ CASES: list[Case] = [
     ("a field twice", lambda: ip.Plan.from_json('{"a":1,"a":2}')),
     ("a number that is none", lambda: ip.Plan.from_json('{"a":NaN}')),
     ("JSON that is deep", lambda: ip.Plan.from_json('{"a":' + "[" * 60 + "]" * 60 + "}")),
-    ("a list for a plan", lambda: ip.Plan.from_dict([1])),
+    ("a list for a plan", lambda: ip.Plan.from_json("[1]")),
     ("a list for a cursor", lambda: ip.Cursor.from_dict([1])),
     (
         "a plan that was resumed at a step of text",
@@ -50,7 +50,7 @@ CASES: list[Case] = [
     ("an order without fields", lambda: spec(order={"algorithm": "shuffle-v1"})),
     (
         "an order other than the plan's",
-        lambda: ip.Plan.from_dict(PLAN.to_dict(), order=ip.Sequential(11)),
+        lambda: ip.Plan.from_json(PLAN.to_json(), order=ip.Sequential(11)),
     ),
     ("a resume that is none", lambda: spec(resumed=5)),
     ("a phase that is none", lambda: spec(batch_size=[PHASE, 5])),
