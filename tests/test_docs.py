@@ -175,14 +175,16 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         sys.modules.pop(path.stem, None)
 
 
-def check_page(page: str, folder: Path) -> dict[str, Any]:
+def check_page(page: str, folder: Path, section: str = "") -> dict[str, Any]:
     """Check that a page's blocks print what it shows: in a text block after, or in comments.
 
     A block that begins with the name of a file is that file, for the blocks after it. Returns the
-    names that the blocks leave behind.
+    names that the blocks leave behind. A `section` is checked alone, by its heading.
     """
     names: dict[str, Any] = {}
     text = (ROOT / "docs" / f"{page}.md").read_text()
+    if section:
+        (text,) = re.findall(rf"^## {re.escape(section)}\n(?:(?!## ).*\n)+", text, re.MULTILINE)
     assert text.count("```python") + text.count("```sh") == len(BLOCK.findall(text))
     with inside(folder):
         for kind, code, shown in BLOCK.findall(text):

@@ -98,7 +98,7 @@ def test_an_installed_wheel_has_the_header(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     code = re.findall(
-        r"^include=\$\(python -c '(.*)'\)$", (ROOT / "docs/c.md").read_text(), re.MULTILINE
+        r"^include=\$\(python -c '(.*)'\)$", (ROOT / "docs/recipes.md").read_text(), re.MULTILINE
     )
     said = subprocess.run(
         [sys.executable, "-c", *code],

@@ -171,8 +171,8 @@ def test_the_example_refuses_what_is_no_number(example: Path, tmp_path: Path, gi
 
 def test_the_page(tmp_path: Path) -> None:
     """Its blocks print what it shows, and its kernel compiles where there is a compiler for it."""
-    check_page("c", tmp_path)
-    page = (Path(__file__).parents[2] / "docs" / "c.md").read_text()
+    check_page("recipes", tmp_path, "C, C++ and CUDA")
+    page = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text()
     (kernel,) = re.findall(r"^```cuda\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "kernel.cu").write_text(kernel)
     for command in (each for each in c.BUILDS if each[0] == "nvcc"):
