@@ -1,7 +1,8 @@
-"""mmengine's IterBasedTrainLoop, which skips what a run has trained on by drawing it."""
+"""mmengine's loops: one skips what a run has trained on by drawing it, the other takes a state."""
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from indexplan_torch import PlanLoader
 
 with warnings.catch_warnings():  # torch's own, of what mmengine imports
     warnings.simplefilter("ignore", DeprecationWarning)
+    from mmengine.hooks import Hook
     from mmengine.model import BaseModel
     from mmengine.runner import Runner
 
@@ -82,3 +84,56 @@ def test_a_loader_with_a_state_is_refused_and_one_without_reads_on(tmp_path: Pat
     rest = trained(tmp_path, PlanLoader(Rows(), PLAN), 8, resume=True)
     one = PLAN.replace(world_size=1)
     assert [one.batch(0, step=step, rank=0).tolist() for step in range(8)] == first + rest
+
+
+class KeepLoader(Hook):  # type: ignore[misc,unused-ignore]
+    """As in docs/trainers.md."""
+
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
+        checkpoint["loader"] = runner.train_dataloader.state_dict()
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
+        runner.train_dataloader.load_state_dict(checkpoint["loader"])
+
+
+class Die(Hook):  # type: ignore[misc,unused-ignore]
+    """Ends a training before it saves the step."""
+
+    def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
+        if runner.iter == 14:
+            raise KeyboardInterrupt
+
+
+def by_epochs(folder: Path, loader: PlanLoader, hooks: list[Hook], *, resume: bool) -> Any:
+    """Train three epochs; return what was read."""
+    model = Model()
+    runner = Runner(
+        model,
+        str(folder),
+        train_dataloader=loader,
+        train_cfg={"by_epoch": True, "max_epochs": 3},
+        optim_wrapper={"optimizer": {"type": "SGD", "lr": 0.0}},
+        default_hooks={"checkpoint": {"type": "CheckpointHook", "interval": 4, "by_epoch": False}},
+        custom_hooks=hooks,
+        resume=resume,
+        log_level="ERROR",
+        experiment_name=f"{folder.name}-{resume}",
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        runner.train()
+    return model.read
+
+
+@pytest.mark.parametrize(("ranks", "workers"), [(1, 0), (1, 2), (2, 0)])
+def test_an_epoch_resumes_where_its_checkpoint_stands(
+    tmp_path: Path, ranks: int, workers: int
+) -> None:
+    """EpochBasedTrainLoop would read the epoch from its start again; a hook keeps the state."""
+    loader = PlanLoader(Rows(), PLAN, num_workers=workers)
+    by_epochs(tmp_path, loader, [KeepLoader(), Die()], resume=False)
+    loader = PlanLoader(Rows(), PLAN, rank=0, world_size=ranks, compare=False)
+    read = by_epochs(tmp_path, loader, [KeepLoader()], resume=True)
+    one = PLAN.replace(world_size=1)
+    rest = PLAN.replace(world_size=ranks).resume(one.cursor(1, step=2))  # 10 steps an epoch
+    left = [(epoch, step) for epoch in (1, 2) for step in rest.steps(epoch)]
+    assert [rest.batch(epoch, step=step, rank=0).tolist() for epoch, step in left] == read
