@@ -41,7 +41,7 @@ def check_left(run: Any, number: int) -> None:
         _warn(
             run,
             f"{pass_in_words(left.number, sub_epochs)}: the trainer's limit ends each pass after "
-            f"{left.step} of {left.stop} steps, so {num_lost:,} of its "
+            f"{left.step} of {left.steps.stop} steps, so {num_lost:,} of its "
             f"{counted(num_read + num_lost, 'sample')} are never read; "
             f"{_epochs(run, num_read)}without a limit, or {_MEANT}",
             "limit",
@@ -50,7 +50,7 @@ def check_left(run: Any, number: int) -> None:
     if left.step <= 1:
         return
     got, refreshed = "", run.limit is not None
-    if left.step == left.first:  # all of it before a resume
+    if left.step == left.steps.start:  # all of it before a resume
         got, cure = "a resume after ", f"read that pass first, by set_epoch({left.number})"
         if refreshed:  # Lightning says itself which pass it goes on with
             cure = f"under Lightning {_INSIDE}"
@@ -61,7 +61,7 @@ def check_left(run: Any, number: int) -> None:
     raise IndexPlanError(
         "a pass",
         "must be read whole before a later one begins",
-        f"{got}{left.step} of {left.stop} steps of "
+        f"{got}{left.step} of {left.steps.stop} steps of "
         f"{pass_in_words(left.number, sub_epochs)}, and then "
         f"{pass_in_words(number, sub_epochs)}",
         f"{cure}, or pass partial=True if passes are left on purpose",
@@ -77,11 +77,11 @@ def warn_of_left(run: Any, number: int) -> None:
     again = number == left.number and not run.named and _received(run, left) > 1
     if again or (number > left.number and _received(run, left, before=True)):
         num_read, num_lost = _samples(run, left)
-        steps = f"{left.step} of {left.stop}"
+        steps = f"{left.step} of {left.steps.stop}"
         what = f"and {num_lost:,} of its {counted(num_read + num_lost, 'sample')} are never read"
         cure = "read each pass to its end"
         if again:
-            steps = f"{left.step - left.first} of {left.stop - left.first}"
+            steps = f"{left.step - left.steps.start} of {len(left.steps)}"
             what = "and starts again from the first"
             cure = "name the pass that comes next with set_epoch"
         _warn(
@@ -102,7 +102,7 @@ def _limited(run: Any, left: Any) -> bool:
     """Return whether a pass was left where a trainer's limit ends it."""
     if run.limit is None:
         return False
-    limit = run.limit if isinstance(run.limit, int) else int(left.stop * run.limit)
+    limit = run.limit if isinstance(run.limit, int) else int(left.steps.stop * run.limit)
     return bool(left.step >= limit)
 
 
@@ -115,7 +115,7 @@ def _received(run: Any, left: Any, *, before: bool = False) -> int:
     """
     if run.given.partial or left.finished:
         return 0
-    return int(left.step if before else left.step - left.first)
+    return int(left.step if before else left.step - left.steps.start)
 
 
 def _samples(run: Any, left: Any) -> tuple[int, int]:
@@ -142,12 +142,12 @@ def pass_in_words(number: int, sub_epochs: int) -> str:
 
 def check_received(begun: Any, step: int, *, ended: bool = False) -> None:
     """Raise if the loop gets more batches than a pass has steps, or fewer when it has ended."""
-    if step > begun.stop or (ended and step < begun.stop):
-        got = "more" if step > begun.stop else step - begun.first
+    steps = begun.steps
+    if step > steps.stop or (ended and step < steps.stop):
+        got = "more" if step > steps.stop else step - steps.start
         raise IndexPlanError(
             "a pass",
-            f"must give the loop the {begun.stop - begun.first} batches that the plan "
-            "deals to this rank",
+            f"must give the loop the {len(steps)} batches that the plan deals to this rank",
             got,
             "remove what changes batches between the plan and the loop, such as a "
             "wrapper that deals the batch sampler out to ranks again",

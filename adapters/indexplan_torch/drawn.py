@@ -80,7 +80,7 @@ class Drawn(Iterator[Any]):
         if named is not None:
             run.set_epoch(named)
             check_named(named, number)
-        self.begun = Reading(number, 0, 0) if number in run.over else begin(run)
+        self.begun = Reading(number, range(0)) if number in run.over else begin(run)
         if named is not None:
             run.set_epoch(named)
 

@@ -270,7 +270,7 @@ class PlanLoader(DataLoader[Any]):
             "keras.src.trainers.data_adapters.torch_data_loader_adapter", "refuse_drawing_ahead"
         )
         begun = self.run.begin()
-        if begun.first == begun.stop:
+        if not begun.steps:
             return False  # starts no workers, and draws no seed that an uninterrupted run would not
         recorder = self.run.recorder
         random = torch.get_rng_state() if begun.step else None
@@ -283,7 +283,7 @@ class PlanLoader(DataLoader[Any]):
             dataset.follow_run(self.run)  # in a thread: after workers are forked
         if random is not None:  # torch drew a seed here, which the stopped run did not
             torch.set_rng_state(random)
-        step = begun.first  # this loader's own count: its wrapper may prefetch
+        step = begun.steps.start  # this loader's own count: its wrapper may prefetch
         try:
             for batch in self._read(batches):
                 if recorder:
@@ -487,7 +487,7 @@ def handed_over(
             for num_received, batch in enumerate(batches, 1):
                 begun = run.reading
                 if begun is not None:
-                    begun.step = begun.first + num_received
+                    begun.step = begun.steps.start + num_received
                 yield batch
                 if begun is not None and not run.goes_on(begun):
                     moved = begun.number == run.number

@@ -60,45 +60,43 @@ class Perhaps(NamedTuple):
 
 @dataclass(eq=False)
 class Reading:
-    """A pass that the loop is in: its steps [first, stop), and how far the loop has come.
+    """A pass that the loop is in: its steps, and how far the loop has come.
 
     If each step is read several times (`again`), every time counts as a step here. Always
-    first <= step <= stop.
+    steps.start <= step <= steps.stop.
 
     Parameters
     ----------
-    number, first, stop : int
-        The pass's number in the run, and its steps; these don't change.
+    number : int
+        The pass's number in the run.
+    steps : range
+        Its steps that were left when it began; empty if it was over.
     ran : (Plan, int) or None
         The plan and this process's rank as it began; the process group may have ended since.
     handed : bool
         Whether a sampler hands it out by itself: `step` is then the next that nobody has drawn.
-    named : bool
-        Whether somebody had named it when it began.
     step : int
         The next step that the loop has not received.
     """
 
     number: int
-    first: int
-    stop: int
-    ran: tuple[Plan, int] | None = field(default=None, compare=False, repr=False)
+    steps: range
+    ran: tuple[Plan, int] | None = field(default=None, repr=False)
     handed: bool = False
-    named: bool = field(default=False, compare=False)
     step: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.step = self.first
+        self.step = self.steps.start
 
     @property
     def finished(self) -> bool:
         """Whether the loop has received all of it, even if it never asks for more."""
-        return self.step == self.stop
+        return self.step == self.steps.stop
 
     @property
     def unread(self) -> bool:
         """Whether the loop has received nothing of it, and there is something to receive."""
-        return self.first == self.step < self.stop
+        return self.step == self.steps.start < self.steps.stop
 
 
 class Run:
@@ -291,13 +289,12 @@ class Run:
         ------
         IndexPlanError
             If the number is negative or not an integer; if a pass that another loader draws would
-            have to be continued; or if that loader has drawn another pass, which nobody named,
-            before the first number came, as workers do where Lightning starts them before it names
-            the pass of a resume.
+            have to be continued; or if that loader has drawn another pass before the first number
+            came, as workers do where Lightning starts them before it names the pass of a resume.
         """
         number, drawn = count("epoch", number), self.reading
         drawn = None if self.told is not None or perhaps else drawn
-        if drawn and drawn.handed and not drawn.named and drawn.number != number:
+        if drawn and drawn.handed and drawn.number != number:
             raise IndexPlanError(
                 "a trainer's first set_epoch",
                 "must come before batches of a plan's sampler are drawn, or name their pass",
@@ -381,12 +378,12 @@ class Run:
         if number <= self.first and (self.first or self.unread):
             refuse_under("mmengine.runner.loops", "refuse_skipping")
         warn_of_left(self, number)
-        named, self.named = self.named is not None, None
+        self.named = None
         self.record()
         if number > self.first:
             self.unread = False
         if number in self.over:
-            self.reading = Reading(number, 0, 0, handed=handed)
+            self.reading = Reading(number, range(0), handed=handed)
             return self.reading
         plan, rank = self.running()
         if self._came_from is not None:
@@ -400,7 +397,7 @@ class Run:
         steps = self.steps(number)
         if self.recorder and steps:
             self._begin_in_ledger(self.recorder, plan, rank)
-        self.reading = Reading(number, steps.start, steps.stop, (plan, rank), handed, named)
+        self.reading = Reading(number, steps, (plan, rank), handed)
         return self.reading
 
     def _begin_in_ledger(self, recorder: Recorder, plan: Plan, rank: int) -> None:
@@ -417,7 +414,7 @@ class Run:
         Of a pass that has `begun`, unless a later one has.
         """
         reading = self.reading
-        if not self.recorder or reading is None or reading.first == reading.stop:
+        if not self.recorder or reading is None or not reading.steps:
             return
         if begun in (None, reading):
             step = self.plan_step(reading.number, reading.step)
@@ -429,8 +426,7 @@ class Run:
         reading = self.reading
         if not self.unread or (reading is not None and reading.number not in self.over):
             return reading
-        steps = self.steps(self.first)
-        return Reading(self.first, steps.start, steps.stop)
+        return Reading(self.first, self.steps(self.first))
 
     def steps(self, number: int) -> range:
         """Return the remaining steps of a pass, as the loop counts them: each `again` times.
@@ -510,7 +506,7 @@ class Run:
                 "a loader with evaluation=True",
                 "must be asked for a state or cursor between two passes, as ranks stand at other "
                 "steps inside one",
-                f"step {reading.step} of {reading.stop}",
+                f"step {reading.step} of {reading.steps.stop}",
                 "save before or after the evaluation",
             )
         return reading.number, reading.step
@@ -529,9 +525,7 @@ class Run:
 
     def _cursor(self, number: int, step: int | None) -> Cursor:
         plan, _ = self._ran()
-        reading = self.reading
-        has_steps = reading is not None and reading.number == number and reading.stop  # not over
-        if not has_steps and number in self.over:
+        if number in self.over:
             return plan.start
         if step is None:
             step = self.steps(number).start // self.given.again
@@ -543,7 +537,7 @@ class Run:
         """Return the batch that the loop received last; without one, raise, naming `name`."""
         plan, rank = self._ran()
         reading = self.reading
-        if reading is None or reading.step == reading.first:
+        if reading is None or reading.step == reading.steps.start:
             raise IndexPlanError(
                 name,
                 "must be asked for inside the loop, after a batch",
