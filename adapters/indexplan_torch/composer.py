@@ -63,7 +63,8 @@ class KeepState(Callback):  # type: ignore[misc,unused-ignore]
         if self._limited is None:  # by train_subset_num_batches
             self._limited = state.dataloader_len is None or state.dataloader_len < len(loader)
             if self._limited and state.dataloader_len is not None:
-                loader.run.limit = int(state.dataloader_len)
+                run, limit = loader.run, int(state.dataloader_len)
+                run.given = replace(run.given, limit=limit)
         if saved is not None:
             loader.load_state_dict(saved["loader"])
             self._begin(state)

@@ -49,7 +49,7 @@ def check_left(run: Any, number: int) -> None:
         return
     if left.step <= 1:
         return
-    got, refreshed = "", run.limit is not None
+    got, refreshed = "", run.given.limit is not None
     if left.step == left.steps.start:  # all of it before a resume
         got, cure = "a resume after ", f"read that pass first, by set_epoch({left.number})"
         if refreshed:  # Lightning says itself which pass it goes on with
@@ -100,9 +100,10 @@ def _warn(run: Any, message: str, kind: str) -> None:
 
 def _limited(run: Any, left: Any) -> bool:
     """Return whether a pass was left where a trainer's limit ends it."""
-    if run.limit is None:
+    limit = run.given.limit
+    if limit is None:
         return False
-    limit = run.limit if isinstance(run.limit, int) else int(left.steps.stop * run.limit)
+    limit = limit if isinstance(limit, int) else int(left.steps.stop * limit)
     return bool(left.step >= limit)
 
 

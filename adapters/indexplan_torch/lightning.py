@@ -8,6 +8,7 @@ So you only import it if you have to name it.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 if "lightning.pytorch" not in sys.modules and "pytorch_lightning" in sys.modules:
@@ -122,7 +123,7 @@ def _tell_runs(trainer: Any, loop: Any, limit: float) -> bool:
     runs = [run for loader in _loaders(loop) if (run := run_of(loader)) is not None]
     given = trainer.distributed_sampler_kwargs or {}
     for run in runs:
-        run.limit = limit
+        run.given = replace(run.given, limit=limit)
         if run.given.rank is None and given:
             plan, rank = run.running()
             if (rank, plan.world_size) != (given["rank"], given["num_replicas"]):

@@ -126,9 +126,6 @@ class Run:
     reading : Reading or None
         The pass that the loop is in, or has read. None before the first pass, and when `set_epoch`
         names a finished one again.
-    limit : float or None
-        After how many steps, or after which share of them, a trainer that counts the steps of
-        every pass leaves each; None without one.
     warned : set of str
         Which warnings of passes that were left were given, as one of each kind is enough.
     recorder : Recorder, False or None
@@ -138,7 +135,6 @@ class Run:
     def __init__(self, given: Given) -> None:
         self.given = given
         self.told: int | None = None
-        self.limit: float | None = None
         self.warned: set[str] = set()
         self.recorder: Recorder | Literal[False] | None = None
         # Where it stood when it moved, for ranks to compare when the next pass begins; () where it

@@ -44,6 +44,9 @@ class Given:
         Whether a PlanLoader counts what the loop receives.
     prepared : bool
         Whether a wrapper reads that loader which looks ahead.
+    limit : float or None
+        After how many steps, or after which share of them, a trainer that counts the steps of
+        every pass leaves each; None without one.
     """
 
     plan: Plan
@@ -58,6 +61,7 @@ class Given:
     pinned: bool = False
     counted: bool = False
     prepared: bool = False
+    limit: float | None = None
 
     def __post_init__(self) -> None:
         if self.evaluation and self.plan.remainder != "spread":

@@ -95,13 +95,18 @@ class TrainerHistories(Histories):
     @rule(num_steps=st.integers(1, 3), stays=st.booleans())
     def a_limit_cuts_its_passes(self, num_steps: int, stays: bool) -> None:
         """`limit_train_batches` and its like, which Lightning's callback tells the loader of."""
-        self.run.limit, self.model.limited = 1, True
+        self.limit(1)
         for _ in range(2):
             self.read(num_steps)
             self.the_loop_is_left()
             self.a_trainer_begins_an_epoch(1, ["iterate", "name"], by=True, counts=False)
         self.read(1)
-        self.run.limit, self.model.limited = 1 if stays else None, stays
+        self.limit(1 if stays else None)
+
+    def limit(self, limit: float | None) -> None:
+        """Tell the loader of a limit, or of none."""
+        self.run.given = replace(self.run.given, limit=limit)
+        self.model.limited = limit is not None
 
     @rule(num_steps=st.integers(1, 3))
     def a_loop_breaks_each_time(self, num_steps: int) -> None:
