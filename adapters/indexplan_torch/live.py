@@ -197,7 +197,6 @@ class LiveLoader:
         self._cursor = _past_empty(self._plan, plan.start)  # after the last step that counts
         self._made(World(1, 0))  # refuses at once what it would refuse in the first step
         self._reads: Reads | None = None  # for the world of the last step
-        self._world: World | None = None  # of the last quorum that this rank has heard of
         self._running: object | None = None  # the iteration that runs, if one does
         self._open = False  # whether a step's quorum is known, and not yet whether it counts
         self._received: Received | None = None
@@ -206,9 +205,11 @@ class LiveLoader:
         manager.start_quorum, manager.should_commit = self._quorum_started, self._deciding
 
     def __repr__(self) -> str:
-        """Return who reads, as far as this rank has heard, and where the run stands."""
-        known, at = self._world, self._cursor
-        who = "ranks not known yet" if known is None else f"rank {known.rank} of {known.world_size}"
+        """Return who read the last batch, and where the run stands."""
+        known, at = self._received, self._cursor
+        who = "ranks not known yet"
+        if known is not None:
+            who = f"rank {known.rank} of {known.plan.world_size}"
         parts = f"sub-epoch {at.sub_epoch}, " * (self._plan.sub_epochs > 1)
         where = f"epoch {at.epoch}, {parts}step {at.step}"
         return f"<LiveLoader of {self._plan}: {who}, at {where}>"
@@ -335,7 +336,7 @@ class LiveLoader:
                     self._start()
                 if self._manager.current_step() == 0:
                     self._run_first_step()
-                world = self._world = self._settled()
+                world = self._settled()
                 if self._manager.is_participating():
                     self._check_heard()
                 kind = "a number of ranks, at most max_world,"
