@@ -141,11 +141,11 @@ QUESTIONS: dict[str, Question] = {
     "Plan.replace": lambda plan: [
         outcome(lambda fields=fields: plan.replace(**fields).account(2)) for fields in schedules()
     ],
-    "Plan.to_json": lambda plan: plan.to_json(),
+    "Plan.to_json": lambda plan: [
+        plan.to_json(),
+        ip.Plan.from_json(plan.to_json(), order=plan.order).account(0),
+    ],
     "Plan.from_json": lambda plan: ip.Plan.from_json(plan.to_json()).account(0),
-    "Plan.from_json of an order": lambda plan: ip.Plan.from_json(
-        plan.to_json(), order=plan.order
-    ).account(0),
     "Order.take": lambda plan: [plan.order.take(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
     "Order.offsets": lambda plan: [plan.order.offsets(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
     "Order.spans": lambda plan: [plan.order.spans(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
