@@ -145,6 +145,12 @@ TYPED = {  # what people type, and the page that explains it
     "accelerate": "trainers",
     "SFTTrainer": "migrate/hugging-face",
     "megatron": "migrate/megatron",
+    "torchtitan": "migrate/large-runs",
+    "olmo": "migrate/large-runs",
+    "nemo": "migrate/large-runs",
+    "maxtext": "migrate/grain",
+    "GRPO": "reinforcement-learning",
+    "DAPO": "reinforcement-learning",
     "grain": "migrate/grain",
     "jax": "migrate/jax",
 }
