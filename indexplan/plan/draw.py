@@ -71,7 +71,7 @@ def stretches(
         ahead = min(2 * ahead, most)
         where = layout.runs(steps, rank, start, until)
         if layout.balance is None and len(where) == 1 and len(where[0][1]) == until - start:
-            sizes = where[0][2] - where[0][1]  # a run for each step
+            sizes = where[0][2] - where[0][1]  # a run for each step; with balance, for each unit
         else:
             sizes = batch_sizes(steps, world_size, rank, start, until)
         yield where, sizes.cumsum()

@@ -130,6 +130,16 @@ def test_steps_counts_and_cursors_are_those_without_balance(
             assert valid[0] == valid[1]
 
 
+def test_a_rank_whose_units_are_as_many_as_its_steps() -> None:
+    """Two units in the first step and none in the second are drawn as that, not one in each."""
+    sizes = [ip.Phase(0, 4), ip.Phase(4, 1)]
+    balance = ip.Balance([1, 2, 3, 4, 5])
+    plan = ip.Plan(ip.Sequential(5), world_size=2, global_batch_size=sizes, balance=balance)
+    by_rank = [[batch.tolist() for batch in plan.batches(0, rank=rank)] for rank in range(2)]
+    assert [[[0, 3], [4]], [[1, 2], []]] == by_rank
+    assert by_rank[1] == [plan.batch(0, step=step, rank=1).tolist() for step in range(2)]
+
+
 @examples(40)
 @given(balanced_plans(st.builds(lambda kind, n: kind(n), st.sampled_from(KINDS[:4]), nums_samples)))
 def test_locate_is_the_inverse_of_batch(plan: ip.Plan) -> None:
