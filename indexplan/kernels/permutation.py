@@ -15,8 +15,8 @@ from indexplan.kernels.compiling import (
     helper,
     kernel,
 )
-from indexplan.kernels.feistel import LANES, cipher_of, count_up, permute, rounds_of
-from indexplan.kernels.philox import U64
+from indexplan.kernels.feistel import LANES, MOST_WORDS, cipher_of, count_up, permute, rounds_of
+from indexplan.kernels.philox import U64, ZERO
 from indexplan.kernels.seeding import POOL, pool_of, words_of
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def permute_epochs(
         cipher = cipher_of(U64(sizes[j]), np.empty(2 * rounds_of(sizes[j]), U64))
         done = begins[j]
         for i in range(parts[j], parts[j + 1]):
-            words_of(pool, factor, U64(epochs[i]), U64(sizes[j]), mixed, cipher[4])
+            words_of(pool, factor, U64(epochs[i]), U64(sizes[j]), ZERO, mixed, cipher[4])
             a, b = cuts[i], cuts[i + 1]
             done += _permute(left, right, cipher, starts[a:b], stops[a:b], out[done:])
 
@@ -158,3 +158,44 @@ def invert(n: int, words: UInt32s, indices: Int64s, out: Int64s) -> None:
         for i in range(len(part)):
             left[i] = U64(part[i])
         permute(left, right, len(part), cipher, False, True, out[done:])
+
+
+@kernel(INT64, READ_UINT32, INT64, INT64, READ_INT64, READ_INT64, READ_INT64, INT64, WRITE_INT64)
+def permute_strata(
+    size: int,
+    seed: UInt32s,
+    purpose: int,
+    epoch: int,
+    starts: Int64s,
+    counts: Int64s,
+    strata: Int64s,
+    inverse: int,
+    numbers: Int64s,
+) -> None:
+    """Overwrite numbers with their images in strata, each shuffled by a shuffle-v1 of its own.
+
+    Parameters
+    ----------
+    size, seed, purpose, epoch
+        What key words are hashed from; the seed has four words, the lowest first.
+    starts, counts : int64 (num_strata,)
+        Where each stratum starts, which its key words depend on too, and how many it shuffles.
+    strata : int64 (num,)
+        The stratum of each number; neighbours in one share its key words.
+    inverse : int
+        1 for the positions of indices, else 0.
+    numbers : int64 (num,)
+        Each from 0 to its stratum's count, exclusively.
+    """
+    pool, mixed = np.empty(POOL, U64), np.empty(POOL, U64)
+    left, right, words = np.empty(LANES, U64), np.empty(LANES, U64), np.empty(MOST_WORDS, U64)
+    factor, stop = pool_of(seed, purpose, pool), 0
+    while stop < len(strata):
+        start, k = stop, strata[stop]
+        while stop < len(strata) and strata[stop] == k and stop - start < LANES:
+            left[stop - start] = U64(numbers[stop])
+            stop += 1
+        if counts[k] > 1:  # else the number is 0, as in most large strata of `Distinct`
+            cipher = cipher_of(U64(counts[k]), words[: 2 * rounds_of(counts[k])])
+            words_of(pool, factor, U64(epoch), U64(size), U64(starts[k]), mixed, cipher[4])
+            permute(left, right, stop - start, cipher, False, inverse == 1, numbers[start:])

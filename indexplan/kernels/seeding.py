@@ -72,14 +72,21 @@ def pool_of(seed: UInt32s, purpose: int, pool: UInt64s) -> U64:
 
 @helper
 def words_of(
-    pool: UInt64s, factor: U64, epoch: U64, size: U64, mixed: UInt64s, words: UInt64s
+    pool: UInt64s, factor: U64, epoch: U64, size: U64, high: U64, mixed: UInt64s, words: UInt64s
 ) -> None:
-    """Write the key words of an epoch of an order's size; `mixed`, a pool too, is overwritten."""
+    """Write the key words of an epoch of an order's size, which is size + 2**64 * high.
+
+    `mixed`, a pool too, is overwritten.
+    """
     for i in range(POOL):  # not mixed[:] = pool, with which numba compiles texts of errors for 3 s
         mixed[i] = pool[i]
     factor = _absorb(mixed, size & LOW, _absorb(mixed, epoch, factor))
-    if size > LOW:  # two words, the lower one first, as NumPy splits it
-        _absorb(mixed, size >> WORD, factor)
+    if size > LOW or high:  # as many words as it has, the lowest first, as NumPy splits it
+        factor = _absorb(mixed, size >> WORD, factor)
+    if high:
+        factor = _absorb(mixed, high & LOW, factor)
+    if high > LOW:
+        _absorb(mixed, high >> WORD, factor)
     factor = INIT_B
     for i in range(len(words)):
         words[i], factor = _hashmix(mixed[i % POOL], factor, MULT_B)

@@ -24,7 +24,6 @@ from indexplan.seeds import (
     DISTINCT_SLOTS,
     DISTINCT_TURNS,
     check_epoch,
-    key_words,
 )
 from indexplan.stores.tables import table_of
 
@@ -174,29 +173,32 @@ class Distinct(Order):
         """Return the place in the list at which an epoch begins to read: that of some label."""
         t, num = self._table, int(self._table.counts.sum())
         turn = np.array([epoch % num])
-        label = int(self._shuffled(DISTINCT_TURNS, 0, num, turn, turn + 1)[0])
+        label = int(self._one(DISTINCT_TURNS, 0, num, turn, inverse=False)[0])
         firsts = np.cumsum(t.counts) - t.counts
         k = int(np.searchsorted(firsts, label, "right")) - 1
         return int(t.starts[k]) + (label - int(firsts[k])) * int(t.sizes[k])
 
-    def _relabelled(self, epoch: int, strata: Int64, labels: Int64, back: bool) -> Int64:
-        """Return the labels that an epoch has at some places of strata, or the way back."""
-        t, out = self._table, np.empty_like(labels)
-        order = np.argsort(strata, kind="stable")
-        kinds, firsts = np.unique(strata[order], return_index=True)
-        ends = [*firsts[1:].tolist(), len(order)]
-        for k, start, stop in zip(kinds.tolist(), firsts.tolist(), ends, strict=False):
-            some = order[start:stop]
-            num, size = int(t.counts[k]), self.num_samples + (int(t.starts[k]) << 64)
-            rounds = 2 * kernels.feistel.num_rounds(num)
-            words = key_words(self.seed, DISTINCT_LABELS, epoch, rounds, size)
-            asked, found = labels[some], np.empty_like(some)
-            if back:
-                kernels.permutation.invert(num, words, asked, found)
-            else:
-                kernels.permutation.permute_runs(num, words, asked, asked + 1, found)
-            out[some] = found
+    def _images(
+        self,
+        purpose: int,
+        epoch: int,
+        strata: tuple[Int64, Int64],
+        which: Int64,
+        numbers: Int64,
+        inverse: bool,
+    ) -> Int64:
+        """Return the images of numbers in strata, of such starts and counts, or the way back."""
+        order, seed = np.argsort(which, kind="stable"), self.seed.to_bytes(16, "little")
+        key = (self.num_samples, np.frombuffer(seed, "<u4"), purpose, epoch)
+        images, out = numbers[order], np.empty_like(numbers)
+        kernels.permutation.permute_strata(*key, *strata, which[order], int(inverse), images)
+        out[order] = images
         return out
+
+    def _one(self, purpose: int, epoch: int, num: int, numbers: Int64, inverse: bool) -> Int64:
+        """Return them in a single stratum, so that a first batch compiles no kernel of its own."""
+        one = (np.zeros(1, np.int64), np.array([num], np.int64))
+        return self._images(purpose, epoch, one, np.zeros_like(numbers), numbers, inverse)
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         t, num, key = self._table, self._num_batches, self._key_words(DISTINCT_SLOTS, epoch, 2)
@@ -204,12 +206,13 @@ class Distinct(Order):
             num * self.batch_size, self.batch_size, key, starts, stops, out
         )
         batch, slot = np.divmod(out, self.batch_size)
-        batch = self._shuffled(DISTINCT_BATCHES, epoch, num, batch, batch + 1)
+        batch = self._one(DISTINCT_BATCHES, epoch, num, batch, inverse=False)
         at = (slot * num + batch + self._start(epoch)) % self.num_samples
         strata = np.searchsorted(t.starts, at, "right") - 1
         sizes = t.sizes[strata]
         numbers, copies = np.divmod(at - t.starts[strata], sizes)
-        first = self._relabelled(epoch, strata, numbers, back=False) * sizes
+        kinds = (t.starts, t.counts)
+        first = self._images(DISTINCT_LABELS, epoch, kinds, strata, numbers, inverse=False) * sizes
         many = np.flatnonzero(sizes > 1)  # most labels have one sample
         dealt, key = np.empty_like(many), self._key_words(DISTINCT_COPIES, epoch, 2)
         kernels.classes.class_members(
@@ -230,11 +233,13 @@ class Distinct(Order):
             1, t.sizes, key, strata[many], copies[many], labels[many], numbers
         )
         copies[many] = numbers - labels[many] * sizes[many]
-        first = t.starts[strata] + self._relabelled(epoch, strata, labels, back=True) * sizes
+        kinds = (t.starts, t.counts)
+        labels = self._images(DISTINCT_LABELS, epoch, kinds, strata, labels, inverse=True)
+        first = t.starts[strata] + labels * sizes
         at = (first + copies - self._start(epoch)) % self.num_samples
         read = np.flatnonzero(at < num * size)
         slot, batch = np.divmod(at[read], num)
-        batch = self._unshuffled(DISTINCT_BATCHES, epoch, num, batch)
+        batch = self._one(DISTINCT_BATCHES, epoch, num, batch, inverse=True)
         order = np.argsort(batch, kind="stable")  # a batch's slots are found together
         key, out = self._key_words(DISTINCT_SLOTS, epoch, 2), np.empty_like(batch)
         places = (batch * size + slot)[order]

@@ -219,6 +219,27 @@ def test_many_epochs_at_once(
     assert np.array_equal(np.concatenate(expected), out)
 
 
+@pytest.mark.parametrize("size", [7, 2**32 - 1, 2**32, 2**62])
+def test_strata_at_once(size: int) -> None:
+    """Each stratum has key words of its own, also where it starts past 32 bits; and back."""
+    starts = np.array([0, 1, 5, 2**32, 2**60])
+    counts, strata = (
+        np.array([300, 1, 5000, 7, 2**40]),
+        np.repeat([4, 0, 1, 2, 3], [2, 900, 1, 9, 7]),
+    )
+    numbers = np.arange(len(strata)) * 977 % counts[strata]
+    words = [
+        oracles.key_words(3, 20, 17, 2 * feistel.num_rounds(n), size + (start << 64))
+        for n, start in zip(counts.tolist(), starts.tolist(), strict=True)
+    ]
+    key, images = np.array([3, 0, 0, 0], np.uint32), numbers.copy()
+    permutation.permute_strata(size, key, 20, 17, starts, counts, strata, 0, images)
+    pairs = zip(strata.tolist(), numbers.tolist(), strict=True)
+    assert images.tolist() == [oracles.forward(int(counts[k]), words[k], i) for k, i in pairs]
+    permutation.permute_strata(size, key, 20, 17, starts, counts, strata, 1, images)
+    assert np.array_equal(numbers, images)
+
+
 @pytest.mark.parametrize("n", LARGE)
 def test_division_at_its_edges(n: int) -> None:
     """Positions beside multiples of b, where a division by multiplying could slip, are right."""
