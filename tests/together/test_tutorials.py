@@ -13,5 +13,5 @@ TUTORIALS = sorted(path.stem for path in (ROOT / "docs" / "tutorials").glob("*.m
 @pytest.mark.usefixtures("modules")
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_tutorial(page: str, tmp_path: Path) -> None:
-    """A tutorial's run is stopped, and goes on; many-nodes starts nodes of several ranks."""
+    """A tutorial's run is stopped, and goes on."""
     check_page(f"tutorials/{page}", tmp_path)
