@@ -127,15 +127,6 @@ def test_mpi(tmp_path: Path) -> None:
     assert tree(tmp_path / "a.plan") == tree(tmp_path / "mpi.plan")
 
 
-def test_page_on_processes(tmp_path: Path) -> None:
-    """The page's program for processes runs as a script."""
-    (tmp_path / "build.py").write_text(page("ProcessPoolExecutor"))
-    command = [sys.executable, "build.py"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run(command, check=True, cwd=tmp_path, env=environment, timeout=120)
-    assert (0, 1, 2, 3) == ip.types.Stored(tmp_path / "processes.plan").build.epochs
-
-
 def test_dask_loses_a_worker(tmp_path: Path, expected: dict[str, bytes], client: Client) -> None:
     """A worker that is killed in mid-build costs time, and changes no byte."""
     before = client.run(os.getpid)
