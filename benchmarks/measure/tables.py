@@ -31,6 +31,7 @@ MOST = 20
 ORDERS: dict[str, Callable[[Any], ip.Order]] = {
     "ClassBalanced": ip.ClassBalanced,
     "ClassBatches": lambda column: ip.ClassBatches(column, 8, 4),
+    "Distinct": lambda column: ip.Distinct(column, 32),
     "DocumentWindows": lambda column: ip.DocumentWindows(column, 2048),
     "Grouped": lambda column: ip.Grouped(column, 32),
     "LengthGrouped": lambda column: ip.LengthGrouped(column, 32),

@@ -67,14 +67,16 @@ def _listed(labels: Column) -> Listed:
     changes = np.append(True, whose[1:] != whose[:-1])
     del whose
     each = np.diff(np.flatnonzero(changes), append=num).astype(np.int64)  # samples of a label
-    many = np.repeat(each, each).astype(np.uint32 if num < 2**32 else np.int64)
+    many = np.repeat(each.astype(np.uint32 if num < 2**32 else np.int64), each)
     many, order = kernels.sorting.sort_rows(many, int(each.max()).bit_length())
-    members, places = rows[order], np.empty_like(rows)
+    starts = np.flatnonzero(np.append(True, many[1:] != many[:-1]))
+    sizes = many[starts].astype(np.int64)
+    del many
+    members, places = np.empty_like(rows), np.empty_like(rows)
     for start in range(0, num, BLOCK):
-        some = members[start : start + BLOCK]
+        some = rows[order[start : start + BLOCK]]
+        members[start : start + len(some)] = some
         places[some] = np.arange(start, start + len(some))
-    sizes, starts = np.unique(many, return_index=True)
-    sizes = sizes.astype(np.int64)
     return Listed(members, places, starts, sizes, np.diff(starts, append=num) // sizes)
 
 
