@@ -2,14 +2,16 @@
 
 Up to three builders at a time, of a whole plan or of a part, work on one directory, and die by
 SIGKILL: after a random share of the time that a build takes, or as soon as one is seen in a chosen
-state, such as "has written part of a chunk". A dead builder leaves its temporary file behind, which
-tells where it was hit. After each kill a reader opens the directory. In the end the build is run
-undisturbed, and every byte is compared with an undisturbed build's. Exits with 1 at the first
+state, such as "has written part of a chunk". In one directory of three, builders get no hard links
+from Linux, so files get their names by renaming. A dead builder leaves its temporary file behind,
+which tells where it was hit. After each kill a reader opens the directory. In the end the build is
+run undisturbed, and every byte is compared with an undisturbed build's. Exits with 1 at the first
 difference.
 """
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import shutil
@@ -34,6 +36,7 @@ from tests.support.builders import (
     looked_at,
     warm,
 )
+from tests.support.refused_calls import refuse
 
 FILES = ("plan.json", "a chunk", "hashes")
 STAGES = ("opened", "written in part", "written, not yet named", "named, still at it")
@@ -51,6 +54,7 @@ class Tally:
     hit: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
     at_work: int = 0
+    without_links: int = 0  # kills of builders whose files get their names by renaming
     finished: int = 0  # builders that ended by themselves, all is well
     directories: int = 0
 
@@ -67,6 +71,7 @@ class Crew:
         self, kind: Kind, root: Path, expected: Path, tally: Tally, random: Random
     ) -> None:
         self.kind, self.root, self.tally, self.random = kind, root, tally, random
+        self.links = random.random() < 2 / 3
         files = [file for file in expected.rglob("*") if file.is_file()]
         self.sizes = {file.name: file.stat().st_size for file in files}
         self.num_files = len(files)
@@ -78,6 +83,8 @@ class Crew:
         part = self.random.choice([None, None, (1, 2), (2, 2)])
 
         def build() -> None:
+            if not self.links:
+                refuse("link", errno.EPERM)
             stage[0] = 1
             self.kind.save(self.root, part=part)
             stage[0] = 2
@@ -93,6 +100,7 @@ class Crew:
             self._well(code)
             return
         self.tally.at_work += stage == 1
+        self.tally.without_links += not self.links
         self.tally.hit[self._state(pid, stage)] += 1
 
     def reap(self, *, wait: bool = False) -> None:
@@ -230,6 +238,7 @@ def main(arguments: Sequence[str]) -> int:
     lines = [
         f"{tally.kills} kills of up to {BUILDERS} builders at once, in {tally.directories} "
         f"directories, {time.perf_counter() - start:.0f} s, seed {seed}",
+        f"{tally.without_links} of the killed were in a folder without links",
         f"{tally.at_work} of the killed were inside save; where they were hit:",
         *(f"{count:7} {state}" for state, count in tally.hit.most_common()),
         "what a reader got after a kill:",

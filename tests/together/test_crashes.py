@@ -27,11 +27,15 @@ def script(*words: str) -> str:
 
 
 def test_killed_at_random() -> None:
-    """Builders killed at random moments; at least four in five of them in the middle of `save`."""
+    """Builders killed at random moments, with links and without, four in five inside `save`."""
     out = script("tests.kill_builders", "60")
-    kills, at_work = (int(re.search(rf"(?m)^(\d+) {of}", out)[1]) for of in ("kills", "of the"))  # type: ignore[index]
+    kills, at_work, without_links = (
+        int(re.search(rf"(?m)^(\d+) {of}", out)[1])  # type: ignore[index]
+        for of in ("kills", "of the killed were inside", "of the killed were in a folder")
+    )
     assert kills >= 60
     assert at_work >= 0.8 * kills, out
+    assert without_links, out
     assert out.endswith(
         "result: every directory ended in the bytes of an undisturbed build, nothing left over\n"
     )
