@@ -56,6 +56,7 @@ BOOSTS = {
     "epochs": 4.0,
     "trainers": 2.0,
     "live": 2.0,
+    "migrate/pytorch": 2.0,
 }
 SPECIFICATIONS = ("docs/specification.md", "docs/plan-file.md")
 ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", *SPECIFICATIONS)
