@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     UInt32s: TypeAlias = NDArray[np.uint32]
     UInt64s: TypeAlias = NDArray[U64]
 
-FEW = 8  # up to so many thresholds are compared one by one
-
 
 @helper
 def _look_up(
@@ -52,14 +50,12 @@ def _look_up(
         high[i] = min(((np.int64(guide[cell + ONE]) + 1) << coarse) - 1, last)
     for i in range(num):
         first, stop, number = low[i], high[i], left[i]
-        while stop - first >= FEW:
+        while first < stop:
             middle = (first + stop + 1) >> 1
             if thresholds[middle] <= number:
                 first = middle
             else:
                 stop = middle - 1
-        while first < stop and thresholds[first + 1] <= number:
-            first += 1
         left[i] = U64(first)
 
 
