@@ -102,10 +102,20 @@ class Kernel:
         self.origin: Origin | None = None
         self.folder: str | None = None
         self._compiled: Callable[..., Any] | None = None
+        self._plain_calls = 0
 
     def __call__(self, *values: Any) -> Any:
         """Run the kernel; raise `numba.core.errors.NumbaError` if it cannot be compiled."""
         return (self._compiled or self._compile())(*values)
+
+    def plain_at_first(self, *values: Any) -> Any:
+        """Run it as plain Python, the first times in a process and unless it is compiled already.
+
+        For arguments that take less than a millisecond so, where to compile takes seconds.
+        """
+        self._plain_calls += 1
+        plain = self._compiled is None and self._plain_calls <= PLAIN_CALLS
+        return self._plain(*values) if plain else self(*values)
 
     def compile(self) -> None:
         """Compile or load the kernel, unless that is done already; raise what a call raises."""
@@ -132,7 +142,7 @@ class Kernel:
             sys.stderr.write(f"indexplan: compiling kernels for {where}\n")
 
     def _plain(self, *values: Any) -> Any:
-        """Run the function as plain Python, for debugging with NUMBA_DISABLE_JIT."""
+        """Run the function as plain Python: at first, or for debugging with NUMBA_DISABLE_JIT."""
         with np.errstate(over="ignore"):  # 64-bit numbers are meant to wrap around
             answer = self.py_func(*values)
         if isinstance(answer, tuple):
@@ -242,6 +252,7 @@ def _source(file: Path) -> tuple[bytes, list[Path]]:
     return text, [each for each in near if each.is_file()]
 
 
+PLAIN_CALLS = 16
 PATIENCE = 1.0  # seconds after which the first kernel that is still being compiled is told
 _told: list[str] = []
 KERNELS: list[Kernel] = []  # those of all imported modules
