@@ -153,6 +153,10 @@ TYPED = {  # what people type, and the page that explains it
     "DAPO": "reinforcement-learning",
     "grain": "migrate/grain",
     "jax": "migrate/jax",
+    "webdataset tar": "migrate/webdataset",
+    "NO_DUPLICATES": "classes",
+    "global batch of one dataset": "mixtures",
+    "keras": "trainers",
 }
 
 
