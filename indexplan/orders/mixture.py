@@ -27,7 +27,7 @@ from indexplan.orders.fields import nest
 from indexplan.orders.groups import Place
 from indexplan.orders.phases import PLACE_STOP, Phases, Sorted
 from indexplan.orders.registry import register
-from indexplan.orders.shares import Phase, phases_of
+from indexplan.orders.shares import SharesFrom, phases_of
 from indexplan.orders.shuffle import UInt32, plain_shuffles
 from indexplan.orders.sources import Former, check_different, num_sources, sources_of
 from indexplan.orders.streams import count_between, reads_between
@@ -106,7 +106,7 @@ class Mixture(Order):
     """
 
     sources: tuple[tuple[str, Order], ...]
-    weights: tuple[Phase, ...]
+    weights: tuple[SharesFrom, ...]
     epoch_size: int
     seed: int
 
@@ -333,7 +333,7 @@ class Mixture(Order):
         flat = Flat(self)
         return flat.reach(*place_of(flat, cursor, "place", cure))
 
-    def _later(self, begin: int, planned: Any, grows: bool) -> tuple[Phase, ...]:
+    def _later(self, begin: int, planned: Any, grows: bool) -> tuple[SharesFrom, ...]:
         """Return the phases after a place that are kept, or raise if nobody said what to do."""
         later = tuple(phase for phase in self.weights if phase[0] > begin)
         kept = keeps_planned(planned, f"unit {later[0][0]}" if later else "")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from indexplan import kernels
 from indexplan.once import latest, once
 from indexplan.orders.base import Float64, Int64, Order
-from indexplan.orders.shares import Phase
+from indexplan.orders.shares import SharesFrom
 from indexplan.orders.shuffle import UInt32
 from indexplan.orders.units import expand
 
@@ -102,7 +102,7 @@ class Phases:
         The Philox key of all coins.
     """
 
-    def __init__(self, phases: tuple[Phase, ...], key: UInt32) -> None:
+    def __init__(self, phases: tuple[SharesFrom, ...], key: UInt32) -> None:
         self.phases = phases
         self.places = [place for place, _ in phases]
         self.key = key

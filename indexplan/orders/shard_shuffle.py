@@ -23,7 +23,7 @@ EPOCHS_AT_HAND = 3
 PLACES = 64  # places of each lane in a stripe, by default
 
 
-class Row(NamedTuple):
+class ByPosition(NamedTuple):
     """The shuffled shards, end to end: at places from edges[k] on, sample place + deltas[k]."""
 
     edges: Int64
@@ -140,7 +140,7 @@ class ShardShuffle(Order):
         return BySample(firsts, deltas[rows])
 
     @latest(EPOCHS_AT_HAND)
-    def _row(self, epoch: int) -> Row:
+    def _row(self, epoch: int) -> ByPosition:
         """Return the row of an epoch."""
         if not self.sticky:
             return self._slots(epoch)
@@ -149,16 +149,16 @@ class ShardShuffle(Order):
         edges, deltas = np.empty(most + 1, np.int64), np.empty(most, np.int64)
         key = self._key_words(PIECES, epoch, 2)
         num = kernels.shard_shuffle.reorder_pieces(*slots, self._grid(epoch), key, edges, deltas)
-        return Row(edges[: num + 1].copy(), deltas[:num].copy())
+        return ByPosition(edges[: num + 1].copy(), deltas[:num].copy())
 
     @latest(EPOCHS_AT_HAND)
-    def _slots(self, epoch: int) -> Row:
+    def _slots(self, epoch: int) -> ByPosition:
         """Return the row of shards that the key words of an epoch give."""
         num = len(self.sizes)
         words = self._key_words(SHARDS, epoch, 2 * kernels.feistel.num_rounds(num))
         edges, deltas = np.empty(num + 1, np.int64), np.empty(num, np.int64)
         held = kernels.shard_shuffle.lay_out(self._firsts, words, edges, deltas)
-        return Row(edges[: held + 1], deltas[:held])
+        return ByPosition(edges[: held + 1], deltas[:held])
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
         key = self._key_words(LANES, epoch, 2)

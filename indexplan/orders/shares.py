@@ -14,7 +14,7 @@ WHOLE = 2**62  # shares are exact if their sum is less
 MOST_PHASES = 2**12
 CURE = 'pass {"web": 0.7, "code": 0.3}, or rising phases [(0, {...}), (10**9, {...})]'
 
-Phase = tuple[int, tuple[int, ...]]  # the unit of the run at which it begins, and its shares
+SharesFrom = tuple[int, tuple[int, ...]]  # the unit of the run at which it begins, and its shares
 
 
 def integers(weights: Sequence[int | Fraction]) -> tuple[int, ...]:
@@ -25,7 +25,7 @@ def integers(weights: Sequence[int | Fraction]) -> tuple[int, ...]:
     return tuple([share // common for share in shares])
 
 
-def phases_of(weights: Any, names: Sequence[str]) -> tuple[Phase, ...]:
+def phases_of(weights: Any, names: Sequence[str]) -> tuple[SharesFrom, ...]:
     """Return phases of weights, or the weights of a whole run, as (place, shares) of each phase.
 
     Raises
@@ -34,7 +34,7 @@ def phases_of(weights: Any, names: Sequence[str]) -> tuple[Phase, ...]:
         If weights are not given for exactly the names, are out of range or all 0; or if places do
         not start at 0 and rise.
     """
-    phases: list[Phase] = []
+    phases: list[SharesFrom] = []
     try:
         pairs = [(0, weights)] if isinstance(weights, Mapping) else weights
         rows = [(place, row) for place, row in pairs]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from indexplan.errors import IndexPlanError, invalid
 from indexplan.orders.base import Draws, Order
-from indexplan.orders.shares import Phase
+from indexplan.orders.shares import SharesFrom
 
 MOST_SOURCES = 2**16
 MIXTURE = "mixture-v1"
@@ -95,7 +95,7 @@ class Former(NamedTuple):
 
     names: tuple[str, ...]
     sources: tuple[Any, ...]  # dict forms
-    phases: tuple[Phase, ...]
+    phases: tuple[SharesFrom, ...]
 
     @classmethod
     def of(cls, saved: Mapping[str, Any], mine: Mapping[str, Any]) -> Former | None:
@@ -118,7 +118,7 @@ class Former(NamedTuple):
         except (KeyError, TypeError, ValueError):
             return None
 
-    def parts_at(self, phases: Sequence[Phase]) -> int | None:
+    def parts_at(self, phases: Sequence[SharesFrom]) -> int | None:
         """Return the unit from which shares differ from those of other phases; None if none."""
         for one, other in zip_longest(self.phases, phases):
             if one != other:

@@ -23,7 +23,7 @@ REGULAR = {b"0", b"\0", b"7"}
 WITHOUT_DATA = {b"1", b"2", b"3", b"4", b"5", b"6"}  # links, devices, folders, pipes
 AGAIN = "write it again, or restore it"
 
-Read = Callable[[int, int], bytes]
+ReadAt = Callable[[int, int], bytes]
 """Return the bytes [start, stop) of a file, or fewer at its end."""
 Spans = dict[str, tuple[int, int]]
 
@@ -33,7 +33,7 @@ class TarError(Exception):
 
 
 def samples_of(
-    read: Read, num_bytes: int, note: Callable[[bytes], object] = len
+    read: ReadAt, num_bytes: int, note: Callable[[bytes], object] = len
 ) -> Iterator[tuple[str, Spans]]:
     """Yield the key of each sample, and where its members are by their extensions.
 
@@ -71,7 +71,7 @@ def samples_of(
 
 
 def _members(
-    read: Read, num_bytes: int, note: Callable[[bytes], object]
+    read: ReadAt, num_bytes: int, note: Callable[[bytes], object]
 ) -> Iterator[tuple[str, int, int]]:
     """Yield the name of each regular file, and where its bytes start and stop."""
     at, for_all, for_next = 0, dict[str, str](), dict[str, str]()
