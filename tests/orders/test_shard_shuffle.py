@@ -71,6 +71,14 @@ def test_the_oracle(fields: Shards, epoch: int, data: st.DataObject) -> None:
     assert [expected[at] for at in some] == order.take(epoch, some).tolist()
 
 
+@pytest.mark.parametrize("num", [40, 200])
+def test_windows_of_many_shards(num: int) -> None:
+    """Places in windows of few and of many shards are the oracle's."""
+    fields = Shards([3, 1, 4] * num, 2, 2, 2**32 - 1, False, "epoch", 5)
+    expected = fields.epoch(1)
+    assert expected == made(fields).take(1, 0, len(expected)).tolist()
+
+
 @st.composite
 def aligned(draw: st.DrawFn) -> tuple[Shards, int, int, int]:
     """Draw fields for which the law of locality holds; with nodes, ranks of each and G."""
