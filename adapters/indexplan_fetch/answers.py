@@ -1,7 +1,7 @@
-"""Check each answer of S3 when it comes: which file it is of, and which of its bytes.
+"""Check each response of S3 as it arrives: that it has the right file's ETag and byte range.
 
-Asking for the ETag before and after a fetch finds a file that was replaced; an answer of a cache in
-between, of the file that was there before, only says so itself.
+Comparing ETags before and after a fetch detects a file that was replaced, but not a cache that
+still served the old file: only the response itself shows that.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What frameworks do with a plan's batches and tell no loader, so that data would be read wrongly.
 
 Hugging Face Trainer and Composer count steps, Accelerate deals a rank's batches out to all ranks,
-Ray and Keras fetch ahead, mmengine skips and torchdata draws again. The file of each framework
-refuses that where it can be seen. It is imported where the framework has been, when a loader is
-asked for its length, or a sampler to set or hand out a pass, so that a plain pass takes no look at
-callers.
+Ray and Keras fetch ahead, mmengine skips and torchdata draws again. Each framework has a file
+here that refuses what it can detect. That file is imported only if the framework has been, and only
+when a loader's length is taken, or a sampler's pass is set or begun, so an ordinary pass inspects
+no callers.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Passes that the loop leaves in the middle, which no trainer may cut in silence.
 
 One rule holds for plain loops and all trainers. The rest of a pass is lost when a later pass
-follows: an error, after a resume in the middle of that pass too. Where a trainer was given a limit
-on purpose, it cuts each pass there, so that is told once instead, with how many samples are never
-read. A single batch may be drawn to look at the data, as trainers and people do: a warning, if a
-later pass follows. If the same pass starts again, nothing is lost yet, but some samples are read
-twice: a warning, unless `set_epoch` named the pass.
-`partial=True` says that passes are left on purpose, and turns all of this off.
+follows: an error, after a resume in the middle of that pass too. If the user limits a trainer's
+passes, each of them ends early, so one message says how many samples are never read instead.
+Drawing a single batch to look at the data, as trainers and people do, is only a warning if a later
+pass follows. If the same pass starts again, nothing is lost yet, but some samples are read twice:
+a warning, unless `set_epoch` named the pass. `partial=True` says that passes are left on purpose,
+and turns all of this off.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A sampler's iterator over a pass, which knows what was drawn of it, not what the loop received.
 
-A DataLoader with workers draws ahead of its loop, and tells its sampler nothing of that. So a pass
-that a sampler hands out by itself is answered for by nobody but torchdata's StatefulDataLoader,
-which keeps this iterator's state with every batch until the loop receives the batch.
+A DataLoader with workers draws ahead of its loop without telling its sampler. So only torchdata's
+StatefulDataLoader can save the right state of a sampler's own pass: it keeps this iterator's state
+with each batch until the loop receives that batch.
 """
 
 from __future__ import annotations

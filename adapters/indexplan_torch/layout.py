@@ -1,7 +1,7 @@
 """Is the dataset that a loader reads laid out as a mixture's sources are?
 
-An index says nothing of the source that it is from: where datasets and sources are as many samples
-together, but in another sequence, every index is there, and belongs to another source.
+An index doesn't show its source: if the datasets have as many samples in total as the sources, but
+come in another order, every index is valid, and many belong to the wrong source.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""mmengine skips what a run has trained on by drawing it, also where a state was loaded.
+"""mmengine resumes by drawing and discarding batches, even if the loader has loaded its state.
 
-Both together would skip twice. A loader can't tell in general: it is asked for a batch by `next`,
-whether the batch is trained on or thrown away. So mmengine's loop is looked for among the callers,
-where it is imported, when the pass begins in which a run is resumed, and then only.
+Together they would skip twice. A loader can't tell whether a batch will be trained on or thrown
+away. So, if mmengine is imported, its loop is looked for among the callers, but only when the pass
+begins in which a run is resumed.
 """
 
 from __future__ import annotations

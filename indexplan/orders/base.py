@@ -169,10 +169,11 @@ class Order(HasFields, HasGroups, abc.ABC):
     def continues(self, saved: Mapping[str, Any], epoch: int, position: int) -> bool:
         """Return whether a run that was saved under the order `saved` may continue with this one.
 
-        It may if both read the same units before the given position. Equal orders do; a `Mixture`
-        whose weights changed later; `Weighted`, up to the epoch of other weights; `Without`, up to
-        where samples were excluded since; and layers around those. Your own order may override it,
-        if its later epochs can change: what continues at a place continues at all earlier ones.
+        It may if both read the same units before the given position, as do equal orders; a
+        `Mixture` whose weights change later; a `Weighted` before the first epoch with other
+        weights; a `Without` before its samples are excluded; and layers around these. Override it
+        if your order's later epochs can change. If it is true at one position, it must also be
+        true at all earlier ones.
 
         Parameters
         ----------

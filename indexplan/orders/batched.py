@@ -134,8 +134,8 @@ class Flat(Layer):
 
     Notes
     -----
-    Position p is sample p % G of the inner order's full bin p // G. To read a part of a bin takes
-    as long as to read all of it.
+    Position p is sample p % G of the inner order's full bin p // G. Reading part of
+    a bin takes as long as reading the whole bin.
 
     Examples
     --------

@@ -28,9 +28,9 @@ class Layer(Order):
     `traits` where they differ. Everything else comes from the inner order. docs/orders.md has an
     example.
 
-    A run that was saved under a layer may continue with an equal layer if its inner order may
-    continue, and units are read where the inner order has them. A layer that writes `inside`
-    continues only with an equal order, unless it writes `reach` too.
+    A run may continue under a layer with equal fields if its inner order may continue. But a layer
+    that writes `inside` reads at other positions, so it only continues runs of an equal order,
+    unless it writes `reach` too.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Layer(Order):
         return samples
 
     def reach(self, epoch: int, position: int) -> tuple[int, int]:
-        """Return the inner epoch and position before which lies all that was read: a hook.
+        """Return the inner (epoch, position) up to which everything has been read: a hook.
 
         Parameters
         ----------
