@@ -71,9 +71,9 @@ def test_the_oracle(fields: Shards, epoch: int, data: st.DataObject) -> None:
     assert [expected[at] for at in some] == order.take(epoch, some).tolist()
 
 
-@pytest.mark.parametrize("num", [40, 200])
+@pytest.mark.parametrize("num", [30, 200])
 def test_windows_of_many_shards(num: int) -> None:
-    """Places in windows of few and of many shards are the oracle's."""
+    """Places in windows of some 45 stretches, all of them compared, and of 300, bisected."""
     fields = Shards([3, 1, 4] * num, 2, 2, 2**32 - 1, False, "epoch", 5)
     expected = fields.epoch(1)
     assert expected == made(fields).take(1, 0, len(expected)).tolist()
