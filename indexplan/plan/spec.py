@@ -175,7 +175,7 @@ def from_json_types(data: Any, order: Order | None, columns: Columns) -> dict[st
     """Return the fields of the plan that `to_json_types` described, or raise `IndexPlanError`."""
     names = names_in(data)
     values = {name: data[name] for name in names}
-    if order is not None and order.to_dict() != values["order"]:
+    if isinstance(order, Order) and order.to_dict() != values["order"]:
         cure = "leave order out, or pass one that equals the plan's"
         raise invalid("a plan's order", f"{order.to_dict()}", values["order"], cure)
     for name in SIZES:
@@ -187,7 +187,7 @@ def from_json_types(data: Any, order: Order | None, columns: Columns) -> dict[st
             )
         check_fields("resumed", values["resumed"], Resume._fields)
         values["resumed"] = Resume(**values["resumed"])
-    values["order"] = order or order_from_dict(values["order"], columns)
+    values["order"] = order_from_dict(values["order"], columns) if order is None else order
     if "balance" in values:
         values["balance"] = Balance.from_dict(values["balance"], columns)
     values["_resumed"] = values.pop("resumed")

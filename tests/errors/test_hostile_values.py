@@ -148,6 +148,8 @@ def calls() -> Iterator[Call]:
     yield "resume", PLAN.resume, {"cursor": CURSOR}
     for kind, right in ((ip.Plan, PLAN), (ip.Cursor, CURSOR)):
         yield f"{kind.__name__}.from_json", kind.from_json, {"text": right.to_json()}
+    given = {"text": PLAN.to_json(), "order": PLAN.order}
+    yield "Plan.from_json of an order", ip.Plan.from_json, given
     for read, right in ((read_plan, dict_of(PLAN)), (ip.Cursor.from_dict, CURSOR.to_dict())):
         yield f"{read.__name__}", read, {"data": right}
         for name in right:
