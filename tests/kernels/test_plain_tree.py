@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from indexplan.kernels import compiling, tree
 
-SHARES = st.integers(1, 9) | st.integers(1, 2**53) | st.integers(0, 53).map(lambda e: 2**e)
+SHARES = st.integers(1, 9) | st.integers(1, 2**53) | st.integers(0, 59).map(lambda e: 2**e)
 
 
 def written(run: Any, shares: list[int]) -> list[Any]:
