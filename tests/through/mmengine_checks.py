@@ -12,9 +12,11 @@ import torch
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
+from tests.test_docs import blocks
 
 with warnings.catch_warnings():  # torch's own, of what mmengine imports
     warnings.simplefilter("ignore", DeprecationWarning)
+    import mmengine
     from mmengine.hooks import Hook
     from mmengine.model import BaseModel
     from mmengine.runner import Runner
@@ -86,14 +88,10 @@ def test_a_loader_with_a_state_is_refused_and_one_without_reads_on(tmp_path: Pat
     assert [one.batch(0, step=step, rank=0).tolist() for step in range(8)] == first + rest
 
 
-class KeepLoader(Hook):  # type: ignore[misc,unused-ignore]
-    """As in docs/trainers.md."""
-
-    def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        checkpoint["loader"] = runner.train_dataloader.state_dict()
-
-    def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        runner.train_dataloader.load_state_dict(checkpoint["loader"])
+PAGE: dict[str, Any] = {"mmengine": mmengine}
+(block,) = (each for each in blocks("docs/trainers.md") if "class KeepLoader" in each)
+exec(block, PAGE)  # noqa: S102 (our own page)
+KeepLoader = PAGE["KeepLoader"]
 
 
 class Die(Hook):  # type: ignore[misc,unused-ignore]
@@ -104,8 +102,10 @@ class Die(Hook):  # type: ignore[misc,unused-ignore]
             raise KeyboardInterrupt
 
 
-def by_epochs(folder: Path, loader: PlanLoader, hooks: list[Hook], *, resume: bool) -> Any:
-    """Train three epochs; return what was read."""
+def by_epochs(
+    folder: Path, loader: PlanLoader, hooks: list[Hook], *, resume: bool, of: Path | None = None
+) -> Any:
+    """Train three epochs, with the weights of a checkpoint if one is given; return the reads."""
     model = Model()
     runner = Runner(
         model,
@@ -116,8 +116,9 @@ def by_epochs(folder: Path, loader: PlanLoader, hooks: list[Hook], *, resume: bo
         default_hooks={"checkpoint": {"type": "CheckpointHook", "interval": 4, "by_epoch": False}},
         custom_hooks=hooks,
         resume=resume,
+        load_from=None if of is None else str(of),
         log_level="ERROR",
-        experiment_name=f"{folder.name}-{resume}",
+        experiment_name=f"{folder.name}-{resume}-{of is None}",
     )
     with contextlib.suppress(KeyboardInterrupt):
         runner.train()
@@ -137,3 +138,13 @@ def test_an_epoch_resumes_where_its_checkpoint_stands(
     rest = PLAN.replace(world_size=ranks).resume(one.cursor(1, step=2))  # 10 steps an epoch
     left = [(epoch, step) for epoch in (1, 2) for step in rest.steps(epoch)]
     assert [rest.batch(epoch, step=step, rank=0).tolist() for epoch, step in left] == read
+
+
+def test_weights_of_a_checkpoint_begin_a_run_at_its_start(tmp_path: Path) -> None:
+    """`load_from` without `resume` loads a checkpoint too, whose loader stood elsewhere."""
+    by_epochs(tmp_path, PlanLoader(Rows(), PLAN), [KeepLoader(), Die()], resume=False)
+    (saved,) = tmp_path.glob("iter_4.pth")
+    read = by_epochs(tmp_path, PlanLoader(Rows(), PLAN), [KeepLoader()], resume=False, of=saved)
+    one = PLAN.replace(world_size=1)
+    steps = [(epoch, step) for epoch in range(3) for step in range(10)]
+    assert [one.batch(epoch, step=step, rank=0).tolist() for epoch, step in steps] == read
