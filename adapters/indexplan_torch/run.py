@@ -105,7 +105,7 @@ class Run:
     Parameters
     ----------
     given : Given
-        The arguments; frozen. They are replaced when the run moves to another plan.
+        The arguments; frozen. Replaced when the run moves to another plan, or a trainer says more.
 
     Attributes
     ----------
