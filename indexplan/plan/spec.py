@@ -158,10 +158,8 @@ def to_json_types(given: Fields) -> dict[str, Any]:
     }
 
 
-def names_in(data: Any) -> list[str]:
+def names_in(data: Mapping[str, Any]) -> list[str]:
     """Return the names of the fields of a plan in its dict form; raise if it has others."""
-    if not isinstance(data, Mapping):
-        raise invalid("a plan", "an object", data, "pass what to_json returned")
     names = [name.lstrip("_") for name in Fields.__annotations__]
     names = [name for name in names if name != "balance" or name in data]
     check_fields("a plan", data, ["partition", *names])
@@ -171,7 +169,9 @@ def names_in(data: Any) -> list[str]:
     return names
 
 
-def from_json_types(data: Any, order: Order | None, columns: Columns) -> dict[str, Any]:
+def from_json_types(
+    data: Mapping[str, Any], order: Order | None, columns: Columns
+) -> dict[str, Any]:
     """Return the fields of the plan that `to_json_types` described, or raise `IndexPlanError`."""
     names = names_in(data)
     values = {name: data[name] for name in names}
