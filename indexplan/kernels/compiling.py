@@ -252,7 +252,7 @@ def _source(file: Path) -> tuple[bytes, list[Path]]:
     return text, [each for each in near if each.is_file()]
 
 
-PLAIN_CALLS = 16
+PLAIN_CALLS = 16  # more than most runs have phases and mixtures: some 4 ms, before it is compiled
 PATIENCE = 1.0  # seconds after which the first kernel that is still being compiled is told
 _told: list[str] = []
 KERNELS: list[Kernel] = []  # those of all imported modules
