@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 import indexplan as ip
 from indexplan_torch import PlanLoader
 from indexplan_torch.versions import TESTED
+from tests.test_docs import blocks
 
 os.environ["KERAS_BACKEND"] = "torch"
 import keras
@@ -34,6 +36,20 @@ class Rows(torch.utils.data.Dataset[Any]):
 
     def __getitem__(self, index: int) -> Any:
         return torch.tensor([float(index)]), torch.tensor([1.0])
+
+
+class Read(torch.utils.data.Dataset[Any]):
+    """1,003 numbers, each with a label, which notes what is read."""
+
+    def __init__(self) -> None:
+        self.read: list[int] = []
+
+    def __len__(self) -> int:
+        return 1003
+
+    def __getitem__(self, index: int) -> Any:
+        self.read.append(index)
+        return torch.tensor([float(index) / 1003]), torch.tensor([1.0])
 
 
 class Model(keras.Model):  # type: ignore[misc,unused-ignore]
@@ -77,6 +93,28 @@ def test_fit_reads_the_plan_and_resumes_in_it(stop: int, workers: int) -> None:
     loader.load_state_dict(save.state)
     resumed.fit(loader, epochs=3, initial_epoch=loader.cursor.epoch, verbose=0)
     assert EPOCHS == model.read + resumed.read
+
+
+def test_the_page_saves_model_and_loader_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its block, in two halves: the second continues where the last pair was saved."""
+    (block,) = (each for each in blocks("docs/trainers.md") if "class Save(keras" in each)
+    train, resume = block.split("\nsaved = ")
+    monkeypatch.chdir(tmp_path)
+    dataset, plan = Read(), ip.Plan(ip.Shuffle(1003, seed=4), batch_size=8)
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    names = globals() | {"dataset": dataset, "plan": plan, "model": model}
+    exec(train, names)  # noqa: S102
+    dataset.read.clear()
+    exec("saved = " + resume, names)  # noqa: S102
+    steps = range(100, plan.replace(world_size=1).steps(2).stop)
+    left = [plan.replace(world_size=1).batch(2, step=step, rank=0).tolist() for step in steps]
+    assert sum(left, []) == list(dict.fromkeys(dataset.read))  # it looks at a batch first
+    assert ["run-0-100.keras", "run-1-100.keras", "run-2-100.keras"] == sorted(
+        each.name for each in tmp_path.glob("*.keras")
+    )
 
 
 def test_arrays_for_other_backends_are_refused() -> None:

@@ -196,7 +196,7 @@ def test_meshes(monkeypatch: pytest.MonkeyPatch) -> None:
 ELSEWHERE = (  # what a block of the page has, in its sequence, that runs in another file
     "class KeepLoader",  # tests/through/mmengine_checks.py
     "def end_epoch",  # as in tests/through/ignite_checks.py
-    "class Save(keras",  # as in tests/through/keras_checks.py
+    "class Save(keras",  # tests/through/keras_checks.py
     "SLURM_PROCID",  # tests/trainers/test_slurm.py
     "__getitems__",  # tests/test_docs.py, as the page's first
 )
