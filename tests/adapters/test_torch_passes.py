@@ -50,6 +50,22 @@ def test_a_loader_that_nobody_holds_is_gone_at_once() -> None:
         gc.enable()
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_trainers_first_number_names_what_was_drawn_or_is_refused(named: bool) -> None:
+    """Also where somebody had named the pass of those batches: they would be read as another's."""
+    sampler = PlanBatchSampler(PLAN, **ME)
+    if named:
+        sampler.set_epoch(2)
+    batches = iter(sampler)
+    next(batches)
+    drawn = 2 if named else 0
+    rule = rf"got set_epoch\(1\) after batches of pass {drawn}; "
+    with pytest.raises(ip.IndexPlanError, match=rule):
+        sampler.sampler.set_epoch(1)
+    sampler.sampler.set_epoch(drawn)
+    assert len(PLAN.steps(0, drawn)) == 1 + len(list(batches))
+
+
 # --- states
 
 
