@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
+from tests.test_docs import blocks
 
 with warnings.catch_warnings():  # torch's own, of what ignite imports
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -67,3 +69,31 @@ def test_a_run_resumes_exactly(tmp_path: Path, stop: int, ranks: int, size: int)
         (tmp_path / "kept.pt").write_bytes(kept)
         assert [rest.batch(epoch, step=step, rank=rank).tolist() for epoch, step in steps] == read
         assert ends == ended
+
+
+def test_the_pages_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends after three epochs; its last line but one, once it is no comment, resumes."""
+    (block,) = (each for each in blocks("docs/trainers.md") if "def end_epoch" in each)
+    monkeypatch.chdir(tmp_path)
+    plan, model = ip.Plan(ip.Shuffle(1003, seed=4), batch_size=8), torch.nn.Linear(1, 1)
+    read: list[int] = []
+    names = {
+        "dataset": range(1003),
+        "plan": plan,
+        "model": model,
+        "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
+        "train_step": lambda _, batch: read.extend(batch.tolist()),
+    }
+    exec(block, globals() | names)  # noqa: S102
+    one = plan.replace(world_size=1)
+    steps = [(epoch, step) for epoch in range(3) for step in one.steps(epoch)]
+    expected = [one.batch(epoch, step=step, rank=0).tolist() for epoch, step in steps]
+    assert sum(expected, []) == read
+    kept = min(tmp_path.glob("run/*.pt"))
+    read.clear()
+    resuming = block.replace("# Checkpoint.load", "Checkpoint.load").replace(
+        "run/checkpoint_200.pt", str(kept)
+    )
+    exec(resuming, globals() | names)  # noqa: S102
+    (stop,) = re.findall(r"\d+", kept.name)
+    assert sum(expected[int(stop) :], []) == read

@@ -195,7 +195,7 @@ def test_meshes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 ELSEWHERE = (  # what a block of the page has, in its sequence, that runs in another file
     "class KeepLoader",  # tests/through/mmengine_checks.py
-    "def end_epoch",  # as in tests/through/ignite_checks.py
+    "def end_epoch",  # tests/through/ignite_checks.py
     "class Save(keras",  # tests/through/keras_checks.py
     "SLURM_PROCID",  # tests/trainers/test_slurm.py
     "__getitems__",  # tests/test_docs.py, as the page's first
@@ -203,7 +203,7 @@ ELSEWHERE = (  # what a block of the page has, in its sequence, that runs in ano
 
 
 def test_each_section_is_looked_at() -> None:
-    """Every block runs here or elsewhere, or something like it does."""
+    """Every block runs here or elsewhere."""
     run = {block for title in SECTIONS for block in written(title)}
     left = [block for block in blocks("docs/trainers.md") if block not in run]
     assert len(ELSEWHERE) == len(left)
