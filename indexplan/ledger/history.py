@@ -18,7 +18,7 @@ from indexplan.orders.base import Order
 from indexplan.orders.columns import Columns
 from indexplan.partition.steps import Resume
 from indexplan.plan.layout import Layout
-from indexplan.plan.plan import Plan, layout_of, plan_from_dict
+from indexplan.plan.plan import Plan, layout_of, plan_of_run_from
 
 KEPT_PARTS = 2**16  # sub-epochs of walks that are kept, 1 kB each
 
@@ -76,7 +76,7 @@ class NamedPlan:
     def plan(self) -> Plan:
         """The plan, closed and not resumed; raises `PlanFileError` if the line names none."""
         try:
-            return plan_from_dict(self.line.plan, self._columns)
+            return plan_of_run_from(self.line.plan, self._columns)
         except PlanFileError:
             raise
         except IndexPlanError as error:

@@ -639,7 +639,7 @@ def plan_of(data: Mapping[str, Any], order: Order | None, columns: Columns) -> P
     return Plan(**spec.from_json_types(data, order, columns))
 
 
-def plan_from_dict(data: Mapping[str, Any], columns: Columns) -> Plan:
+def plan_of_run_from(data: Mapping[str, Any], columns: Columns) -> Plan:
     """Return the plan of a run that `dict_of` described, as `plan_of_run` does."""
     given = {"balance": None, **spec.from_json_types(data, None, columns)}
     return _changed(cast("spec.Fields", given), of_run=True)
