@@ -77,7 +77,8 @@ def compare(
     part = store.get(f"{here}/alike").decode() if alike else ""
     leave(store, here, ranks)
     if differ:
-        one, other = map(json.loads, details)
+        # of those two the lower rank first, whichever of them came first
+        one, other = sorted(map(json.loads, details), key=lambda each: int(each["rank"]))
         raise IndexPlanError(
             "ranks",
             "must read the same plan",

@@ -41,7 +41,7 @@ def test_all_ranks_say_what_the_first_cannot_write(told: list[Any]) -> None:
     for name, start in {
         "of another run": "the checkpoint's ledger, for {here}/run.ledger, must be the hash of one",
         "damaged": "{here}/damaged.ledger, line 1: previous must be the sha256 of the line before",
-        "on one rank": "ranks must read the same plan; got ledger True, not False (rank 1, ",
+        "on one rank": "ranks must read the same plan; got ledger False, not True (rank 0, ",
     }.items():
         assert told[0][name][1].startswith(start)
         assert told[0][name] == told[1][name]
