@@ -40,6 +40,7 @@ plans = [ip.Plan(order, world_size=8, batch_size=16)
 batches = [plan.batch(0, step=5, rank=3).tolist() for plan in plans]
 places = [plan.locate(batch, 0).step.tolist() for plan, batch in zip(plans, batches)]
 permutation.permute_epochs.compile()
+permutation.permute_strata.compile()
 xxh64(b"abc")
 from indexplan.kernels.compiling import KERNELS
 print(json.dumps([batches, places, sorted({kernel.origin for kernel in KERNELS})]))
