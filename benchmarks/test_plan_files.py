@@ -252,7 +252,7 @@ def measure(*, quick: bool) -> list[dict[str, Any]]:
             written = {"seconds": 0, "num_bytes": 0}
             if kind != "none":
                 written = run_job("write_peer", kind, peers, place)
-            peer = {"table": "alternatives", "who": who}
+            peer = {"table": "alternatives", "case": "", "who": who}
             peer["bytes_per_index"] = written["num_bytes"] / peers
             rows.append({**peer, "write_seconds": written["seconds"]})
             rows[-1] |= run_job("open_peer", kind, peers, place)
