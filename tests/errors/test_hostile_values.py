@@ -151,7 +151,8 @@ def calls() -> Iterator[Call]:
     given = {"text": PLAN.to_json(), "order": PLAN.order}
     yield "Plan.from_json of an order", ip.Plan.from_json, given
     for read, right in ((read_plan, dict_of(PLAN)), (ip.Cursor.from_dict, CURSOR.to_dict())):
-        yield f"{read.__name__}", read, {"data": right}
+        if read is not read_plan:  # text that is no object is refused before
+            yield f"{read.__name__}", read, {"data": right}
         for name in right:
             edit = lambda value, read=read, right=right, name=name: read(  # noqa: E731
                 {**right, name: value}
