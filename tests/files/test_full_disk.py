@@ -3,7 +3,9 @@
 import errno
 import re
 import resource
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,24 +41,26 @@ def check_mended(kind: str, root: Path, expected: dict[str, str]) -> None:
     assert ip.verify(ip.load(root)).ok
 
 
-def save_refused(kind: str, root: Path, call: str, error: int, units: int) -> str:
-    """Build, while the kernel refuses a call from some unit on; return the error."""
-    refused = False
+def save_refused(kind: str, root: Path, call: str, error: int, files: int) -> str:
+    """Build, while the kernel refuses a call once some files were opened; return the error."""
+    opened = 0
 
-    def progress(done: int, _: int) -> None:
-        nonlocal refused
-        if done >= units and not refused:
-            refuse(call, error)
-            refused = True
+    def event(name: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal opened
+        if name == "open" and str(arguments[0]).endswith(".tmp"):
+            opened += 1
+            if opened == files:  # in the thread that is about to write it
+                refuse(call, error)
 
+    sys.addaudithook(event)
     try:
-        KINDS[kind].save(root, progress=progress)
+        KINDS[kind].save(root)
     except ip.PlanFileError as raised:
         return str(raised)
     return "built"
 
 
-@pytest.mark.parametrize("units", [0, 150])
+@pytest.mark.parametrize("files", [2, 6])  # the first is plan.json
 @pytest.mark.parametrize(
     ("call", "error", "got", "cure"),
     [
@@ -74,11 +78,11 @@ def test_calls_that_fail(
     error: int,
     got: str,
     cure: str,
-    units: int,
+    files: int,
 ) -> None:
     """Whatever call fails, and whenever, nothing gets its name that is not whole and synced."""
     root = tmp_path / "a.plan"
-    message = in_child(save_refused, kind, root, call, error, units)
+    message = in_child(save_refused, kind, root, call, error, files)
     assert re.fullmatch(f"{root}/{FILE} must be written; got '{got}'; {cure}", message)
     check_mended(kind, root, expected)
 
