@@ -77,7 +77,7 @@ def compare(
     part = store.get(f"{here}/alike").decode() if alike else ""
     leave(store, here, ranks)
     if differ:
-        # of those two the lower rank first, whichever of them came first
+        # the lower rank first, whichever of the two came first
         one, other = sorted(map(json.loads, details), key=lambda each: int(each["rank"]))
         raise IndexPlanError(
             "ranks",
