@@ -26,7 +26,6 @@ SECTIONS = (
     "What a sampler by itself",
     "Tensor, context",
     "Passes that end early",
-    "Trainers that skip",
 )
 
 
@@ -78,15 +77,6 @@ def test_passes_that_end_early(capsys: pytest.CaptureFixture[str]) -> None:
     exec(first, names)  # noqa: S102 (our own page)
     exec(short, names)  # noqa: S102
     assert short.rstrip().endswith(f"# {capsys.readouterr().out.strip()}")
-
-
-def test_trainers_that_skip(capsys: pytest.CaptureFixture[str]) -> None:
-    """Either of the two may skip."""
-    first, skips = written("Trainers that skip")
-    names: dict[str, Any] = {}
-    exec(first, names)  # noqa: S102 (our own page)
-    exec(skips, names)  # noqa: S102
-    assert ["121 True"] * 2 == capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.filterwarnings("ignore")  # Lightning's advice
