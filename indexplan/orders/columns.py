@@ -343,7 +343,7 @@ def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Co
 
     Parameters
     ----------
-    columns : folder, or iterable of columns, arrays, paths and folders
+    columns : folder or file, or iterable of columns, arrays, paths and folders
         Where to look. In a folder it is `<sha256>.npy`, as in the folder `columns` of a plan
         directory, or any other `.npy` file: those of its length are read until it is found.
 
@@ -357,7 +357,7 @@ def find_column(field: str, identity: Mapping[str, Any], columns: Columns) -> Co
     if callable(columns):
         found = columns(identity)
     elif isinstance(columns, str | os.PathLike):
-        found = _in_folder(columns, identity)
+        found = _candidate(columns, identity)
     elif columns is not None:
         if not isinstance(columns, Iterable):
             raise invalid(
@@ -400,7 +400,7 @@ def _is_of_length(values: Any, length: int) -> bool:
 def _candidate(values: Any, identity: Mapping[str, Any]) -> Column | None:
     """Return values as a column if it has the given identity, else None."""
     if isinstance(values, str | os.PathLike):
-        if Path(values).is_dir():
+        if os.path.isdir(values):  # noqa: PTH112 (Path raises where a name is too long)
             return _in_folder(values, identity)
     elif not isinstance(values, Column) and not _is_of_length(values, identity["length"]):
         return None

@@ -95,7 +95,7 @@ def order_from_dict(data: Mapping[str, Any], columns: Columns = None) -> Order:
     ----------
     data : mapping
         What `to_dict` returned.
-    columns : folder, or iterable of columns, arrays, paths and folders, optional
+    columns : folder or file, or iterable of columns, arrays, paths and folders, optional
         Where to find the order's columns, by their sha256.
 
     Raises

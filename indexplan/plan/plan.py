@@ -583,7 +583,7 @@ class Plan:
             What `to_json` returned.
         order : Order, optional
             The order to use, which must equal the one described.
-        columns : folder, or iterable of columns, arrays, paths and folders, optional
+        columns : folder or file, or iterable of columns, arrays, paths and folders, optional
             Where to find the columns, since the text holds only their sha256. In a folder, they are
             `<sha256>.npy`, as in the folder `columns` of a plan directory, or other `.npy` files,
             which are read until all columns are found.

@@ -169,8 +169,11 @@ def test_specs_hold_identities(tmp_path: Path) -> None:
         again = ip.Plan.from_json(text, columns=columns)
         assert (again, again.fingerprint) == (plan, plan.fingerprint)
         assert again.indices(0, rank=0).tolist() == plan.indices(0, rank=0).tolist()
-    for columns in (None, [], [rows], [rows, [0.5, 2.1]], tmp_path / "nowhere"):
+    for columns in (None, [], [rows], [rows, [0.5, 2.1]], tmp_path / "rows.npy"):
         with pytest.raises(ip.IndexPlanError, match=r"(samples|shares) needs a column of \d"):
+            ip.Plan.from_json(text, columns=columns)
+    for columns in (tmp_path / "nowhere", [tmp_path / "nowhere"], "x" * 100_000):
+        with pytest.raises(ip.IndexPlanError, match=r"a column's path must be .*; check the path"):
             ip.Plan.from_json(text, columns=columns)
 
 
