@@ -314,6 +314,8 @@ def test_the_table_of_the_readme(look: Page, served: str) -> None:
     row = look.locator("#seen tr").nth(1).locator("td")
     expect(row).to_have_text([str(each) for each in samples])
     assert look.evaluate("innerWidth") == look.evaluate("document.documentElement.scrollWidth")
+    labels = [each.bounding_box() for each in look.locator(".seen-control > span").all()]
+    assert {each["height"] for each in labels if each} == {labels[0]["height"]}  # no label wraps
     look.locator("[data-control=n] input[type=range]").focus()
     look.keyboard.press("ArrowRight")
     expect(row).to_have_count(14)
