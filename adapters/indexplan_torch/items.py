@@ -19,7 +19,7 @@ from indexplan_torch.arguments import flag
 
 
 class About(NamedTuple):
-    """What a plan knows of one read of a sample: the second argument of a loader's `item`.
+    """Where and how a plan reads a sample: the second argument of a loader's `item`.
 
     `about["resolution"]` is a parameter of the step's phase.
 

@@ -157,10 +157,9 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
     nested : bool, default False
         Yield each batch as a list of inner batches, for a dataset that takes lists of indices.
     item : callable, optional
-        The dataset gets item(index, about) instead of the index. This is how what the plan knows
-        of each read (`About`: its epoch, copy and so on, and the phase's parameters) reaches
-        workers, including persistent ones. If the plan's order cuts samples, index is a `Piece`,
-        and the dataset must cut the sample itself.
+        The dataset gets item(index, about) instead of the index: `About` has the epoch, copy and so
+        on of each read, and the phase's parameters. It also reaches persistent workers. If the
+        plan's order cuts samples, index is a `Piece`, and the dataset must cut the sample itself.
     as_array : bool, default False
         Yield int64 arrays, for datasets with `__getitems__` that take them.
     keep_bins : bool, default True
@@ -185,12 +184,12 @@ class PlanBatchSampler(BatchSampler, _RunSampler):
     Other Parameters
     ----------------
     batch_size, drop_last, sampler
-        For Lightning, which makes that of a PlanLoader again to predict. Leave them out.
+        For Lightning, which rebuilds a PlanLoader's batch sampler to predict. Leave them out.
 
     Raises
     ------
     IndexPlanError
-        If an argument breaks its rule; if a trainer makes it again around a sampler of its own; or
+        If an argument breaks its rule; if a trainer rebuilds it around a sampler of its own; or
         (at first use, or earlier) if the plan's world_size is not the running one.
 
     Examples

@@ -39,8 +39,8 @@ def export(
 
     Use it for loaders that take arrays of indices, and to look at a plan with other tools:
     docs/files.md describes the files, and how loaders read them. Memory does not grow with the
-    plan, but for 16 bytes for each step of a rank. It is safe to kill and to run again: what is
-    there already is compared with what belongs there, and never replaced. More epochs may be
+    plan, except for 16 bytes for each step of a rank. You may kill it and run it again: existing
+    files are compared with what belongs in them, and never replaced. More epochs may be
     exported to the same folder later. The columns of the order are written too, as in a plan
     directory: `Plan.from_json(json.dumps(plan), columns=...)` opens the `plan` of `export.json`.
 

@@ -79,10 +79,10 @@ def save(
 ) -> Saved:
     """Write the order of some epochs to a plan directory, which `load` opens.
 
-    Use it where an order is slow to compute, or where other tools have to read it; a plan can be
-    used without it. It is safe to kill and to run again: what is there already is compared with
-    what belongs there, and only the rest is written. Any number of processes may save the same plan
-    to one path at once. The directory is a plan as soon as all of its files are there.
+    Use it if an order is slow to compute, or if other tools have to read it; other plans need no
+    files. You may kill it and run it again: existing files are compared with what belongs in them,
+    and only the rest is written. Any number of processes may save the same plan to one path at
+    once. The directory is a plan as soon as all of its files are there.
 
     Parameters
     ----------

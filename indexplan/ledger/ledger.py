@@ -44,13 +44,13 @@ LEAVE_OUT = "leave it out for the whole run"
 
 @named
 class Ledger(Answer):
-    """What a run has read: a file with a line for each stretch of steps, from stop to stop.
+    """What a run has read: a file with a line for each stretch of steps between two stops.
 
-    Pass its path to a loader, `PlanLoader(..., ledger="run.ledger")`, which writes it; then ask it
-    which step read a sample, or what a step has read, through all resumes, returns to checkpoints
-    and other plans. It lists no samples: they follow from the plans by arithmetic. In all methods
-    steps are those of the run, counted from its beginning. A return to a checkpoint makes the later
-    ones void: the file keeps them, but they no longer count.
+    `PlanLoader(..., ledger="run.ledger")` writes it. It then tells you which step read a sample, or
+    what a step read, across all resumes, returns to checkpoints and changes of plan. The file lists
+    no samples, because they can be computed from the plans. All methods count steps from the run's
+    beginning. A return to a checkpoint makes later steps void: the file keeps them, but they no
+    longer count.
 
     Parameters
     ----------
@@ -161,8 +161,8 @@ class Ledger(Answer):
         Raises
         ------
         IndexPlanError
-            If the cursor is not where a step of the plan ends that begins where the ledger stands,
-            or later; if the plan does not continue the run; or if the note is not of JSON types.
+            If the cursor is before the ledger's own, or not at the end of one of the plan's steps;
+            if the plan does not continue the run; or if the note is not of JSON types.
         PlanFileError
             If another process has written the file, or it cannot be written. Nothing was written
             then.
@@ -186,13 +186,13 @@ class Ledger(Answer):
         Parameters
         ----------
         plan : Plan
-            With a world_size. The place where it was resumed, or the very first, must be one at
-            which the run stood.
+            With a world_size. Without `skip`, it must start where the ledger stands, where it stood
+            after some step, or at the very beginning.
         hash : str, optional
-            That of a checkpoint's state, to return to as `rewind` does.
+            The ledger's hash in a checkpoint's state, to return to as `rewind` does.
         skip : bool, default False
-            Whether the plan may start past the place where the run stands: the run then leaves out
-            what lies between, and `account` counts it as skipped.
+            Whether the plan may start past the place where the run stands. `account` then counts
+            what is in between as skipped.
 
         Raises
         ------
@@ -233,9 +233,9 @@ class Ledger(Answer):
         Parameters
         ----------
         to : int or str
-            The run's step with which the checkpoint continues, 0 <= to <= `ledger.step`; or the
-            hash that its state has kept of the ledger. If its own steps were void since, they count
-            again, on lines of their own.
+            The step with which a run continues from the checkpoint, 0 <= to <= `ledger.step`; or
+            the ledger's hash in the checkpoint's state. If the steps before the checkpoint have
+            become void since, they count again, and new lines say so.
 
         Raises
         ------
@@ -398,8 +398,8 @@ class Ledger(Answer):
         Parameters
         ----------
         sample : int
-            0 <= sample < num_samples, that of the largest order: a source that joined counts, even
-            if the run returned to before.
+            0 <= sample < num_samples of the run's largest order. A source that joined counts, even
+            if the run later returned to an earlier checkpoint.
         void : bool, default False
             Whether reads that a return to a checkpoint has undone are returned too; they come
             last.
@@ -452,15 +452,15 @@ class Ledger(Answer):
         return count_reads(history, history.before(step), samples)
 
     def account(self, epoch: int | None = None) -> LedgerAccount:
-        """Return what became of the units of an epoch; by default of all that the run has begun.
+        """Return what became of an epoch's units; by default, of those of all epochs so far.
 
-        What is left is counted by the plan that has read the last step.
+        What is left to read is counted by the plan that has read the last step.
 
         Raises
         ------
         IndexPlanError
-            If the ledger is empty, or the epoch is none that the run has begun, or begins with its
-            next step; of an epoch, also if the ledger holds no step yet.
+            If the ledger is empty. For a given epoch, also if the ledger holds no step yet, or the
+            run has not begun the epoch, and does not begin it with its next step.
         """
         history = self._begun()
         if epoch is not None:

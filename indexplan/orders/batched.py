@@ -124,8 +124,8 @@ class Flat(Layer):
     Parameters
     ----------
     order : Order
-        An order of bins that have equally many samples. Where a group's samples do not fill its
-        bins, an epoch leaves out the bin that is not full: other samples in each epoch.
+        An order of bins that have equally many samples. If a group's samples do not fill its last
+        bin, an epoch leaves out that bin, and each epoch leaves out different samples.
 
     Raises
     ------

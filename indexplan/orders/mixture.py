@@ -287,8 +287,8 @@ class Mixture(Order):
             epochs keep their size. If a dataset has grown, pass its new rows as one more source.
         planned : {"keep", "drop"}, optional
             What becomes of phases that begin later: "keep" lets them begin as planned, "drop" keeps
-            the new weights to the end of the run. If there are any, it must be given, as "drop" if
-            sources join: later phases know no weights of these.
+            the new weights to the end of the run. Required if there are any; it must be "drop" if
+            sources join, because later phases have no weights for these.
 
         Raises
         ------

@@ -388,8 +388,8 @@ class Plan:
         -------
         places : Location
             Of int64 arrays, shape (reads,): the reads of the first sample in order of reading, then
-            those of the second, and so on. Padded repeats are left out, and so are reads that no
-            step of this plan does.
+            those of the second, and so on. Padded repeats are left out, and so are samples that are
+            dropped or were read before a resume.
         offsets : numpy.ndarray
             int64, shape (k + 1,): [offsets[i], offsets[i + 1]) are the reads of sample i.
 
@@ -425,8 +425,8 @@ class Plan:
     def cursor(self, epoch: int, sub_epoch: int | None = None, *, step: int) -> Cursor:
         """Return where a run stands after `step` finished steps of a sub-epoch; save it to resume.
 
-        The end of a sub-epoch is the start of the next one. One without a step begins and ends at
-        one place, which is its start, so let a loop count sub-epochs, not compare cursors.
+        The end of a sub-epoch is the start of the next one. A sub-epoch without steps starts and
+        ends at the same cursor, so a loop should count sub-epochs instead of comparing cursors.
 
         Parameters
         ----------
@@ -545,7 +545,7 @@ class Plan:
         ------
         IndexPlanError
             If a name is not a field, or a value breaks its rule. An epoch without a step under
-            "drop" is refused when the new plan is first asked, as a `resume` may pass over it.
+            "drop" raises only when the new plan is first used, because `resume` may skip it.
 
         Examples
         --------

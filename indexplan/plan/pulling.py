@@ -28,7 +28,7 @@ IN_HAND = "pass at most stream.num_in_hand, the units that are drawn and not yet
 
 @named
 def stream(plan: Plan, cursor: Cursor | None = None, *, rank: int) -> Stream:
-    """Return a stream of a plan's units, for loops that learn along the way how many a step takes.
+    """Return a stream of a plan's units, for loops that don't know how many a step will need.
 
     Such loops refill a step until enough samples are useful: DAPO's dynamic sampling, for example,
     or rejection sampling.

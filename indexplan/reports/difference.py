@@ -95,14 +95,13 @@ class Difference(Answer):
 def diff(a: Plan | Ledger, b: Plan | Ledger, epochs: Iterable[int] | None = None) -> Difference:
     """Find the first step at which two plans, or two runs, differ in what their ranks read.
 
-    Use it before you change a plan in the middle of a run, or to find out why two runs differ, or
-    whether a run has read what a plan says: next to a ledger, a plan is a run from where it starts.
-    Runs are compared step by step. Of two plans, epochs are compared from the later of their starts
-    on; steps are compared as intervals of the order, many at once, so that neither samples nor
-    sub-epochs take long, however many there are. Only where orders or intervals differ are units
-    drawn, until one does, at most 2**24 of each; and at most 2**14 rows of equal steps of an epoch
-    are compared where sub-epochs are not laid out alike, or orders differ. If that is too little,
-    the answer says so.
+    Use it before you change a plan in the middle of a run, to find out why two runs differ, or to
+    check that a run has read what a plan says. (Compared with a ledger, a plan counts as a run that
+    begins where the plan starts.) Runs are compared step by step, and two plans from the later of
+    their starts on. Plans are compared by intervals of the order, which is fast at any size. Units
+    are drawn only where orders or intervals differ, until two units differ, at most 2**24 from each
+    plan. Where orders differ or sub-epochs are laid out differently, at most 2**14 groups of equal
+    steps are compared in an epoch. If that is too little, the report says so.
 
     Parameters
     ----------
@@ -122,7 +121,7 @@ def diff(a: Plan | Ledger, b: Plan | Ledger, epochs: Iterable[int] | None = None
     ------
     IndexPlanError
         If they are neither plans nor ledgers; if a plan has neither a world_size nor a
-        global_batch_size; if an epoch is out of range; or if none is from the later start on.
+        global_batch_size; if an epoch is out of range; or if all are before the later start.
 
     Examples
     --------

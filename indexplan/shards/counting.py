@@ -45,11 +45,11 @@ def shard_sizes(
 ) -> Shards:
     """Find a dataset's shards, and read how many samples each of them holds.
 
-    `ShardShuffle` takes the result, and `save` and `load` recognise the dataset by it. Only
-    footers, headers and indexes are read; but the headers of a tar in a store cost reading all of
-    it, so keep the answer (`Shards.to_json`). Parquet files need pyarrow, which `indexplan[shards]`
-    installs, and URLs `indexplan[remote]`. Of other formats, such as zarr and Lance, pass
-    `ShardShuffle` a list of how many samples each shard holds.
+    Pass the result to `ShardShuffle`; `save` and `load` recognise the dataset by it. Only footers,
+    headers and indexes are read, except that a tar in a store is read whole, so keep the result
+    (`Shards.to_json`). Parquet files need pyarrow, which `indexplan[shards]` installs, and URLs
+    `indexplan[remote]`. For other formats, such as zarr and Lance, pass `ShardShuffle` a list of
+    how many samples each shard holds.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ def shard_sizes(
     whole_files : bool, default False
         Whether a Parquet or Arrow file is one shard; else each row group or record batch is.
     dtype : dtype, optional
-        That of files of raw numbers without a header, such as "uint16" for tokens of Dolma, OLMo
+        The dtype of raw numbers without a header, such as "uint16" for tokens of Dolma, OLMo
         (`.npy`) or nanoGPT and Megatron (`.bin`). A file is a shard, and each number a sample. A
-        wrong dtype gives wrong numbers, as such files don't tell theirs.
+        wrong dtype gives wrong numbers, and nothing can detect it.
     num_threads : int, default 16
         How many files are read at the same time.
     progress : callable, optional

@@ -66,12 +66,12 @@ class Shards(Answer):
     path : str, optional
         The folder or URL that the shards are in. It is not part of the identity, and not saved.
     stamps : sequence of str, optional
-        What is said there of each file's content: a store's ETag, or else the time at which the
-        file was written; "" where it says nothing. A file that has another stamp when it is fetched
-        was replaced. Not part of the identity, because a copy may have others.
+        The ETag of each file in a store, or else the time of its last write; "" if there is
+        neither. A file that has another stamp when it is fetched was replaced. Not part of the
+        identity, because a copy may have others.
     stored : sequence of tuple, optional
-        What an index says of each file's bytes: its hash, and the name, bytes and hash of the
-        compressed file that is there instead, if one is.
+        The hash that an index has for each file and, if only a compressed file is stored, the name,
+        bytes and hash of that.
 
     Raises
     ------
@@ -224,7 +224,7 @@ class Shards(Answer):
         return hash(self.identity)
 
     def stamp(self, file: int) -> str:
-        """Return what the location of the shards says now of a file's content.
+        """Return the current stamp of a file: its ETag, or the time of its last write.
 
         Parameters
         ----------
