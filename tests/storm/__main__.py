@@ -1,10 +1,11 @@
 """Read shards through a storm, and count every sample: `python -m tests.storm --minutes 10`.
 
-A history is a run of two epochs over Parquet files in an S3 store on loopback that answers short,
-stale, late, with refusals or not at all. Files are replaced; ranks, workers and the process that
-fetches are killed, and resumed from what they saved; folders are planted. What each rank received
-is counted by code that does not import indexplan. Exits with 1 if a sample was lost, read twice or
-wrong, if anything raised but an error that names shard, file and cure, or if a run did not end.
+A history is a run of two epochs over Parquet files or tars in an S3 store on loopback that answers
+short, stale, late, with refusals or not at all. Files are replaced; ranks, workers and the process
+that fetches are killed, and resumed from what they saved; folders are planted. What each rank
+received is counted by code that does not import indexplan. Exits with 1 if a sample was lost, read
+twice or wrong, if anything raised but an error that names shard, file and cure, or if a run did not
+end.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--minutes", type=float, default=600, help="begin no history after them")
     parser.add_argument("--histories", type=int, default=10**6, help="at most so many")
     parser.add_argument("--seed", type=int, default=0, help="of the first history; 0 if left out")
+    parser.add_argument("--tars", action="store_true", help="of tars, not of Parquet files")
     parser.add_argument("--fault", default="", help="plant a fault in the ranks")
     parser.add_argument("--words", action="store_true", help="tell every history in words")
     given = parser.parse_args(arguments)
@@ -56,7 +58,8 @@ def main(arguments: Sequence[str]) -> int:
             if time.monotonic() - start > 60 * given.minutes:
                 break
             with tempfile.TemporaryDirectory(prefix="storm-", ignore_cleanup_errors=True) as folder:
-                story = History(seed, store, forks, Path(folder), given.fault).tell()
+                history = History(seed, store, forks, Path(folder), given.fault, tars=given.tars)
+                story = history.tell()
             counts += story.counts
             store.bucket.objects.clear()
             num_wrong += bool(story.wrong)
@@ -73,8 +76,9 @@ def main(arguments: Sequence[str]) -> int:
 def in_words(story: Story) -> str:
     """Return a history, what was wrong with it, and how to run it again."""
     again = f"again: python -m tests.storm --histories 1 --seed {story.seed}"
+    tars = " --tars" * any(kind == "shards" and "tars" in name for kind, name in story.counts)
     verdict = story.wrong or ["nothing lost, nothing twice, nothing wrong"]
-    return "\n  ".join([f"history {story.seed}", *story.words, *verdict, again])
+    return "\n  ".join([f"history {story.seed}", *story.words, *verdict, f"{again}{tars}"])
 
 
 def summary(

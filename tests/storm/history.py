@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
@@ -18,6 +19,8 @@ from tests.storm.store import FATES, SLOW, Mood, Store
 from tests.storm.truth import GLOBAL_BATCH, LONGER, NUM_EPOCHS, OTHER, REVERSED, RIGHT, Truth, drawn
 from tests.support.forked import Forked, Forks
 
+# who counted the samples of tars, and where it says so
+TARS = {"their headers": "", "sizes.json": "sizes.json", "Energon": ".nv-meta/.info.json"}
 STORMY, MOST_LEGS = 7, 16  # legs with a storm; those after them are calm
 CURE = re.compile(
     r";[^;]*\b(restore|check|run again|delete|remove|pass|free|read the sizes|empty)\b"
@@ -37,12 +40,16 @@ class Story:
 class History:
     """A run over one dataset, drawn from a seed."""
 
-    def __init__(self, seed: int, store: Store, forks: Forks, folder: Path, fault: str) -> None:
+    def __init__(
+        self, seed: int, store: Store, forks: Forks, folder: Path, fault: str, *, tars: bool = False
+    ) -> None:
         self.story, self.store, self.forks, self.fault = Story(seed), store, forks, fault
         self.random = Random(f"storm {seed}")  # noqa: S311
         self.folder = folder
-        self.truth: Truth = drawn(self.random, str(seed))
-        self.whole = self.random.random() < 0.4
+        self.truth: Truth = drawn(self.random, str(seed), tars=tars)
+        self.whole = self.random.random() < 0.4 or tars
+        # who has counted the samples of tars
+        self.counted = self.random.choice([*TARS]) if tars else ""
         self.steps = self.truth.num_samples // GLOBAL_BATCH * NUM_EPOCHS
         self.every = self.random.randint(1, 4)
         self.prefix = f"storm-{seed}"
@@ -72,15 +79,21 @@ class History:
         """Run it."""
         self.say(
             f"{self.truth.num_samples} samples in {len(self.truth.names)} files, "
-            f"{'whole files' if self.whole else 'row groups'}, values of {self.truth.width} bytes, "
+            f"{self._shards()}, values of {self.truth.width} bytes, "
             f"statistics: {self.truth.statistics}, page checksums: {self.truth.checksums}"
         )
         self.store.set_mood(Mood("calm"))
         self.store.bucket.conditions = self.random.random() < 0.7
         self.repair()
-        looked = self.start(
-            "look", self.folder / "look.log", f"s3://bucket/{self.prefix}/*.parquet", self.whole
-        )
+        index = TARS.get(self.counted, "")
+        if index:
+            truth = self.truth
+            sizes = json.dumps(dict(zip(truth.names, map(sum, truth.groups), strict=True))).encode()
+            said = sizes if index == "sizes.json" else b'{"shard_counts": %s}' % sizes
+            self.store.put(f"{self.prefix}/{index}", said, lie=said, replica=said)
+        files = index or ("*.tar" if self.truth.tars else "*.parquet")
+        place = f"s3://bucket/{self.prefix}/{files}"
+        looked = self.start("look", self.folder / "look.log", place, self.whole)
         if looked.wait() != 0:
             self.fail(f"shard_sizes raised: {looked.log.read_text()[-3000:]}")
             return self.story
@@ -96,8 +109,12 @@ class History:
         if not self.story.wrong:
             self._count(finished=True)
         self.story.counts["", "histories"] += 1
-        self.story.counts["shards", "whole files" if self.whole else "row groups"] += 1
+        self.story.counts["shards", self._shards()] += 1
         return self.story
+
+    def _shards(self) -> str:
+        kind = "whole files" if self.whole else "row groups"
+        return f"tars, counted by {self.counted}" if self.counted else kind
 
     def say(self, text: str) -> None:
         self.story.words.append(text)
@@ -111,7 +128,8 @@ class History:
     def _put(self, number: int, version: str) -> None:
         truth, random = self.truth, Random(f"{self.story.seed} {number}")  # noqa: S311
         # a lie that nothing tells from the truth is not asked for: equal sizes and equal footers
-        told = OTHER if self.whole and truth.statistics else LONGER
+        tell = self.whole and truth.statistics and not truth.tars
+        told = OTHER if tell else LONGER
         self.store.put(
             f"{self.prefix}/{truth.names[number]}",
             truth.file(number, version),

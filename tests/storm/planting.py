@@ -22,7 +22,7 @@ def plant(
 ) -> bool:
     """Plant something in a cache folder that a leg has used; return whether there was anything."""
     shards = sorted(path for path in cache.glob("*/shards/*") if path.name[:8].isdigit())
-    shards = [path for path in shards if path.suffix == ".parquet"]
+    shards = [path for path in shards if path.suffix in {".parquet", ".tar"}]
     if what == FLIPPED:
         return bool(shards) and flip(random.choice(shards), random)
     if os.geteuid() != 0 or not shards:  # only root can give files away

@@ -12,7 +12,7 @@ from typing import Any
 import s3fs
 
 import indexplan as ip
-from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
+from indexplan_torch import PlanLoader, ShardedDataset, open_parquet, open_tar
 from tests.storm.counting import RECORD
 from tests.storm.faults import FAULTS
 
@@ -27,9 +27,9 @@ def plan_of(shards: ip.Shards, global_batch: int) -> ip.Plan:
     return ip.Plan(order, global_batch_size=global_batch, remainder="drop")
 
 
-def look(glob: str, whole_files: bool) -> dict[str, Any]:
+def look(path: str, whole_files: bool) -> dict[str, Any]:
     """Return the shards of a store; compile what ranks need, which they are not forked for."""
-    shards = ip.shard_sizes(glob, whole_files=whole_files)
+    shards = ip.shard_sizes(path, whole_files=whole_files)
     return {"shards": shards.to_json(), "num_samples": shards.num_samples}
 
 
@@ -48,7 +48,7 @@ def _read(job: dict[str, Any]) -> None:
     shards = ip.Shards.from_json(job["shards"], path=job["place"])
     dataset = ShardedDataset(
         shards,
-        open_parquet,
+        open_tar if shards.files[0].endswith(".tar") else open_parquet,
         cache_dir=job["cache_dir"],
         cache_bytes=job["cache_bytes"],
         ranks_per_node=job["ranks_per_node"],
@@ -75,7 +75,7 @@ def _read(job: dict[str, Any]) -> None:
                 pids = [child.pid for child in multiprocessing.active_children()]
                 _publish(Path(job["children"]), json.dumps(pids))
                 told = True
-            ids = batch["id"].tolist()
+            ids = [int(each) for each in batch["id"]]
             pairs = zip(ids, batch["value"], strict=True)
             os.write(
                 log,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import tarfile
 import zlib
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,7 @@ GLOBAL_BATCH, NUM_EPOCHS = 16, 2  # of each run
 
 @dataclass(frozen=True)
 class Truth:
-    """A dataset of Parquet files; sample i is the one that comes after i others.
+    """A dataset of Parquet files or tars; sample i is the one that comes after i others.
 
     Parameters
     ----------
@@ -29,6 +30,8 @@ class Truth:
         Bytes of a value.
     statistics, checksums : bool
         Whether footers tell the least and largest value, and pages have checksums.
+    tars : bool
+        Whether files are tars, of which a row is a sample of two members.
     """
 
     seed: str
@@ -36,6 +39,7 @@ class Truth:
     width: int
     statistics: bool
     checksums: bool
+    tars: bool = False
 
     @property
     def num_samples(self) -> int:
@@ -45,12 +49,14 @@ class Truth:
     @property
     def names(self) -> list[str]:
         """The names of the files."""
-        return [f"part-{number:04}.parquet" for number in range(len(self.groups))]
+        ending = "tar" if self.tars else "parquet"
+        return [f"part-{number:04}.{ending}" for number in range(len(self.groups))]
 
     def value(self, sample: int, version: str = RIGHT) -> bytes:
         """Return the value of a sample, in a version of its file."""
         version = RIGHT if version == REVERSED else version
-        width = self.width + 8 * (version == LONGER)
+        more = 512 if self.tars else 8  # tars fill blocks of 512 bytes
+        width = self.width + more * (version == LONGER)
         return hashlib.shake_256(f"{self.seed} {version} {sample}".encode()).digest(width)
 
     def checksums_of_values(self) -> list[int]:
@@ -72,6 +78,8 @@ class Truth:
 @cache
 def _written(truth: Truth, number: int, version: str) -> bytes:
     first = sum(map(sum, truth.groups[:number]))
+    if truth.tars:
+        return _tar(truth, range(first, first + sum(truth.groups[number])), version)
     schema = pa.schema({"id": pa.int64(), "value": pa.binary()})
     out = io.BytesIO()
     options = {
@@ -91,7 +99,20 @@ def _written(truth: Truth, number: int, version: str) -> bytes:
     return out.getvalue()
 
 
-def drawn(random: Random, seed: str) -> Truth:
+def _tar(truth: Truth, samples: range, version: str) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for sample in reversed(samples) if version == REVERSED else samples:
+            members = {"id": b"%06d" % sample, "value": truth.value(sample, version)}
+            for extension, data in members.items():
+                member = tarfile.TarInfo(f"{sample:06}.{extension}")
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+        stop = tar.offset
+    return out.getvalue()[:stop] + bytes(1024)  # not filled up to a multiple of 10,240 bytes
+
+
+def drawn(random: Random, seed: str, *, tars: bool) -> Truth:
     """Draw a dataset whose number of samples is a multiple of a global batch."""
     groups = [[random.randint(6, 20) for _ in range(random.randint(2, 5))] for _ in range(8)]
     groups[-1][-1] += -sum(map(sum, groups)) % GLOBAL_BATCH
@@ -101,4 +122,5 @@ def drawn(random: Random, seed: str) -> Truth:
         random.choice([16, 200, 1500]),
         statistics=random.random() < 0.5,
         checksums=random.random() < 0.5,
+        tars=tars,
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import io
 import multiprocessing
 import os
 import runpy
 import sys
+import tarfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,14 +24,43 @@ import torch.distributed as dist
 
 import indexplan as ip
 from indexplan_fetch import ShardFile
-from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
+from indexplan_torch import PlanLoader, ShardedDataset, open_parquet, open_tar
 from tests.support.forked import Forked, Forks
 
 BLOCK = 4096
 
 
-def write_shards(folder: Path, num: int = 30, rows: int = 60, width: int = 8) -> ip.Shards:
-    """Write Parquet files of different sizes, whose column id counts through them all."""
+def write_numbers(path: Path, numbers: Sequence[int] | np.ndarray) -> None:
+    """Write numbers as an array, or as a tar of as many samples with the same keys and sizes."""
+    if path.suffix == ".npy":
+        np.save(path, numbers)
+        return
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for row, number in enumerate(numbers):
+            member = tarfile.TarInfo(f"{row:06}.id")
+            data = b"%09d" % number
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+
+
+class Numbers(Sequence[int]):
+    """The numbers in such a tar, each read when it is asked for."""
+
+    def __init__(self, file: ShardFile) -> None:
+        self.samples = open_tar(file)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, row: Any) -> Any:
+        """Return a number."""
+        return int(self.samples[row]["id"])
+
+
+def write_shards(
+    folder: Path, num: int = 30, rows: int = 60, width: int = 8, kind: str = "parquet"
+) -> ip.Shards:
+    """Write files of different sizes, whose column id counts through them all; or tars."""
     folder.mkdir()
     first, random = 0, np.random.default_rng(1)
     for number, size in enumerate(random.integers(rows // 2, rows * 3 // 2, num).tolist()):
@@ -38,15 +69,18 @@ def write_shards(folder: Path, num: int = 30, rows: int = 60, width: int = 8) ->
             "id": np.arange(first, first + size),
             "noise": [noise[width * i : width * (i + 1)] for i in range(size)],
         }
-        path = folder / f"{number:04}.parquet"
-        pq.write_table(pa.table(fields), path, row_group_size=25, compression="none")
+        path = folder / f"{number:04}.{kind}"
+        if kind == "parquet":
+            pq.write_table(pa.table(fields), path, row_group_size=25, compression="none")
+        else:
+            write_numbers(path, range(first, first + size))
         first += size
-    return ip.shard_sizes(folder / "*.parquet", whole_files=True)
+    return ip.shard_sizes(folder / f"*.{kind}", whole_files=True)
 
 
 def rows_of(file: ShardFile) -> Any:
-    """Return the rows of an array's file."""
-    return np.load(file.path)
+    """Return the rows of an array's file, or of a tar of numbers."""
+    return Numbers(file) if file.path.endswith(".tar") else np.load(file.path)
 
 
 class Opened:
@@ -159,11 +193,16 @@ def read(
 def read_alone(text: str, path: str, cache_dir: str, rank: int, world_size: int) -> list[list[int]]:
     """Read an epoch as one of the ranks of a node, whatever becomes of the others."""
     shards = ip.Shards.from_json(text, path=path)
+    tars = shards.kind == "tar"
     dataset = ShardedDataset(
-        shards, open_parquet, cache_dir=cache_dir, cache_bytes=10**9, ranks_per_node=world_size
+        shards,
+        rows_of if tars else open_parquet,
+        cache_dir=cache_dir,
+        cache_bytes=10**9,
+        ranks_per_node=world_size,
     )
     loader = PlanLoader(dataset, plan_of(shards), rank=rank, world_size=world_size)
-    return [batch["id"].tolist() for batch in loader]
+    return [(batch if tars else batch["id"]).tolist() for batch in loader]
 
 
 def start_alone(shards: ip.Shards, place: str, cache: Path, rank: int, world_size: int) -> Forked:

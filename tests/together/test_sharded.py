@@ -29,10 +29,10 @@ from tests.together.sharded_runs import (
 __all__ = ["server"]  # a fixture
 
 
-@pytest.fixture(scope="module")
-def shards(tmp_path_factory: pytest.TempPathFactory) -> ip.Shards:
-    """Thirty files of Parquet, in a folder."""
-    return write_shards(tmp_path_factory.mktemp("shards") / "data")
+@pytest.fixture(scope="module", params=["parquet"])
+def shards(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> ip.Shards:
+    """Thirty files of Parquet, or tars, in a folder."""
+    return write_shards(tmp_path_factory.mktemp("shards") / "data", kind=request.param)
 
 
 @pytest.fixture
@@ -81,6 +81,7 @@ def test_two_ranks_of_a_node(server: str, place: str, shards: ip.Shards, tmp_pat
     assert 0 < max(each["most"] for each in found) <= live
 
 
+@pytest.mark.parametrize("shards", ["parquet", "tar"], indirect=True)
 @pytest.mark.parametrize("place", ["gated"], indirect=True)
 def test_killed_while_it_fetches(
     server: str, place: str, shards: ip.Shards, tmp_path: Path

@@ -9,7 +9,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import indexplan as ip
@@ -17,7 +16,7 @@ from indexplan_fetch import samples
 from indexplan_fetch.source import Source
 from indexplan_fetch.stock import Stock
 from indexplan_torch import ShardedDataset
-from tests.together.sharded_runs import rows_of
+from tests.together.sharded_runs import rows_of, write_numbers
 
 
 def disturbed(do: Callable[[], Any], at: int, *disturb: Callable[[], Any]) -> tuple[Any, bool]:
@@ -46,13 +45,15 @@ def disturbed(do: Callable[[], Any], at: int, *disturb: Callable[[], Any]) -> tu
     return found, next(calls) >= at + len(disturb)
 
 
-@pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShardedDataset]:
+@pytest.fixture(params=["npy"])
+def data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[ShardedDataset]:
     """A dataset whose two shards are there, and in a copy of its folder."""
     monkeypatch.setattr(samples, "PATIENCE", 0.0)  # it says at once what it waits for
     for start in (0, 100):
-        np.save(tmp_path / f"{start:03}.npy", np.arange(start, start + 100))
-    shards = ip.shard_sizes(tmp_path / "*.npy")
+        write_numbers(tmp_path / f"{start:03}.{request.param}", range(start, start + 100))
+    shards = ip.shard_sizes(tmp_path / f"*.{request.param}")
     made = ShardedDataset(shards, rows_of, cache_dir=tmp_path / "cache", tries=1)
     assert [7, 107] == [made[index] for index in (7, 107)]
     shutil.copytree(made.folder.path, tmp_path / "away")
@@ -69,11 +70,12 @@ def put(data: ShardedDataset, name: str, away: Path, *, damaged: bool = False) -
     new.replace(data.folder.shards / name)
 
 
+@pytest.mark.parametrize("data", ["npy", "tar"], indirect=True)
 @pytest.mark.parametrize("damaged", [False, True])
 @pytest.mark.parametrize("how", ["dropped", "fetched again", "dropped, and fetched again"])
 def test_while_it_is_read(data: ShardedDataset, tmp_path: Path, damaged: bool, how: str) -> None:
     """A reader has the right rows whatever others do to a shard, before any call of the system."""
-    name, away = "00000000.npy", tmp_path / "away"
+    name, away = f"00000000.{data.shards.kind}", tmp_path / "away"
     shard = data.folder.shards / name
     drop, fetch = lambda: shard.unlink(missing_ok=True), lambda: put(data, name, away)
     others = {"dropped": [drop], "fetched again": [fetch]}.get(how, [drop, fetch])

@@ -14,25 +14,26 @@ import indexplan as ip
 from indexplan_fetch import ShardFile
 from indexplan_torch import ShardedDataset
 from tests.support.children import NOBODY, become_nobody, in_child
-from tests.together.sharded_runs import refused, rows_of
+from tests.together.sharded_runs import refused, rows_of, write_numbers
 
 ROWS = 500  # in each of two files
 LEVELS = ["", "shards", "sums", "ranks", "wanted"]
 
 
 def made(data: Path, cache: Path) -> ShardedDataset:
-    """Make a dataset of the arrays in a folder, whose values count through them all."""
-    shards = ip.shard_sizes(data / "*.npy")
+    """Make a dataset of the files in a folder, whose values count through them all."""
+    shards = ip.shard_sizes(data / "*.*")
     options: dict[str, Any] = {"cache_dir": cache, "cache_bytes": 10**7, "tries": 1}
     return ShardedDataset(shards, rows_of, **options)
 
 
-@pytest.fixture
-def data(place: Path) -> Path:
-    """Two files in a folder that everybody may read."""
+@pytest.fixture(params=["npy"])
+def data(place: Path, request: pytest.FixtureRequest) -> Path:
+    """Two arrays, or tars, in a folder that everybody may read."""
     (place / "data").mkdir()
     for number in range(2):
-        np.save(place / f"data/{number}.npy", np.arange(number * ROWS, (number + 1) * ROWS))
+        numbers = range(number * ROWS, (number + 1) * ROWS)
+        write_numbers(place / f"data/{number}.{request.param}", numbers)
     return place / "data"
 
 
@@ -60,6 +61,7 @@ def own(path: Path, what: str, got: str) -> str:
     )
 
 
+@pytest.mark.parametrize("data", ["npy", "tar"], indirect=True)
 @pytest.mark.parametrize("again", [True, False])
 @pytest.mark.parametrize("damage", ["flipped", "cut", "no digest", "other digest", "empty digest"])
 def test_damaged_shard(
@@ -70,9 +72,10 @@ def test_damaged_shard(
     (shard,), (digest,) = cache.glob("*/shards/*"), cache.glob("*/sums/*")
     whole = shard.read_bytes()
     if damage == "flipped":
-        with shard.open("rb+") as file:
-            file.seek(-4, os.SEEK_END)
-            file.write(b"\xff" * 4)
+        with shard.open("rb+") as file:  # the last value; of a tar, two blocks of zeros follow it
+            at = len(whole.rstrip(b"\0")) if shard.suffix == ".tar" else len(whole)
+            file.seek(at - 4)
+            file.write(b"6" * 4)
     elif damage == "cut":
         os.truncate(shard, 1000)
     elif damage == "no digest":
