@@ -412,6 +412,31 @@ print(json.dumps([call(), call()]))
     assert [True, True] == folder.run(script)
 
 
+@pytest.mark.parametrize("collects", [True, False])
+@pytest.mark.parametrize("name", ["total", "wrong"])
+def test_the_garbage_collector_pauses_and_is_left_as_it_was(
+    name: str, collects: bool, folder: Folder
+) -> None:
+    """Compiling pauses it, with an error too; who had paused it keeps it so."""
+    script = f"""
+import contextlib, gc, json
+from numba.core import event
+import kernels
+
+class Listener(event.Listener):
+    def on_start(self, event): seen.append(gc.isenabled())
+    def on_end(self, event): seen.append(gc.isenabled())
+
+seen = []
+gc.enable() if {collects} else gc.disable()
+event.register("numba:compile", Listener())
+with contextlib.suppress(Exception):
+    kernels.{name}.compile()
+print(json.dumps([any(seen), len(seen) > 1, gc.isenabled()]))
+"""
+    assert folder.run(script) == [False, True, collects]
+
+
 def test_bounds_are_checked_despite_a_cache(folder: Folder) -> None:
     """With NUMBA_BOUNDSCHECK, code without checks is not taken from the cache, nor left in it."""
     call = "import json, numpy, kernels\nprint(json.dumps(kernels.read(numpy.arange(4), 3)))"
