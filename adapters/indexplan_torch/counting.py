@@ -4,7 +4,7 @@ Hugging Face Trainer and Composer count steps, Accelerate deals a rank's batches
 Ray and Keras fetch ahead, mmengine skips and torchdata draws again. Each framework has a file
 here that refuses what it can detect. That file is imported only if the framework has been, and only
 when a loader's length is taken, or a sampler's pass is set or begun, so an ordinary pass inspects
-no callers; those of Ray, Keras and mmengine, when a loader begins a pass.
+no callers; those of Ray and mmengine, when a loader begins a pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OURS = {
     "accelerate.data_loader": "accelerate",
     "ray.train.torch.train_loop_utils": "ray",
     "mmengine.runner.loops": "mmengine",
-    "keras.src.trainers.data_adapters.torch_data_loader_adapter": "keras",
+    "keras": "keras",
     "torchdata.nodes.adapters": "torchdata",
 }
 

@@ -1,38 +1,30 @@
 """Keras's backends but that of torch draw batches ahead of the training, and so would be a state.
 
-Nothing of Keras is imported here: where its adapter draws, it has been.
+Keras asks whatever it is given for `__array__` before it takes it for a loader of torch, and what
+the backend is it says itself, so no caller has to be looked for.
 """
 
 from __future__ import annotations
 
-from indexplan import IndexPlanError
-from indexplan_torch.callers import Caller, look
+import sys
 
-DRAWING_AHEAD = Caller(
-    package="keras",
-    module="keras.src.trainers.data_adapters.torch_data_loader_adapter",
-    functions=(
-        "TorchDataLoaderAdapter.get_numpy_iterator",
-        "TorchDataLoaderAdapter.get_tf_dataset",
-    ),
-    depth=5,
-    why="it asks a loader for nothing but its batches and its length",
-    otherwise="the loop receives what is drawn",
-)
+from indexplan import IndexPlanError
+from indexplan_torch.versions import private
 
 
 def refuse_drawing_ahead() -> None:
-    """Refuse to begin a pass for Keras on JAX or TensorFlow, which draw before they train.
+    """Refuse Keras on JAX or TensorFlow, which draw before they train.
 
     Raises
     ------
     IndexPlanError
-        If Keras turns the batches into arrays, as it does for these backends alone.
+        If Keras has another backend than torch.
     """
-    if look(DRAWING_AHEAD) is not None:
+    backend = private("keras", sys.modules["keras"], "config", "backend")()
+    if backend != "torch":
         raise IndexPlanError(
             "a PlanLoader under Keras",
             "must be read by the backend of torch, as its state counts what is drawn",
-            "another backend, which may draw ahead of the training",
+            f"{backend}, which may draw ahead of the training",
             "set KERAS_BACKEND=torch in the environment",
         )

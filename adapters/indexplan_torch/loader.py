@@ -243,6 +243,12 @@ class PlanLoader(DataLoader[Any]):
             "transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)",
         )
 
+    @property
+    def __array__(self) -> Any:
+        """Raise: a loader is no array. Keras reads this before anything else of a loader."""
+        refuse_under("keras", "refuse_drawing_ahead")
+        raise AttributeError(f"{type(self).__name__} has no attribute '__array__'")
+
     def __len__(self) -> int:
         """Return the number of steps in the coming sub-epoch, including finished ones."""
         return self.run.length()
@@ -266,9 +272,6 @@ class PlanLoader(DataLoader[Any]):
         """Yield what is left of a pass; return whether the loop has moved to another plan in it."""
         check_length(self.dataset, self.run.plan.order, again=True)
         refuse_under("ray.train.torch.train_loop_utils", "refuse_fetching_ahead")
-        refuse_under(
-            "keras.src.trainers.data_adapters.torch_data_loader_adapter", "refuse_drawing_ahead"
-        )
         begun = self.run.begin()
         if not begun.steps:
             return False  # starts no workers, and draws no seed that an uninterrupted run would not

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,7 +19,6 @@ from tests.test_docs import blocks
 
 os.environ["KERAS_BACKEND"] = "torch"
 import keras
-from keras.src.trainers.data_adapters import get_data_adapter
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Keras's own, of torch's arrays
 
@@ -117,11 +119,43 @@ def test_the_page_saves_model_and_loader_together(
     )
 
 
-def test_arrays_for_other_backends_are_refused() -> None:
-    """Those may be drawn ahead of the training."""
-    batches = get_data_adapter(PlanLoader(Rows(), PLAN)).get_jax_iterator()
-    with pytest.raises(ip.IndexPlanError, match="KERAS_BACKEND=torch"):
-        next(batches)
+OTHER_BACKEND = """
+import keras, torch
+import indexplan as ip
+from indexplan_torch import PlanLoader
+
+dataset = torch.utils.data.TensorDataset(torch.arange(43.0)[:, None], torch.ones(43, 1))
+loader = PlanLoader(dataset, ip.Plan(ip.Shuffle(43, seed=3), batch_size=4))
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+assert "jax" == keras.config.backend()
+for method in (model.fit, model.evaluate, model.predict):
+    try:
+        method(loader, verbose=0)
+    except ip.IndexPlanError as error:
+        print(error)
+print(sum(len(rows) for rows, _ in loader))
+"""
+
+
+def test_other_backends_are_refused() -> None:
+    """Those may draw ahead of the training. A plain loop reads in the same process."""
+    environment = {**os.environ, "KERAS_BACKEND": "jax"}
+    command = [sys.executable, "-c", OTHER_BACKEND]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    *refused, read = done.stdout.splitlines()
+    assert "43" == read
+    assert 3 == len(refused)
+    for each in refused:
+        assert "got jax, which may draw ahead" in each
+        assert "KERAS_BACKEND=torch" in each
+
+
+def test_a_loader_is_no_array() -> None:
+    """It looks as one that lacks `__array__`, to NumPy and to Keras on torch."""
+    loader = PlanLoader(Rows(), PLAN)
+    assert not hasattr(loader, "__array__")
+    assert loader is np.asarray(loader).item()
 
 
 def test_the_version_is_the_tested_one() -> None:

@@ -21,7 +21,6 @@ from indexplan_torch import (
     accelerate,
     callers,
     counting_composer,
-    keras,
     mmengine,
     ray,
     torchdata,
@@ -34,11 +33,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # t
 
 PLAN = ip.Plan(ip.Sequential(12), batch_size=3)
 FULL = PLAN.replace(remainder="drop")
-FILES = (accelerate, transformers, counting_composer, keras, mmengine, ray, torchdata)
+FILES = (accelerate, transformers, counting_composer, mmengine, ray, torchdata)
 CALLERS = {n: each for file in FILES for n, each in vars(file).items() if isinstance(each, Caller)}
 # what they refuse is in composer_resume_checks.py and composer_checks.py, in their own environment,
-# in test_ray.py, in mmengine_checks.py and in keras_checks.py
-ELSEWHERE = {"IN_COMPOSER", "FETCHING_AHEAD", "SKIPPING", "DRAWING_AHEAD"}
+# in test_ray.py and in mmengine_checks.py
+ELSEWHERE = {"IN_COMPOSER", "FETCHING_AHEAD", "SKIPPING"}
 
 
 def data() -> Any:
