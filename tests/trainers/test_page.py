@@ -23,7 +23,6 @@ SECTIONS = (
     "HF Trainer",
     "Accelerate",
     "torchdata",
-    "What a sampler by itself",
     "Tensor, context",
     "Passes that end early",
 )
@@ -157,15 +156,6 @@ def test_torchdata() -> None:
     for block in written("torchdata"):
         exec(block, names)  # noqa: S102
     assert 1003 == sum(len(labels) for _, labels in names["loader"])
-
-
-def test_samplers(capsys: pytest.CaptureFixture[str]) -> None:
-    """Their cursor between passes is where a run resumes."""
-    names: dict[str, Any] = {}
-    for block in written("What a sampler by itself"):
-        exec(block, names)  # noqa: S102
-    assert "2\n" == capsys.readouterr().out
-    assert len(names["sampler"]) == len(names["plan"].replace(world_size=1).steps(2))
 
 
 def test_meshes(monkeypatch: pytest.MonkeyPatch) -> None:
