@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ import indexplan as ip
 from indexplan_fetch import ShardFile
 from indexplan_torch import open_parquet
 from tests.support.remote import server, store
-from tests.together.sharded_runs import Opened, at, refused
+from tests.together.sharded_runs import Opened, at, refused, write_numbers
 
 __all__ = ["server"]  # a fixture
 
@@ -58,14 +61,115 @@ def test_rewritten_file(
     assert 10**6 + 555 == dataset_of(now, open_parquet)[555]["id"]
 
 
-def test_other_values_since_the_sizes(dataset_of: Opened, tmp_path: Path) -> None:
-    """An array of other values in the same shape is refused, and never gets a shard's name."""
-    np.save(tmp_path / "a.npy", np.arange(100))
-    shards = ip.shard_sizes(tmp_path / "a.npy")
-    np.save(tmp_path / "a.npy", np.arange(100)[::-1])
-    os.utime(tmp_path / "a.npy", ns=(0, 123456789))
-    assert f"{tmp_path}/a.npy {SINCE}" == refused(dataset_of(shards), 3)
+def counted(folder: Path, by: str) -> ip.Shards:
+    """Return the shards of a folder whose only one is a.npy, or a.tar, as somebody counted it."""
+    if by in {"npy", "tar"}:
+        return ip.shard_sizes(folder / f"a.{by}")
+    data = (folder / "a.tar").read_bytes()
+    with tarfile.open(folder / "a.tar") as tar:
+        size = len(tar.getnames())
+    entry = {"url": "a.tar", "nsamples": size, "filesize": len(data)}
+    hashed = {**entry, "md5sum": hashlib.md5(data, usedforsecurity=False).hexdigest()}
+    name, said = {
+        "sizes.json": ("sizes.json", {"a.tar": size}),
+        "img2dataset": ("a_stats.json", {"successes": size}),
+        "Energon": (".nv-meta/.info.json", {"shard_counts": {"a.tar": size}}),
+        "wids": ("index.json", {"wids_version": 1, "shardlist": [entry]}),
+        "wids with md5": ("index.json", {"wids_version": 1, "shardlist": [hashed]}),
+    }[by]
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(json.dumps(said))
+    found = ip.shard_sizes(folder)
+    return ip.Shards.from_json(found.to_json(), path=found.path)  # counted once, and kept
+
+
+INDEXED = ["sizes.json", "img2dataset", "Energon", "wids", "wids with md5"]
+NUMBERS = np.arange(105)  # a tar of which has as many bytes as one of a sample more or less
+MD5 = f"must have the md5 that its index says; got another; {RESTORE}"
+
+
+@pytest.mark.parametrize("by", ["npy", "tar", *INDEXED])
+@pytest.mark.parametrize("fetched", [False, True])
+def test_replaced_since_it_was_counted(
+    dataset_of: Opened, tmp_path: Path, by: str, fetched: bool
+) -> None:
+    """Other numbers in as many bytes are refused by whoever counted before, and read by who counts.
+
+    One that was fetched before is read as it was counted for as long as the run goes on, and not
+    by later ones, though all that was counted is the same.
+    """
+    path = tmp_path / f"a.{'npy' if by == 'npy' else 'tar'}"
+    write_numbers(path, NUMBERS)
+    shards, data = counted(tmp_path, by), None
+    if fetched:
+        data = dataset_of(shards)
+        assert 3 == data[3]
+    write_numbers(path, NUMBERS[::-1])
+    os.utime(path, ns=(0, 123456789))
+    if data is not None:
+        assert 96 == data[96]
+        dataset_of.end()
+    cure = MD5 if "md5" in by else SINCE
+    if not fetched:  # in an empty folder
+        assert f"{path} {cure}" == refused(dataset_of(shards), 3)
+        assert [] == [*tmp_path.glob("cache/*/shards/*")]
+        dataset_of.end()
+    now = counted(tmp_path, by)
+    assert (len(shards), shards.num_bytes) == (len(now), now.num_bytes)
+    assert 101 == dataset_of(now)[3]
+
+
+@pytest.mark.parametrize("change", [-1, 1, -60, 60])
+@pytest.mark.parametrize("by", ["tar", *INDEXED])
+def test_more_or_fewer_since(dataset_of: Opened, tmp_path: Path, by: str, change: int) -> None:
+    """A tar with a sample more or less is refused, where it has as many bytes, too."""
+    path = tmp_path / "a.tar"
+    write_numbers(path, NUMBERS)
+    shards, num_bytes = counted(tmp_path, by), path.stat().st_size
+    write_numbers(path, range(105 + change))
+    got, same = path.stat().st_size, abs(change) == 1
+    assert same == (num_bytes == got)
+    rule = f"must hold {num_bytes} bytes, as shards says; got {'more' if change > 1 else got}"
+    rule = f"{rule}; {RESTORE}"
+    if same:
+        held = f"must hold 105 samples in 1 shard, as shards says; got {105 + change} in 1"
+        rule = {"tar": f"{held}; {RESTORE}", "wids with md5": MD5}.get(by, SINCE)
+    assert f"{path} {rule}" == refused(dataset_of(shards), 3)
     assert [] == [*tmp_path.glob("cache/*/shards/*")]
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+@pytest.mark.parametrize("by", INDEXED[:-1])
+def test_stale_index(dataset_of: Opened, tmp_path: Path, by: str, change: int) -> None:
+    """An index that was stale before anybody read it is noticed when the tar is opened."""
+    path = tmp_path / "a.tar"
+    write_numbers(path, NUMBERS)
+    (tmp_path / "old").mkdir()
+    write_numbers(tmp_path / "old/a.tar", range(105 + change))
+    counted(tmp_path / "old", by)
+    (tmp_path / "old/a.tar").unlink()
+    for each in (tmp_path / "old").iterdir():
+        each.rename(tmp_path / each.name)
+    shards = ip.shard_sizes(tmp_path)
+    assert 105 + change == shards.num_samples
+    said = refused(dataset_of(shards), 3)
+    assert said.startswith(f"open_shard must return the {105 + change} rows of shard 0, a.tar; ")
+    assert "; got 105; " in said
+
+
+@pytest.mark.parametrize("by", ["kept", *INDEXED])
+def test_cut_index(tmp_path: Path, by: str) -> None:
+    """An index of which whoever wrote it was killed on the way is refused, wherever it ends."""
+    write_numbers(tmp_path / "a.tar", range(10))
+    kept = counted(tmp_path, "tar" if by == "kept" else by).to_json()
+    if by == "kept":  # as `indexplan shards --json > shards.json` writes it
+        (tmp_path / "shards.json").write_text(kept)
+    (path,) = (each for each in tmp_path.rglob("*") if each.is_file() and each.suffix != ".tar")
+    whole = path.read_text()
+    for stop in range(len(whole.rstrip())):
+        path.write_text(whole[:stop])
+        with pytest.raises(ip.IndexPlanError, match=r"must be JSON|must be valid JSON"):
+            ip.shard_sizes(path)
 
 
 def test_rewritten_in_a_store(server: str, dataset_of: Opened, tmp_path: Path) -> None:
