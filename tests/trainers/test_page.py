@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import lightning.pytorch as pl
 import pytest
 import torch
 import torch.distributed as dist
@@ -53,22 +52,6 @@ class Line(torch.nn.Linear):
         return {"loss": cross_entropy(scores, labels), "logits": scores}
 
 
-class Module(pl.LightningModule):
-    """The model under Lightning."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.line = Line()
-
-    def training_step(self, batch: Any) -> Any:
-        """Return the loss."""
-        return cross_entropy(self.line(batch[0]), batch[1])
-
-    def configure_optimizers(self) -> Any:
-        """Return the optimizer."""
-        return torch.optim.SGD(self.parameters(), lr=0.1)
-
-
 def test_passes_that_end_early(capsys: pytest.CaptureFixture[str]) -> None:
     """Short epochs read what the page says, without a word."""
     first, short = written("Passes that end early")
@@ -80,21 +63,27 @@ def test_passes_that_end_early(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.filterwarnings("ignore")  # Lightning's advice
 def test_lightning_and_fabric(tmp_path: Path) -> None:
-    """Lightning goes on from its last checkpoint; Fabric's file holds the loader's state."""
-    first, lightning, few, fabric = written("Lightning and Fabric")
-    module, quiet = Module(), {"logger": False, "enable_progress_bar": False}
-    every = pl.callbacks.ModelCheckpoint(tmp_path, every_n_train_steps=100, save_last=True)
-    names: dict[str, Any] = {"module": module}
-    exec(first, names)  # noqa: S102 (our own page)
-    for epochs, read in ((1, 1003), (2, 2006)):
-        names["trainer"] = pl.Trainer(
-            max_epochs=epochs,
-            accelerator="cpu",
-            callbacks=[every],
-            **quiet,  # type: ignore[arg-type]
-        )
-        exec(lightning, names)  # noqa: S102
-        assert read <= module.line.read < read + 100 * 8
+    """The script goes on from its last checkpoint; Fabric's file holds the loader's state."""
+    first, script, few, fabric = written("Lightning and Fabric")
+    seen: list[int] = []  # the sizes of the batches that the script's model got
+
+    def note(module: torch.nn.Module, inputs: Any) -> None:
+        if isinstance(module, torch.nn.Linear):
+            seen.append(len(inputs[0]))
+
+    count = torch.nn.modules.module.register_module_forward_pre_hook(note)
+    names: dict[str, Any] = {}
+    with inside(tmp_path), count:
+        stopped = script.replace("max_epochs=3", "max_epochs=3, max_steps=130")
+        exec(stopped, names)  # noqa: S102 (our own page)
+        assert [130, 1040] == [len(seen), sum(seen)]
+        exec(script, names)  # noqa: S102
+        assert [375, 3000, 375] == [len(seen), sum(seen), names["trainer"].global_step]
+    plan = names["loader"].plan.replace(world_size=1)
+    rare = [(plan.batch(epoch=0, step=step, rank=0) >= 980).sum() for step in range(125)]
+    assert [4] * 125 == rare
+    names = {}
+    exec(first, names)  # noqa: S102
     exec(few, names)  # noqa: S102
     assert [16, 16] == [sum(len(x) for x, _ in names["overfitted"]) for _ in range(2)]
     names["fabric"] = Fabric(accelerator="cpu", devices=1)
