@@ -155,6 +155,7 @@ TYPED = {  # what people type, and the page that explains it
     "jax": "migrate/jax",
     "webdataset tar": "migrate/webdataset",
     "NO_DUPLICATES": "classes",
+    "no duplicates in batch": "classes",
     "global batch of one dataset": "mixtures",
     "keras": "trainers",
 }
