@@ -14,6 +14,7 @@ from indexplan_torch.again import check_again
 from indexplan_torch.arguments import flag
 from indexplan_torch.items import Form
 from indexplan_torch.ranks import check_found_ranks, discover, process_group_runs
+from indexplan_torch.versions import check_callback
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +129,7 @@ class Given:
         if get_worker_info() is not None:
             return
         check_found_ranks(given=self.rank is not None)
+        check_callback()
         if self.compare and (ranks := self.together()):
             from indexplan_torch.agreeing import compare
 

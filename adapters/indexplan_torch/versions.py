@@ -6,7 +6,9 @@ error says which versions have it.
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+import sys
+import warnings
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Any
 
 from indexplan import IndexPlanError
@@ -56,3 +58,23 @@ def lacking(package: str, what: str) -> IndexPlanError:
         f"{package} {installed}, which does not",
         f"pip install '{package}>={floor},<={tested}', the versions that do",
     )
+
+
+def check_callback() -> None:
+    """Warn, at a run's first pass, if Lightning's trainers can't find our callback.
+
+    They find it through the entry points of an installed package. A package that is only on the
+    path has none, and a trainer that drops a loader's state then begins the epoch again. A trainer
+    that found the callback has imported its module, as has a user who passes it.
+    """
+    trainers = {"lightning.pytorch", "pytorch_lightning"} & sys.modules.keys()
+    if not trainers or "indexplan_torch.lightning" in sys.modules:
+        return
+    if not entry_points(group="lightning.pytorch.callbacks_factory", name="indexplan"):
+        warnings.warn(
+            "indexplan must be installed where Lightning's Trainer reads a plan, or a resume may "
+            "begin the epoch again; got a package that is only on the path; install it with pip, "
+            "or pass Trainer(callbacks=[indexplan_torch.lightning.RefreshStepCounts()]); other "
+            "loops need neither",
+            stacklevel=6,
+        )
