@@ -32,9 +32,7 @@ SHARDING = Caller(
     package="accelerate",
     module="accelerate.data_loader",
     functions=("BatchSamplerShard._iter_with_no_split", "BatchSamplerShard._iter_with_split"),
-    depth=8,
     why="no gradient state knows of it in a DataLoader that was not prepared",
-    otherwise="the loop receives what is drawn",
 )
 _MICRO_STEP = "micro_step"  # in a state: how many steps `accumulate` has counted
 

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 from indexplan_torch.versions import lacking
 
-WHOLE = sys.maxsize  # a depth: all frames
-
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
@@ -31,21 +29,15 @@ class Caller:
     nearest : bool
         Whether only the nearest method of the module counts, so that code of a user that it calls
         is not taken for it.
-    depth : int
-        Among how many callers it is looked for.
     why : str
         Why there is no other way.
-    otherwise : str
-        What happens if nobody is found.
     """
 
     package: str
     module: str
     functions: tuple[str, ...]
     nearest: bool = False
-    depth: int
     why: str
-    otherwise: str
 
 
 class Seen(NamedTuple):
@@ -70,13 +62,12 @@ def look(caller: Caller) -> Seen | None:
         raise lacking(caller.package, f"{caller.module}.{caller.functions[0]}")
     # not currentframe(): a frame that holds itself keeps its callers' loader and workers alive
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (the only look of this package)
-    left = caller.depth
-    while frame is not None and left:
+    while frame is not None:
         named = frame.f_code.co_qualname in caller.functions
         theirs = frame.f_globals.get("__name__") == caller.module
         if theirs and (named or caller.nearest) and "self" in frame.f_locals:
             return Seen(frame.f_code.co_name, {**frame.f_locals}) if named else None
-        frame, left = frame.f_back, left - 1
+        frame = frame.f_back
     return None
 
 

@@ -24,10 +24,8 @@ IN_COMPOSER = Caller(
         "Trainer._spin_dataloaders_to_cur_epoch",
     ),
     nearest=True,
-    depth=9,
     why="Composer's Trainer resumes by drawing as many batches as it had trained on, and asks a "
     "loader for no state",
-    otherwise="another loop is reading",
 )
 
 

@@ -27,9 +27,6 @@ class Drawn(Iterator[Any]):
     """
 
     def __init__(self, run: Run) -> None:
-        if run.reading is None:  # no PlanLoader has begun the pass
-            refuse_under("torchdata.nodes.adapters", "refuse_counting_draws")
-            refuse_under("accelerate.data_loader", "refuse_shards", run)
         refuse_under("accelerate.data_loader", "refuse_dealing_out", run)
         self.run = run
         self.begun: Reading | None = None  # unless a loader has begun it, and counts
@@ -45,6 +42,9 @@ class Drawn(Iterator[Any]):
             if reading is not None and not reading.handed and reading.unread:
                 yield from requests(run, reading.number, form)
                 return  # the loader that has begun it counts
+            if reading is None:
+                refuse_under("torchdata.nodes.adapters", "refuse_counting_draws")
+                refuse_under("accelerate.data_loader", "refuse_shards", run)
             self.begun = begin(run)
         elif run.named:
             check_named(run.number, self.begun.number)

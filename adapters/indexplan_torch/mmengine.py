@@ -8,15 +8,13 @@ begins in which a run is resumed.
 from __future__ import annotations
 
 from indexplan import IndexPlanError
-from indexplan_torch.callers import WHOLE, Caller, look
+from indexplan_torch.callers import Caller, look
 
 SKIPPING = Caller(
     package="mmengine",
     module="mmengine.runner.loops",
     functions=("IterBasedTrainLoop.run",),
-    depth=WHOLE,
     why="it draws what it throws away as it draws what it trains on",
-    otherwise="what is drawn is trained on",
 )
 
 

@@ -12,9 +12,7 @@ FETCHING_AHEAD = Caller(
     package="ray",
     module="ray.train.torch.train_loop_utils",
     functions=("_WrappedDataLoader._prefetch_next_batch",),
-    depth=5,
     why="it asks a loader for nothing but its batches",
-    otherwise="the loop receives what is drawn",
 )
 
 

@@ -17,9 +17,7 @@ COUNTING_DRAWS = Caller(
         "IterableWrapper.reset",
         "IterableWrapper.next",
     ),
-    depth=24,  # through a DataLoader with workers
     why="it asks a sampler that has no state for its iterator, and then for batches",
-    otherwise="the loop receives what is drawn",
 )
 
 

@@ -56,10 +56,8 @@ IN_TRANSFORMERS = Caller(
         "Trainer._inner_training_loop",
     ),
     nearest=True,
-    depth=9,
     why="Trainer skips what it has counted, fetches the micro-batches of an update together, and "
     "asks a loader for no state",
-    otherwise="another loop is reading",
 )
 
 

@@ -5,7 +5,6 @@ import importlib
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -73,10 +72,27 @@ def sharded(sampler: Any) -> None:
     next(iter(BatchSamplerShard(sampler, 2, 0)))
 
 
+def sharded_from_afar(sampler: Any) -> None:
+    """Read a sampler by a shard, through more wrappers than anybody would count.
+
+    The sampler is asked for its iterator before there is a shard.
+    """
+    from accelerate.data_loader import BatchSamplerShard
+
+    batches: Any = iter(sampler)
+    for _ in range(50):
+        batches = (batch for batch in batches)
+    next(iter(BatchSamplerShard(batches, 2, 0)))
+
+
 PROVOKED: dict[str, list[Callable[[], Any]]] = {
     "IN_TRANSFORMERS": [trained],
     "COUNTING_DRAWS": [lambda: wrapped(PlanBatchSampler(PLAN)), lambda: wrapped(PlanSampler(FULL))],
-    "SHARDING": [lambda: sharded(PlanBatchSampler(PLAN)), lambda: sharded(PlanBatchSampler(FULL))],
+    "SHARDING": [
+        lambda: sharded(PlanBatchSampler(PLAN)),
+        lambda: sharded(PlanBatchSampler(FULL)),
+        lambda: sharded_from_afar(PlanBatchSampler(PLAN)),
+    ],
 }
 
 
@@ -102,8 +118,7 @@ def test_a_caller_is_found(
     look = callers.look
 
     def noting(caller: Caller) -> Any:
-        deeper = replace(caller, depth=caller.depth + 1)  # by this function
-        seen = look(deeper)
+        seen = look(caller)
         if caller is CALLERS[name] and seen is not None:
             found.append(seen)
         return seen
