@@ -4,14 +4,14 @@ Composer 0.32.1 asks for an older torch, so its packages are installed without t
 into a folder that PYTHONPATH names; what it imports of torchvision needs no compiled operators.
 """
 
-import os
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import indexplan as ip
 from indexplan_torch.versions import TESTED
-from tests.trainers.ranks import ROOT, run_ranks
+from tests.trainers.ranks import run_ranks
+
+IMPORTED_BY_RANKS = ("tests.runs.frameworks.composer_trainer", "torchmetrics", "torch._dynamo")
 
 EPOCHS = 3
 PLAN = ip.Plan(ip.Shuffle(97, seed=5), batch_size=5)
@@ -31,18 +31,6 @@ def lighter(cursor: ip.Cursor) -> ip.Plan:
     """The mixed plan with other weights from a cursor on, and as many steps."""
     order: Any = MIXED.order
     return MIXED.replace(order=order.with_phase(cursor, {"a": 1, "b": 4}))
-
-
-def allow_importing_composer() -> None:
-    """Declare the operators that torchvision registers shapes for, if its library has not loaded.
-
-    torchvision's wheel is built for one torch. Beside another its library does not load, and its
-    import fails at these two, which nothing here calls.
-    """
-    import torch
-
-    for name in ("torchvision::nms", "torchvision::qnms"):
-        torch.library.define(name, "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
 def model() -> Any:
@@ -71,7 +59,6 @@ def model() -> Any:
 
 def of_bins() -> dict[str, Any]:
     """Bins that are batches by themselves, and one that is a row, with the settings they take."""
-    allow_importing_composer()
     import torch
     from composer import Trainer
 
@@ -96,13 +83,6 @@ def of_bins() -> dict[str, Any]:
     }
 
 
-def path() -> str:
-    """Where ranks find this project, and Composer."""
-    given = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    parts = [ROOT, ROOT / "adapters", *(Path(part).resolve() for part in given)]
-    return os.pathsep.join(str(part) for part in parts)
-
-
 def test_the_version_is_the_one_of_the_table() -> None:
     """What runs here is what docs/trainers.md calls tested."""
     assert TESTED["mosaicml"][1] == version("mosaicml")
@@ -111,9 +91,7 @@ def test_the_version_is_the_one_of_the_table() -> None:
 def test_bins_are_read_whole_or_cut() -> None:
     """A bin that is a batch is trained on in as many samples at a time as Composer is told."""
     plan = BINS.replace(world_size=2)
-    for rank, seen in enumerate(
-        run_ranks("tests.trainers.composer_checks:of_bins", 2, PYTHONPATH=path())
-    ):
+    for rank, seen in enumerate(run_ranks("tests.trainers.composer_checks:of_bins", 2)):
         fit = [b.tolist() for epoch in range(EPOCHS) for b in plan.batches(epoch, rank=rank)]
         assert (fit, fit) == (seen["flat"], seen["rows"])
         assert [[index] for batch in fit for index in batch] == seen["cut"]
@@ -121,7 +99,6 @@ def test_bins_are_read_whole_or_cut() -> None:
 
 def cut_short() -> dict[str, Any]:
     """Passes that Composer cuts, with and without KeepState, and as the warning's cure has it."""
-    allow_importing_composer()
     import warnings
 
     import torch
@@ -159,7 +136,6 @@ def cut_short() -> dict[str, Any]:
 
 def moved() -> dict[str, Any]:
     """Move to other weights in a callback, in the middle of the second epoch; two ranks."""
-    allow_importing_composer()
     import torch
     from composer import Callback, Trainer
 
@@ -192,7 +168,7 @@ def test_weights_change_at_a_step() -> None:
     one = MIXED.replace(world_size=2)
     cursor = one.cursor(1, step=MOVED_AT - NUM_STEPS)
     plans = [one, lighter(cursor).replace(world_size=2).resume(cursor)]
-    seen = run_ranks("tests.trainers.composer_checks:moved", 2, PYTHONPATH=path())
+    seen = run_ranks("tests.trainers.composer_checks:moved", 2)
     for rank, told in enumerate(seen):
         wanted = [
             plans[step >= MOVED_AT]
@@ -210,9 +186,7 @@ def test_a_limit_is_told_once_and_its_cure_loses_nothing() -> None:
     lost = "epoch 0, sub-epoch 0: the trainer's limit ends each pass after 5 of 10 steps, so 47 of "
     left = "a pass must be read whole before a later one begins; got 5 of 10 steps of epoch 0, "
     read: list[int] = []
-    for rank, seen in enumerate(
-        run_ranks("tests.trainers.composer_checks:cut_short", 2, PYTHONPATH=path())
-    ):
+    for rank, seen in enumerate(run_ranks("tests.trainers.composer_checks:cut_short", 2)):
         batches = [[b.tolist() for b in plan.batches(epoch, rank=rank)] for epoch in epochs]
         limited, said = seen["limited, True"]
         assert [batch for epoch in batches for batch in epoch[:5]] == limited

@@ -5,13 +5,13 @@ import io
 import runpy
 
 import indexplan as ip
-from tests.trainers.composer_checks import allow_importing_composer, path
 from tests.trainers.ranks import ROOT, run_ranks
+
+IMPORTED_BY_RANKS = ("tests.runs.frameworks.composer_trainer", "torchmetrics", "torch._dynamo")
 
 
 def example(name: str) -> list[str]:
     """Run an example in this rank, as Composer's launcher does; return what it printed."""
-    allow_importing_composer()
     with contextlib.redirect_stdout(io.StringIO()) as said:
         runpy.run_path(str(ROOT / "docs" / "examples" / name), run_name="__main__")
     return said.getvalue().splitlines()
@@ -20,7 +20,7 @@ def example(name: str) -> list[str]:
 def test_composer_epochs() -> None:
     """Each Composer epoch is a sub-epoch of the plan, on both ranks, over the epoch's end too."""
     function = "tests.trainers.composer_examples_checks:example"
-    lines, _ = run_ranks(function, 2, "composer_epochs.py", PYTHONPATH=path())
+    lines, _ = run_ranks(function, 2, "composer_epochs.py")
     plan = ip.Plan(ip.Shuffle(103, seed=0), world_size=2, batch_size=8, sub_epochs=3)
     expected = []
     for rank in range(2):

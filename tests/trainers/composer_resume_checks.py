@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from tests.trainers.composer_checks import allow_importing_composer, path
 from tests.trainers.ranks import run_ranks
+
+IMPORTED_BY_RANKS = ("tests.runs.frameworks.composer_trainer", "torchmetrics", "torch._dynamo")
 
 EPOCHS = 3
 PLAN = ip.Plan(ip.Shuffle(97, seed=5), batch_size=5)
@@ -42,7 +43,6 @@ NOT_OURS = (
 
 def leg(folder: str, saving: bool) -> dict[str, Any]:
     """Save each run on two ranks, or only resume its checkpoints on others."""
-    allow_importing_composer()
     import torch
     from composer import Event, Trainer
     from composer.models import ComposerModel
@@ -151,9 +151,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[dict[str,
     folder = str(tmp_path_factory.mktemp("saved"))
     function = "tests.trainers.composer_resume_checks:leg"
     return {
-        world_size: run_ranks(
-            function, world_size, folder, world_size == 2, timeout=600, PYTHONPATH=path()
-        )
+        world_size: run_ranks(function, world_size, folder, world_size == 2, timeout=600)
         for world_size in (2, 1, 3)
     }
 

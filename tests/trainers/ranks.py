@@ -13,7 +13,7 @@ from typing import Any
 from tests.support.forked import Forks, fork_workers, wait_for
 
 ROOT = Path(__file__).parents[2]
-_forks: dict[str, Forks] = {}
+_forks: list[Forks] = []
 
 
 def run_ranks(
@@ -42,17 +42,20 @@ def run_ranks(
 
 
 def forks_of(module: str) -> Forks:
-    """Return what forks ranks that need a module, and end what forked those of another."""
-    if module not in _forks:
-        _end()
-        _forks[module] = Forks("tests.trainers.warmed", module)
-    return _forks[module]
+    """Return what forks ranks, once it has imported what those of a module need.
+
+    It is one for all modules: a framework takes up to 10 s of a core to import.
+    """
+    if not _forks:
+        _forks.append(Forks("tests.trainers.warmed"))
+    _forks[0].load(module)
+    return _forks[0]
 
 
 @atexit.register
 def _end() -> None:
     while _forks:
-        _forks.popitem()[1].end()
+        _forks.pop().end()
 
 
 def call(function: str, arguments: list[Any]) -> None:
