@@ -4,15 +4,24 @@
 others cannot stand beside are checked where they are installed, by the same function.
 """
 
+from pathlib import Path
+
 import pytest
 
 from tests.runs.frameworks import FRAMEWORKS, Framework
-from tests.runs.through import through
+from tests.runs.row import PATIENCE
+from tests.support.forked import results
+from tests.trainers.ranks import forks_of
+
+IMPORTED_BY_RANKS = ("tests.runs.through",)
 
 
-def check(framework: Framework) -> None:
+def check(framework: Framework, folder: Path) -> None:
     """Nothing is lost, nothing is read twice, and all ranks take as many steps."""
-    record = through(framework.name, ("few",), ("both",))
+    job, log = "tests.runs.through:both", folder / "both.log"
+    arguments = (framework.name, ("few",), ("both",))
+    forked = forks_of(__name__).start(job, log, *arguments, TIMEOUT=str(12 * PATIENCE))
+    (record,) = results([forked])
     assert "" == record["missing"]
     exact = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
     assert {"both": exact} == record["ours"]
@@ -22,6 +31,8 @@ def check(framework: Framework) -> None:
 @pytest.mark.parametrize(
     "framework", [each for each in FRAMEWORKS if not each.alone], ids=lambda each: each.name
 )
-def test_a_run_that_changes_its_ranks_reads_each_sample_once(framework: Framework) -> None:
+def test_a_run_that_changes_its_ranks_reads_each_sample_once(
+    framework: Framework, tmp_path: Path
+) -> None:
     """An epoch is read whole, where the ranks stay and where they change."""
-    check(framework)
+    check(framework, tmp_path)

@@ -15,8 +15,9 @@ import pytest
 import torch
 
 import indexplan as ip
-from benchmarks.measure.fresh import run_fresh
 from tests.runs.row import Leg, Steps, in_processes
+from tests.support.forked import results
+from tests.trainers.ranks import forks_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of OLMo-core, about what is not installed
@@ -121,14 +122,15 @@ def legs(folder: str, jobs: list[list[int]], samples: int, callbacks: str) -> li
 def trained_in_legs(
     folder: Path, jobs: list[tuple[int, ...]], samples: int = 50, callbacks: str = "none"
 ) -> list[list[int]]:
-    """Return what `legs` does in a fresh process, from which ranks may be forked.
+    """Return what `legs` does in a process without threads, from which ranks may be forked.
 
     What the trainer has read is what the ledger tells.
     """
-    job = "tests.through.olmo_checks.legs"
-    steps: list[list[int]] = run_fresh(
-        job, str(folder), jobs, samples, callbacks, seconds=900, OMP_NUM_THREADS="1"
-    )
+    job, log = f"{__name__}:legs", folder / "legs.log"
+    arguments = (str(folder), jobs, samples, callbacks)
+    forked = forks_of(__name__).start(job, log, *arguments, TIMEOUT="900")
+    steps: list[list[int]]
+    (steps,) = results([forked])
     ledger = ip.Ledger(folder / "run.ledger")
     assert ledger.verify().ok
     told = [
