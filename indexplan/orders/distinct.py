@@ -27,7 +27,7 @@ from indexplan.seeds import (
 )
 from indexplan.stores.tables import table_of
 
-BLOCK = 2**20  # samples whose places are written at a time
+BLOCK = 2**16  # samples whose places are written at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,20 +64,34 @@ def _listed(labels: Column) -> Listed:
     del keys
     whose, rows = kernels.sorting.sort_rows(whose, max(width - 1, 1).bit_length())
     labels.check_file()
-    changes = np.append(True, whose[1:] != whose[:-1])
+    changes = np.ones(num + 1, np.bool_)
+    np.not_equal(whose[1:], whose[:-1], out=changes[1:-1])
     del whose
-    each = np.diff(np.flatnonzero(changes), append=num).astype(np.int64)  # samples of a label
-    many = np.repeat(each.astype(np.uint32 if num < 2**32 else np.int64), each)
-    many, order = kernels.sorting.sort_rows(many, int(each.max()).bit_length())
-    starts = np.flatnonzero(np.append(True, many[1:] != many[:-1]))
-    sizes = many[starts].astype(np.int64)
-    del many
+    firsts = np.flatnonzero(changes)  # where each label starts in the rows, and their number
+    del changes
+    firsts = firsts.astype(np.uint32 if num < 2**32 else np.int64)
+    each = np.diff(firsts)  # samples of each label
+    each.sort()
+    begin = np.flatnonzero(np.append(True, each[1:] != each[:-1]))
+    sizes, counts = each[begin].astype(np.int64), np.diff(begin, append=len(each))
+    del each
     members, places = np.empty_like(rows), np.empty_like(rows)
+    starts = np.cumsum(sizes * counts) - sizes * counts
+    ends = starts.copy()  # where the next sample of each stratum goes
     for start in range(0, num, BLOCK):
-        some = rows[order[start : start + BLOCK]]
-        members[start : start + len(some)] = some
-        places[some] = np.arange(start, start + len(some))
-    return Listed(members, places, starts, sizes, np.diff(starts, append=num) // sizes)
+        some = rows[start : start + BLOCK]
+        stop = start + len(some)
+        low = int(np.searchsorted(firsts, firsts.dtype.type(start), "right")) - 1
+        high = int(np.searchsorted(firsts, firsts.dtype.type(stop)))
+        edges = firsts[low : high + 1].astype(np.int64)  # of the labels in this block
+        strata = np.searchsorted(sizes, np.diff(edges)).astype(np.min_scalar_type(len(sizes)))
+        strata = np.repeat(strata, np.diff(edges.clip(start, stop)))
+        some = some[np.argsort(strata, kind="stable")]
+        here = np.bincount(strata, minlength=len(sizes))
+        to = np.repeat(ends - np.cumsum(here) + here, here) + np.arange(len(some))
+        members[to], places[some] = some, to
+        ends += here
+    return Listed(members, places, starts, sizes, counts)
 
 
 @register

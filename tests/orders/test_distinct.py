@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.orders.distinct import BLOCK, _listed
 from tests.support import distinct_oracle
 from tests.support.strategies import seeds
 
@@ -97,3 +99,17 @@ def test_wide_labels_and_many_samples() -> None:
     row = order.take(5, 0, order.num_units(5))
     assert all(len(set(labels[batch])) == 300 for batch in row.reshape(-1, 300))
     assert np.array_equal(np.arange(len(row)), order.locate(5, row))
+
+
+@pytest.mark.parametrize("kinds", [2**21, 4000])
+def test_what_building_takes(kinds: int) -> None:
+    """At most 16 bytes a sample, and what a block of samples takes: each label once, or often."""
+    labels = ip.Column(np.random.default_rng(0).permutation(2**21).astype(np.uint32) % kinds)
+    ip.Distinct(labels.array[: 2**17], 32).num_units(0)  # what is imported and compiled
+    tracemalloc.start()
+    try:
+        _listed(labels)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 16 * len(labels) + 80 * BLOCK
