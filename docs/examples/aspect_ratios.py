@@ -1,7 +1,7 @@
 """Images of several shapes, in batches of one shape; stopped on two ranks, resumed on three.
 
-    torchrun --nproc-per-node 2 docs/examples/aspect_ratios.py --checkpoint run.pt --max-steps 20
-    torchrun --nproc-per-node 3 docs/examples/aspect_ratios.py --checkpoint run.pt
+    torchrun --nproc-per-node 2 docs/examples/aspect_ratios.py --checkpoint arb.pt --max-steps 20
+    torchrun --nproc-per-node 3 docs/examples/aspect_ratios.py --checkpoint arb.pt
 
 Each batch holds images of one shape, and more of them if they are small. Every image is read, even
 the last few of a rare shape. Each image counts the same in the loss, so training on any number of

@@ -1,13 +1,13 @@
 """A jitted training step in JAX; stopped, and resumed on other devices or in other processes.
 
     export XLA_FLAGS=--xla_force_host_platform_device_count=4 JAX_PLATFORMS=cpu
-    python docs/examples/jax_digits.py --checkpoint run.npz --max-steps 40
-    python docs/examples/jax_digits.py --checkpoint run.npz   # or with any number that divides 48
+    python docs/examples/jax_digits.py --checkpoint jax.npz --max-steps 40
+    python docs/examples/jax_digits.py --checkpoint jax.npz   # or with any number that divides 48
 
 On two processes, each with its own devices:
 
-    python docs/examples/jax_digits.py --checkpoint run.npz --address localhost:7777 --process 0 &
-    python docs/examples/jax_digits.py --checkpoint run.npz --address localhost:7777 --process 1
+    python docs/examples/jax_digits.py --checkpoint jax.npz --address localhost:7777 --process 0 &
+    python docs/examples/jax_digits.py --checkpoint jax.npz --address localhost:7777 --process 1
 
 A step reads 48 images of scikit-learn's digits, split over any number of devices. The last step of
 an epoch has only 8, and is padded to the same shape.

@@ -1,7 +1,7 @@
 """Three datasets mixed 70/20/10; losses are logged by source, and shares change on resuming.
 
-    torchrun --nproc-per-node 2 docs/examples/mixture.py --checkpoint run.pt --max-steps 40
-    torchrun --nproc-per-node 3 docs/examples/mixture.py --checkpoint run.pt --weights 0.4 0.3 0.3
+    torchrun --nproc-per-node 2 docs/examples/mixture.py --checkpoint mix.pt --max-steps 40
+    torchrun --nproc-per-node 3 docs/examples/mixture.py --checkpoint mix.pt --weights 0.4 0.3 0.3
 
 The second run resumes with other ranks and other shares. Each dataset has its own epochs, and the
 change doesn't restart them: no sample is read twice before all samples of its dataset have been

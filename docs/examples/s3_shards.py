@@ -20,7 +20,7 @@ import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
 
 CACHE_DIR, CACHE_BYTES = "cache", 100 * 2**30  # on a disk of each node
-CHECKPOINT = Path("run.pt")
+CHECKPOINT = Path("s3.pt")
 
 
 def train(shards: ip.Shards, plan: ip.Plan, max_steps: int | None) -> None:

@@ -1,7 +1,7 @@
 """Chats packed into full rows for fine-tuning; stopped on two ranks, resumed on three.
 
-    torchrun --nproc-per-node 2 docs/examples/sft_packing.py --checkpoint run.pt --max-steps 6
-    torchrun --nproc-per-node 3 docs/examples/sft_packing.py --checkpoint run.pt
+    torchrun --nproc-per-node 2 docs/examples/sft_packing.py --checkpoint sft.pt --max-steps 6
+    torchrun --nproc-per-node 3 docs/examples/sft_packing.py --checkpoint sft.pt
 
 A Hugging Face transformers model learns the answers of chats. It attends only inside samples,
 because `position_ids` restart with each one. Each token of an answer counts the same in the loss on

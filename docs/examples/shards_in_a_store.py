@@ -4,9 +4,9 @@ On each of two nodes, with --node-rank 0 and 1, and then on one:
 
     torchrun --nnodes 2 --node-rank 0 --nproc-per-node 2 --master-addr ... --master-port 29500 \
         docs/examples/shards_in_a_store.py --store s3://bucket/data --cache-dir /local/cache \
-        --checkpoint run.pt --max-steps 30
+        --checkpoint store.pt --max-steps 30
     torchrun --nproc-per-node 3 docs/examples/shards_in_a_store.py --store s3://bucket/data \
-        --cache-dir /local/cache --checkpoint run.pt
+        --cache-dir /local/cache --checkpoint store.pt
 
 Each node downloads its own part of the dataset, into a folder with room for a fraction of it. The
 resumed run uses what is already there. The checkpoint must be on shared storage.

@@ -1,7 +1,7 @@
 """Utterances in batches with a budget of frames; stopped on two ranks, resumed on three.
 
-    torchrun --nproc-per-node 2 docs/examples/speech_buckets.py --checkpoint run.pt --max-steps 9
-    torchrun --nproc-per-node 3 docs/examples/speech_buckets.py --checkpoint run.pt
+    torchrun --nproc-per-node 2 docs/examples/speech_buckets.py --checkpoint speech.pt --max-steps 9
+    torchrun --nproc-per-node 3 docs/examples/speech_buckets.py --checkpoint speech.pt
 
 In a step, ranks read batches of different sizes and lengths. Each frame still counts the same: the
 loss is divided by the frames of all ranks, which the loader knows. So training on any number of

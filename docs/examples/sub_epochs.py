@@ -1,7 +1,7 @@
 """40 sub-epochs an epoch, each validated and checkpointed; stopped on two ranks, resumed on three.
 
-    torchrun --nproc-per-node 2 docs/examples/sub_epochs.py --checkpoint run.pt --max-steps 70
-    torchrun --nproc-per-node 3 docs/examples/sub_epochs.py --checkpoint run.pt
+    torchrun --nproc-per-node 2 docs/examples/sub_epochs.py --checkpoint sub.pt --max-steps 70
+    torchrun --nproc-per-node 3 docs/examples/sub_epochs.py --checkpoint sub.pt
 
 The first run stops in the middle of a sub-epoch. The second resumes there on other ranks, and
 at the end of the epoch every sample has been read exactly once.

@@ -22,7 +22,7 @@ from indexplan_torch import PlanLoader
 
 WEIGHTS = {"web": 0.7, "code": 0.2, "books": 0.1}
 LENGTH, VOCABULARY = 128, 1000
-CHECKPOINT = Path("run.pt")
+CHECKPOINT = Path("corpora.pt")
 
 
 class Windows(Dataset):

@@ -1,7 +1,7 @@
 """Pre-training on windows of a file of tokens; stopped on two ranks, resumed on three.
 
-    torchrun --nproc-per-node 2 docs/examples/token_windows.py --checkpoint run.pt --max-steps 15
-    torchrun --nproc-per-node 3 docs/examples/token_windows.py --checkpoint run.pt
+    torchrun --nproc-per-node 2 docs/examples/token_windows.py --checkpoint win.pt --max-steps 15
+    torchrun --nproc-per-node 3 docs/examples/token_windows.py --checkpoint win.pt
 
 The tokens are in one file of uint16, the format that nanoGPT writes. Each epoch cuts them in
 different places and predicts each token of an interval once, on any number of ranks. The run checks
