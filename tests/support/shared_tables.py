@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from indexplan.stores import tables
 ORDERS: dict[str, Callable[[Any], ip.Order]] = {
     "ClassBalanced": lambda column: ip.ClassBalanced(column, seed=1),
     "ClassBatches": lambda column: ip.ClassBatches(column, 3, 2, short="repeat"),
+    "Distinct": lambda column: ip.Distinct(column, 6, seed=3),
     "Grouped": lambda column: ip.Grouped(column, 4),
     "LengthGrouped": lambda column: ip.LengthGrouped(column, 8, num_buckets=5),
     "Packed": lambda column: ip.Packed(column, 64),
@@ -57,7 +59,8 @@ def kept(folder: Path) -> list[Path]:
 
 
 def check(folder: str, name: str, column: str, expected: list[Any]) -> None:
-    """Fail unless an order reads what is expected."""
+    """Fail unless an order reads what is expected, by a table that is shared."""
+    warnings.simplefilter("error")
     share_all(folder)
     if reads(name, column) != expected:
         os._exit(3)
