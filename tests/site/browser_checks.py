@@ -173,7 +173,8 @@ def test_search_leads_to_guides(browser: Browser, served: str) -> None:
         expect(results).to_have_count(0)
         asked.press_sequentially(word)
         link = re.compile(rf"/{name}\.html")
-        expect(results.first.locator("a").first, word).to_have_attribute("href", link)
+        first = results.first.locator("a").first  # which changes with each letter
+        expect(first, word).to_have_attribute("href", link, timeout=30_000)
     page.close()
     assert not wrong
 
