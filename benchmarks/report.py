@@ -33,8 +33,8 @@ from benchmarks.render.tables import markdown
 
 Data = dict[str, Any]
 KEPT = ROOT / "build" / "measured"
-ONCE = ("quality", "loading", "shards", "tables")
-"""Pages that no instruction set changes."""
+ONCE = ("quality", "loading", "shards", "tables", "starts")
+"""Pages that no instruction set changes, or hardly."""
 
 
 def tests_of(pages: list[str]) -> list[str]:

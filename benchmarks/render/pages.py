@@ -514,7 +514,43 @@ OF_TABLES = Page(
     rivals=False,
 )
 
+# What the first batch of each order costs.
+
+
+def _to_a_shuffle(row: Row, rows: list[Row]) -> float:
+    shuffle = kept.one(rows, row["table"], who="Shuffle")
+    return float(row["cold_seconds"] / shuffle["cold_seconds"])
+
+
+STARTS = Page(
+    "starts",
+    (
+        Table(
+            "first batches",
+            (
+                Column("cold_seconds", "cold, s", "{:.1f}".format),
+                Column(_to_a_shuffle, "to a Shuffle's", "{:.1f}".format),
+                Column("warm_seconds", "warm, s", "{:.2f}".format),
+                Column("kernels", "kernels", "{:.0f}".format),
+            ),
+            (("order", "{who}"),),
+        ),
+    ),
+    rivals=False,
+)
+
 PAGES = {
     page.name: page
-    for page in (PLANNING, TIMINGS, QUALITY, LOADING, ORDERS, BINS, SHARDS, PLAN_FILES, OF_TABLES)
+    for page in (
+        PLANNING,
+        TIMINGS,
+        QUALITY,
+        LOADING,
+        ORDERS,
+        BINS,
+        SHARDS,
+        PLAN_FILES,
+        OF_TABLES,
+        STARTS,
+    )
 }
