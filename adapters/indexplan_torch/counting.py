@@ -4,7 +4,8 @@ Hugging Face Trainer and Composer count steps, Accelerate deals a rank's batches
 Ray and Keras fetch ahead, mmengine skips and torchdata draws again. Each framework has a file
 here that refuses what it can detect. That file is imported only if the framework has been, and only
 when a loader's length is taken, or a sampler's pass is set or begun, so an ordinary pass inspects
-no callers; those of Ray and mmengine, when a loader begins a pass.
+no callers; those of Ray and mmengine, when a loader begins a pass; that of Keras, when something
+asks a loader for `__array__`.
 """
 
 from __future__ import annotations

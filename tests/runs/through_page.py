@@ -136,9 +136,10 @@ def in_short(data: dict[str, Record], _: Record) -> list[Block]:
     ran = rows(data)
     exact = sum(by_stops(record["theirs"]) == "exact" for _, record in ran)
     first = (
-        f"Each trainer reads epochs of {SAMPLES['finite']:,} samples, is stopped twice in one, and "
-        "resumes from its own checkpoint, on 4 ranks, or on 4, then 3, then 2. As people usually "
-        f"write them, {exact} of {len(ran)} rows are exact in all of these. Three of the others:"
+        f"Each trainer reads epochs of {SAMPLES['finite']:,} samples, is stopped twice within an "
+        "epoch, and resumes from its own checkpoint, on 4 ranks, or on 4, then 3, then 2. As "
+        f"people usually write them, {exact} of {len(ran)} rows are exact in all of these. Three "
+        "of the others:"
     )
     few = {each.name: (each, record) for each, record in ran if each.name in IN_README}
     cells = [
