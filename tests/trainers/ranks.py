@@ -44,11 +44,16 @@ def run_ranks(
 def forks_of(module: str) -> Forks:
     """Return what forks ranks, once it has imported what those of a module need.
 
-    It is one for all modules: a framework takes up to 10 s of a core to import.
+    It is one for all modules: a framework takes up to 10 s of a core to import. So a rank has
+    whatever the modules before it imported.
     """
     if not _forks:
         _forks.append(Forks("tests.trainers.warmed"))
-    _forks[0].load(module)
+    try:
+        _forks[0].load(module)
+    except BaseException:  # it has ended: the next module starts another
+        _end()
+        raise
     return _forks[0]
 
 
