@@ -130,7 +130,8 @@ def of_notebook(text: str) -> str:
             data = output.get("data", {})
             if "image/png" in data:
                 picture = "".join(data["image/png"]).replace("\n", "")
-                parts.append(f"![](data:image/png;base64,{picture})")
+                alt = cell["metadata"]["alt"]
+                parts.append(f"![{alt}](data:image/png;base64,{picture})")
             elif "".join(data.get("text/html", "")).startswith("<pre>"):
                 said = "".join(data["text/html"]).removeprefix("<pre>").removesuffix("</pre>")
                 parts.append(fenced(html.unescape(said), "text"))

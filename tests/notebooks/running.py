@@ -26,7 +26,8 @@ def run(path: Path) -> Any:
         NotebookClient(notebook, resources=resources, **options).execute()
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.metadata = {}
+            alt = cell.metadata.get("alt")  # what a picture shows, in words
+            cell.metadata = {} if alt is None else {"alt": alt}
             cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
             for output in cell.outputs:
                 if "data" in output:

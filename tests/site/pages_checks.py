@@ -101,6 +101,16 @@ def test_links(site: Path, references: tuple[Any, ...]) -> None:
     assert followed > 5000
 
 
+def test_every_picture_has_words(site: Path) -> None:
+    """Who can't see a picture is told what it shows."""
+    pictures = []
+    for page in site.rglob("*.html"):
+        html = BeautifulSoup(page.read_text(), "html.parser")
+        pictures += [(page.name, each) for each in html.select("article img")]
+    assert len(pictures) > 10
+    assert [] == [(name, str(each)[:80]) for name, each in pictures if not each.get("alt")]
+
+
 def test_pages_of_files(site: Path) -> None:
     """An example's page shows all of its code, and a notebook's that of each cell."""
     files = [*(ROOT / "docs" / "examples").glob("*.py"), *(ROOT / "docs").rglob("*.ipynb")]
