@@ -31,7 +31,7 @@ class Truth:
     statistics, checksums : bool
         Whether footers tell the least and largest value, and pages have checksums.
     tars : bool
-        Whether files are tars, of which a row is a sample of two members.
+        Whether files are tars, in which a sample has two members.
     """
 
     seed: str

@@ -84,7 +84,7 @@ def counted(folder: Path, by: str) -> ip.Shards:
 
 
 INDEXED = ["sizes.json", "img2dataset", "Energon", "wids", "wids with md5"]
-NUMBERS = np.arange(105)  # a tar of which has as many bytes as one of a sample more or less
+NUMBERS = np.arange(105)  # with one sample more or less, their tar has as many bytes
 MD5 = f"must have the md5 that its index says; got another; {RESTORE}"
 
 
@@ -159,7 +159,7 @@ def test_stale_index(dataset_of: Opened, tmp_path: Path, by: str, change: int) -
 
 @pytest.mark.parametrize("by", ["kept", *INDEXED])
 def test_cut_index(tmp_path: Path, by: str) -> None:
-    """An index of which whoever wrote it was killed on the way is refused, wherever it ends."""
+    """An index that was cut short, as by a kill of its writer, is refused wherever it ends."""
     write_numbers(tmp_path / "a.tar", range(10))
     kept = counted(tmp_path, "tar" if by == "kept" else by).to_json()
     if by == "kept":  # as `indexplan shards --json > shards.json` writes it
