@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import indexplan as ip
-from tests.everywhere import c
 from tests.everywhere.drawn import Run, drawn
 from tests.support.shuffle_cases import CASES
 from tests.test_docs import check_page
@@ -22,6 +25,63 @@ EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "rank_batches.c"
 HEADER = (Path(ip.__file__).parent / "include/indexplan/shuffle_v1.h").read_text()
 KNOWN = [Run(n, seed, epoch, start, len(indices)) for n, seed, epoch, start, indices in CASES]
 NONE = -1  # SHUFFLE_V1_NONE, as int64
+FOLDER = Path(__file__).parent
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+SANITIZED = ["-O1", "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all"]
+COMPILERS = [
+    ["gcc", "-std=c99", "-O2", *WARNINGS],
+    ["gcc", "-std=c99", "-O3", "-march=native", *WARNINGS],
+    ["gcc", "-std=c99", *SANITIZED, *WARNINGS],
+    ["gcc", "-std=c99", "-march=native", *SANITIZED, *WARNINGS],
+    ["g++", "-x", "c++", "-std=c++11", "-O2", *WARNINGS],
+    ["g++", "-x", "c++", "-std=c++11", "-O2", "-march=native", *WARNINGS],
+    ["clang", "-std=c99", "-O2", *WARNINGS],
+    ["clang", "-std=c99", "-O2", "-march=native", *WARNINGS],
+    ["clang++", "-x", "c++", "-std=c++11", "-O2", *WARNINGS],
+    ["nvcc", "-x", "cu", "-O2", "-Werror", "all-warnings"],  # what runs on the host
+]
+ON_GPU = ["nvcc", "-O2", "-Werror", "all-warnings"]
+NEEDED = {"gcc", "g++", "clang", "clang++"}  # CI installs them; nvcc is taken where it is
+BUILDS = [each for each in COMPILERS if each[0] in NEEDED or shutil.which(each[0])]
+if shutil.which("nvcc") and shutil.which("nvidia-smi"):
+    BUILDS += [ON_GPU]
+NAMES = [" ".join(each for each in build if each not in WARNINGS) for build in BUILDS]
+
+
+def answers(command: list[str]) -> Path:
+    """Return the source of the program that answers, by a GPU or by the host."""
+    return FOLDER / ("answers.cu" if command == ON_GPU else "answers.c")
+
+
+def build(command: list[str], source: Path, program: Path, include: str | None = None) -> Path:
+    """Compile a program, and return its path."""
+    folder = Path(ip.__file__).parent / "include" if include is None else include
+    done = subprocess.run(
+        [*command, f"-I{folder}", str(source), "-o", str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (0, "") == (done.returncode, done.stderr), done.stderr
+    return program
+
+
+def indices(program: Path, runs: Sequence[Run]) -> list[NDArray[np.int64]]:
+    """Return the indices of runs, by a program that answers."""
+    rows = [(r.n, r.seed % 2**64, r.seed >> 64, r.epoch, r.start, r.num) for r in runs]
+    given = np.array(rows, np.uint64).reshape(-1, 6).tobytes()
+    done = subprocess.run([program], input=given, capture_output=True, check=False)
+    assert (0, b"") == (done.returncode, done.stderr), done.stderr.decode()
+    found = np.frombuffer(done.stdout, np.uint64).astype(np.int64)
+    assert len(found) == sum(run.num for run in runs)
+    return np.split(found, np.cumsum([run.num for run in runs], dtype=np.int64)[:-1])
+
+
+def differences(program: Path, runs: Sequence[Run]) -> int:
+    """Return at how many positions the program and the package differ."""
+    pairs = zip(indices(program, runs), runs, strict=True)
+    return sum(int((found != run.indices()).sum()) for found, run in pairs)
+
 
 sizes = st.one_of(
     st.integers(1, 300),
@@ -39,28 +99,28 @@ def runs(draw: st.DrawFn) -> Run:
     return Run(n, seed, epoch, start, num)
 
 
-@pytest.fixture(scope="module", params=c.BUILDS, ids=c.NAMES)
+@pytest.fixture(scope="module", params=BUILDS, ids=NAMES)
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program that answers, by a compiler."""
     path = tmp_path_factory.mktemp("build") / "answers"
-    return c.build(request.param, c.answers(request.param), path)
+    return build(request.param, answers(request.param), path)
 
 
 def test_known_answers(program: Path) -> None:
     """Those that every language is held to."""
-    found = c.indices(program, KNOWN)
+    found = indices(program, KNOWN)
     assert [case.indices for case in CASES] == [each.tolist() for each in found]
 
 
 @given(st.lists(runs(), min_size=1, max_size=20))
 def test_drawn_runs(program: Path, given_runs: list[Run]) -> None:
     """Any run of any shuffle, by fill, index and position."""
-    assert c.differences(program, given_runs) == 0
+    assert differences(program, given_runs) == 0
 
 
 def test_a_million_values(program: Path) -> None:
     """Of a thousand shuffles or more."""
-    assert c.differences(program, drawn(10**6)) == 0
+    assert differences(program, drawn(10**6)) == 0
 
 
 def test_numbers_outside(program: Path) -> None:
@@ -77,7 +137,7 @@ def test_numbers_outside(program: Path) -> None:
         Run(10, 0, 2**64 - 1, 0, 10),
         Run(2**63 - 1, 0, 2**63 + 5, 2, 4),
     ]
-    first, _, _, fourth, *_ = found = [each.tolist() for each in c.indices(program, past)]
+    first, _, _, fourth, *_ = found = [each.tolist() for each in indices(program, past)]
     assert first == [*ip.Shuffle(10).take(0, 7, 10), *[NONE] * 97]
     assert fourth == [*ip.Shuffle(2**63 - 1).take(0, 2**63 - 3, 2**63 - 1), NONE, NONE]
     for at in (1, 2, *range(4, len(past))):
@@ -87,8 +147,8 @@ def test_numbers_outside(program: Path) -> None:
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program that reads a plan, with sanitizers."""
-    command = ["gcc", "-std=c99", *c.SANITIZED, *c.WARNINGS]
-    return c.build(command, EXAMPLE, tmp_path_factory.mktemp("example") / "rank_batches")
+    command = ["gcc", "-std=c99", *SANITIZED, *WARNINGS]
+    return build(command, EXAMPLE, tmp_path_factory.mktemp("example") / "rank_batches")
 
 
 def answered(example: Path, folder: Path, text: str, *numbers: int | str) -> tuple[list[str], str]:
@@ -175,8 +235,8 @@ def test_the_page(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text()
     (kernel,) = re.findall(r"^```cuda\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "kernel.cu").write_text(kernel)
-    for command in (each for each in c.BUILDS if each[0] == "nvcc"):
-        c.build([*command, "-arch=sm_90", "-c"], tmp_path / "kernel.cu", tmp_path / "kernel.o")
+    for command in (each for each in BUILDS if each[0] == "nvcc"):
+        build([*command, "-arch=sm_90", "-c"], tmp_path / "kernel.cu", tmp_path / "kernel.o")
 
 
 @pytest.mark.parametrize(
@@ -198,5 +258,5 @@ def test_a_wrong_header_is_found(written: str, wrong: str, tmp_path: Path) -> No
     (tmp_path / "indexplan").mkdir()
     (tmp_path / "indexplan" / "shuffle_v1.h").write_text(HEADER.replace(written, wrong))
     command = ["gcc", "-std=c99", "-O2"]
-    program = c.build(command, c.FOLDER / "answers.c", tmp_path / "wrong", str(tmp_path))
-    assert c.differences(program, KNOWN) > 0
+    program = build(command, FOLDER / "answers.c", tmp_path / "wrong", str(tmp_path))
+    assert differences(program, KNOWN) > 0

