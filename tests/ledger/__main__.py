@@ -1,10 +1,11 @@
 """Long histories of ledgers: as many as you like.
 
-    python -m tests.ledger [--first 0] [--runs 1000] [--mutations 10000] [--segments 0]
+    python -m tests.ledger [--first 0] [--runs 1000] [--mutations 10000] [--segments 0] [--kills 0]
 
 A run is named by its number. It ends with the first one whose ledger answers otherwise than a list
 of all batches, or the first change of a file that nobody sees. Segments are those of longer runs,
-whose numbers are held against a walk that reads nothing.
+whose numbers are held against a walk that reads nothing. Kills are of a process that keeps a
+ledger, at any instant.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.ledger import kills
 from tests.ledger.changing import a_ledger, is_seen, mutated
 from tests.ledger.runs import live
 from tests.ledger.segments import simulate
@@ -27,6 +29,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--mutations", type=int, default=10_000)
     parser.add_argument("--segments", type=int, default=0)
+    parser.add_argument("--kills", type=int, default=0)
     given = parser.parse_args()
     with TemporaryDirectory() as folder:
         for seed in range(given.first, given.first + given.runs):
@@ -48,6 +51,10 @@ def main() -> None:
         written, count, runs = simulate(given.segments, given.first, Path(folder))
         said = f"{written} segments of {runs} runs are as the walk says, {count} count at the end"
         sys.stdout.write(f"{said}\n")
+        if given.kills:
+            steps, void = kills.run(Path(folder, "kills"), given.kills, given.first)
+            said = f"{given.kills} kills: {steps} steps count, {void} are void"
+            sys.stdout.write(f"{said}, each checkpoint fits\n")
 
 
 if __name__ == "__main__":

@@ -1,22 +1,17 @@
 """Kill a process that keeps a ledger, at any instant, and look at what it leaves.
 
-    python -m tests.ledger.kills [--kills 1000] [--seed 0]
-
 Whenever it dies, the ledger's whole lines fit the checkpoint that was saved last: its line is
 there, and what comes after it is void for the process that goes on from it.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import signal
-import sys
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import indexplan as ip
@@ -96,24 +91,9 @@ def run(folder: Path, kills: int, seed: int) -> tuple[int, int]:
     """Kill so often; return the steps that count, and those that are void."""
     drawn = random.Random(seed)  # noqa: S311 (draws a test)
     PLAN.batch(0, 0, step=0, rank=0)  # compiled before the first fork
+    folder.mkdir(exist_ok=True)
     for _ in range(kills):
         kill(folder, drawn)
         check(folder)
     account = ip.Ledger(folder / "run.ledger").account()
     return account.num_steps, account.num_void_steps
-
-
-def main() -> None:
-    """Run what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=1_000)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    with TemporaryDirectory() as folder:
-        steps, void = run(Path(folder), given.kills, given.seed)
-    said = f"{given.kills} kills: {steps} steps count, {void} are void, each checkpoint fits\n"
-    sys.stdout.write(said)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import indexplan as ip
+from tests.ledger.listing import steps_of
 from tests.support.forging import ledger_of
 
 Lines: TypeAlias = list[dict[str, Any]]
@@ -141,61 +143,15 @@ class Forger:
             self.lines += [{"kind": "discard", "step": last["step"]}, dict(last)]
 
     def read_on(self) -> None:
-        """Read more steps, with a plan that was named, or on other ranks and batches."""
+        """Read more steps, perhaps on other ranks, perhaps after some that are skipped."""
         ledger = ip.Ledger(self.path)
-        if ledger.step > LONG:
-            return
-        if not ledger.step:
-            place, order = self.lines[self.runs()[0]]["from"], None
-        else:
-            at, order = ledger.cursor, ledger.plan.order
-            place = [at.epoch, at.sub_epoch, at.step, at.position]
-        plan = ledger.plan
-        lengths = [1 + sample * 7 % 10 for sample in range(plan.order.num_samples)]
-        remainders = [
-            *(["carry"] if plan.order.constant_num_units else []),
-            "spread",
-            "pad",
-            "drop",
-        ]
-        fields: list[dict[str, Any]] = [
-            {},
-            {"world_size": self.drawn.randint(1, 4)},
-            {"global_batch_size": self.drawn.randint(1, 12)},
-            {"remainder": self.drawn.choice(remainders)},
-            {"balance": ip.Balance(lengths)},
-        ]
-        try:
-            changed = plan.replace(**self.drawn.choice(fields))
-        except ip.IndexPlanError:  # an epoch would be shorter than a batch
-            changed = plan
-        if order is not None and self.drawn.random() < 0.3 and changed.remainder != "carry":
-            changed = self.another_order(changed, ledger)
-        if self.drawn.random() < 0.2 and ledger.step:  # skip some steps
-            place = place_after(changed, place, self.drawn.choice([1, 2, 9]))
-        ledger._file.keep_columns(changed)
-        more = self.drawn.randint(1, 9)
-        line = {"kind": "plan", "plan": json.loads(changed.to_json()), "data": None}
-        if line not in self.lines or self.drawn.random() < 0.2:
-            self.lines.append(line)
-        number = 1 + max(at for at, each in enumerate(self.lines) if each == line)
-        steps = {"step": ledger.step, "steps": more}
-        to = {"from": place, "to": place_after(changed, place, more)}
-        self.lines.append({"kind": "run", "plan": number, **steps, **to})
-
-    def another_order(self, plan: ip.Plan, ledger: ip.Ledger) -> ip.Plan:
-        """Leave out a sample from here on, or give a mixture other weights."""
-        order, here = plan.order, ledger.cursor
-        while isinstance(order, ip.Layer):
-            order = order.order
-        try:
-            if isinstance(order, ip.Mixture) and self.drawn.random() < 0.5:
-                weights = {name: self.drawn.randint(1, 3) for name in order.names}
-                return plan.replace(order=plan.order.with_phase(here, weights, planned="drop"))  # type: ignore[attr-defined]
-            out = ip.Without(plan.order, [self.drawn.randrange(plan.order.num_samples)], since=here)
-            return plan.replace(order=out)
-        except ip.IndexPlanError:  # it is out already, or here no order begins
-            return plan
+        if 0 < ledger.step <= LONG:
+            plan, here = ledger.plan.replace(world_size=self.drawn.randint(1, 4)), ledger.cursor
+            if self.drawn.random() < 0.2:
+                here = cursor_after(plan, here, self.drawn.choice([1, 2, 9]))
+                ledger.begin(plan.resume(here), skip=True)
+            ledger.record(plan.resume(here), cursor_after(plan, here, self.drawn.randint(1, 9)))
+            self.lines = lines_of(self.path)
 
 
 def place_after(plan: ip.Plan, place: list[int], steps: int) -> list[int]:
@@ -203,13 +159,15 @@ def place_after(plan: ip.Plan, place: list[int], steps: int) -> list[int]:
     names = ("epoch", "sub_epoch", "step", "position")
     own: dict[str, Any] = dict(zip(names, place, strict=True))
     own |= {"order": plan.order.to_dict(), "sub_epochs": plan.sub_epochs}
-    plan = plan.resume(ip.Cursor(**own))
-    epoch, part = plan.start.epoch, plan.start.sub_epoch
-    while steps > len(plan.steps(epoch, part)):
-        steps -= len(plan.steps(epoch, part))
-        epoch, part = (epoch, part + 1) if part + 1 < plan.sub_epochs else (epoch + 1, 0)
-    at = plan.cursor(epoch, part, step=plan.steps(epoch, part).start + steps)
+    at = cursor_after(plan, ip.Cursor(**own), steps)
     return [at.epoch, at.sub_epoch, at.step, at.position]
+
+
+def cursor_after(plan: ip.Plan, cursor: ip.Cursor, steps: int) -> ip.Cursor:
+    """Return the cursor after some steps of a plan that is resumed at another one."""
+    plan = plan.resume(cursor)
+    _, epoch, part, step = next(islice(steps_of(plan), steps - 1, None)).named
+    return plan.cursor(epoch, part, step=step + 1)
 
 
 MOVES = [
@@ -222,8 +180,5 @@ MOVES = [
     Forger.begin_late,
     Forger.start_over,
     Forger.commit_again,
-    Forger.read_on,
-    Forger.read_on,
-    Forger.read_on,
-    Forger.read_on,
+    *[Forger.read_on] * 4,
 ]

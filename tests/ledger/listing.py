@@ -1,4 +1,7 @@
-"""What the lines of a ledger say, as a list of batches: read step by step from its plans alone."""
+"""What a ledger answers, held against a list of the batches of all ranks, step by step.
+
+The list is that of a drawn run, or what the ledger's own lines say, read from their plans alone.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,17 @@ import indexplan as ip
 
 
 class Step(NamedTuple):
-    """A step: what each rank read, how many units that were and how many again, and its epoch."""
+    """A step: of which plan and place, what each rank read, how many units, and how many again."""
 
+    named: tuple[str, int, int, int]
     batches: list[list[int]]
     num_units: int
     num_padded: int
-    epoch: int
+
+    @property
+    def epoch(self) -> int:
+        """Its epoch."""
+        return self.named[1]
 
 
 def listed(path: Path) -> tuple[list[Step], list[Step]]:
@@ -48,19 +56,21 @@ def listed(path: Path) -> tuple[list[Step], list[Step]]:
 
 def steps_of(plan: ip.Plan) -> Iterator[Step]:
     """Yield the steps of a plan from where it was resumed on."""
+    fingerprint = plan.replace(world_size=plan.world_size).fingerprint
     epoch, part, ranks = plan.start.epoch, plan.start.sub_epoch, range(plan.world_size or 0)
     while True:
         for step in plan.steps(epoch, part):
             units = [plan.units(epoch, part, step=step, rank=rank) for rank in ranks]
             valid = sum(each.num_valid for each in units)
             padded = sum(len(each) for each in units) - valid
-            yield Step([each.samples.tolist() for each in units], valid, padded, epoch)
+            named = fingerprint, epoch, part, step
+            yield Step(named, [each.samples.tolist() for each in units], valid, padded)
         epoch, part = (epoch, part + 1) if part + 1 < plan.sub_epochs else (epoch + 1, 0)
 
 
-def check(ledger: ip.Ledger) -> None:
-    """Hold all that a ledger can be asked against the list of its steps."""
-    live, void = listed(ledger.path)
+def check(ledger: ip.Ledger, of: tuple[list[Step], list[Step]] | None = None) -> None:
+    """Hold all that a ledger can be asked against the steps that count, and those that are void."""
+    live, void = of or listed(ledger.path)
     assert len(live) == ledger.step
     for number, step in enumerate(live):
         at, again = ledger.at(number), ledger.replay(number)
@@ -68,6 +78,7 @@ def check(ledger: ip.Ledger) -> None:
         assert step.batches == [ledger.batch(number, rank).tolist() for rank in ranks]
         where = {"epoch": at.epoch, "sub_epoch": at.sub_epoch, "step": at.step}
         assert step.batches == [at.plan.batch(**where, rank=rank).tolist() for rank in ranks]
+        assert at.plan.resume(at.cursor).steps(at.epoch, at.sub_epoch).start == at.step
         together = [sample for batch in step.batches for sample in batch]
         alone = again.batch(**where, rank=0).tolist()
         assert together == alone if at.plan.balance is None else Counter(together) == Counter(alone)
@@ -81,7 +92,7 @@ def check(ledger: ip.Ledger) -> None:
     assert sum(step.num_units for step in void) == account.num_void
     assert (len(live), len(void)) == (account.num_steps, account.num_void_steps)
     texts = map(json.loads, ledger.path.read_text().splitlines())
-    begun = min(line["from"] for line in texts if line["kind"] == "run")
+    begun = min((line["from"] for line in texts if line["kind"] == "run"), default=[0] * 4)
     for epoch in {step.epoch for step in live}:
         of_epoch = ledger.account(epoch)
         assert sum(step.epoch == epoch for step in live) == of_epoch.num_steps
@@ -103,11 +114,18 @@ def _check_samples(ledger: ip.Ledger, live: list[Step], void: list[Step]) -> Non
             for sample in batch:
                 found.setdefault(sample, []).append((number, rank))
     undone = Counter(sample for step in void for batch in step.batches for sample in batch)
-    num = max([ledger.plan.order.num_samples, *(1 + sample for sample in {*found, *undone})])
+    num = num_samples(ledger, live + void)
     for sample in range(num):
         reads = ledger.reads(sample, void=True)
+        assert [read for read in reads if not read.void] == ledger.reads(sample)
         assert sorted(found.get(sample, [])) == [each[:2] for each in reads if not each.void]
         assert undone[sample] == sum(each.void for each in reads)
     for until in (0, len(live) // 2, len(live)):
         counts = ledger.seen(np.arange(num), until).tolist()
         assert [sum(step < until for step, _ in found.get(s, [])) for s in range(num)] == counts
+
+
+def num_samples(ledger: ip.Ledger, steps: list[Step]) -> int:
+    """Return how many samples may be asked: also those that joined before a return."""
+    read = (max(batch) for step in steps for batch in step.batches if batch)
+    return max(ledger.plan.order.num_samples, 1 + max(read, default=0))

@@ -10,28 +10,20 @@ import json
 import random
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
 import indexplan as ip
 from indexplan.ledger import Tail
+from tests.ledger.listing import Step, check, steps_of
 from tests.support.left_out import LENGTHS, inner_orders, new_sources
 from tests.support.planned import planned, replaced
 
 EPOCHS = 4
-Batches = tuple[tuple[int, ...], ...]  # of a step: the samples of each rank
-
-
-class Step(NamedTuple):
-    """A step of the run: of which plan, what each rank read, and how many units that were."""
-
-    named: tuple[str, int, int, int]
-    batches: Batches
-    num_units: int
-    num_padded: int
 
 
 @dataclass
@@ -48,8 +40,12 @@ class Checkpoint:
 class Run:
     """A run that goes through drawn changes."""
 
-    def __init__(self, drawn: random.Random, folder: Path) -> None:
+    def __init__(
+        self, drawn: random.Random, folder: Path, cuts: random.Random | None = None
+    ) -> None:
+        folder.mkdir(exist_ok=True)
         self.drawn, self.path = drawn, folder / f"{drawn.randrange(2**40)}.ledger"
+        self.cuts = cuts  # where lines end that nobody saves
         order = inner_orders(drawn)
         self.plan = planned(
             order,
@@ -96,16 +92,14 @@ class Run:
     def read(self) -> None:
         """Read some steps, and save."""
         plan, left = self.plan.resume(self.cursor), self.drawn.choice([1, 1, 2, 3, 5, 12])
-        epoch, part = self.cursor.epoch, self.cursor.sub_epoch
-        while left and epoch < EPOCHS:
-            for step in plan.steps(epoch, part):
-                if not left:
-                    break
-                self.steps.append(step_of(plan, epoch, part, step))
-                self.cursor = plan.cursor(epoch, part, step=step + 1)
-                left -= 1
-            else:
-                epoch, part = (epoch, part + 1) if part + 1 < plan.sub_epochs else (epoch + 1, 0)
+        for each in islice(steps_of(plan), left):
+            _, epoch, part, step = each.named
+            if epoch >= EPOCHS:
+                break
+            self.steps.append(each)
+            self.cursor = plan.cursor(epoch, part, step=step + 1)
+            if self.cuts is not None and self.cuts.random() < 0.2:
+                self.ledger.record(plan, self.cursor)
         told = Tail.from_dict(json.loads(json.dumps(self.ledger.tail.to_dict())))  # another rank
         self.ledger.record(plan, self.cursor, {"steps": len(self.steps)})
         assert self.ledger.tail == told.record(plan, self.cursor, {"steps": len(self.steps)})[1]
@@ -209,67 +203,6 @@ def units_before(order: ip.Order, cursor: ip.Cursor) -> int:
     return sum(map(order.num_units, range(cursor.epoch))) + cursor.position
 
 
-def step_of(plan: ip.Plan, epoch: int, part: int, step: int) -> Step:
-    """Return what a plan reads in a step."""
-    ranks = range(plan.world_size or 1)
-    units = [plan.units(epoch, part, step=step, rank=rank) for rank in ranks]
-    batches = tuple(tuple(each.samples.tolist()) for each in units)
-    read = sum(each.num_valid for each in units)
-    named = plan.replace(world_size=plan.world_size).fingerprint, epoch, part, step
-    return Step(named, batches, read, sum(len(each) for each in units) - read)
-
-
-def check(run: Run) -> None:
-    """Hold the ledger against the list, in everything that it can be asked."""
-    ledger, steps, drawn = ip.Ledger(run.path), run.steps, run.drawn
-    report = ledger.verify(ledger.hash)
-    assert report.ok, str(report)
-    assert len(steps) == ledger.step
-    if not ledger.tail.num_lines:
-        return
-    for number, step in enumerate(steps):
-        got = tuple(tuple(ledger.batch(number, rank).tolist()) for rank in range(len(step.batches)))
-        assert step.batches == got, number
-    _check_reads(ledger, run)
-    until = drawn.randrange(len(steps) + 1)
-    samples = np.arange(num_samples(ledger, run))
-    read = Counter(sample for step in steps[:until] for batch in step.batches for sample in batch)
-    assert [read[sample] for sample in samples.tolist()] == ledger.seen(samples, until).tolist()
-    _check_account(run, ledger)
-    if steps and ledger.plan.order.group_names:
-        _check_draws(ledger)
-    if steps:
-        _check_step(ledger, steps, drawn.randrange(len(steps)))
-
-
-def num_samples(ledger: ip.Ledger, run: Run) -> int:
-    """Return how many samples may be asked: also those that joined before a return."""
-    read = (max(batch) for step in run.steps + run.void for batch in step.batches if batch)
-    return max(ledger.plan.order.num_samples, 1 + max(read, default=0))
-
-
-def _check_reads(ledger: ip.Ledger, run: Run) -> None:
-    """Each read of each sample is found, and no other; void ones apart."""
-    steps, void = run.steps, run.void
-    expected: Counter[tuple[int, int, int]] = Counter()
-    for number, step in enumerate(steps):
-        for rank, batch in enumerate(step.batches):
-            expected.update((sample, number, rank) for sample in batch)
-    undone = Counter(sample for step in void for batch in step.batches for sample in batch)
-    found: Counter[tuple[int, int, int]] = Counter()
-    gone: Counter[int] = Counter()
-    for sample in range(num_samples(ledger, run)):
-        reads = ledger.reads(sample, void=True)
-        assert [read for read in reads if not read.void] == ledger.reads(sample)
-        for read in reads:
-            if read.void:
-                gone[sample] += 1
-            else:
-                found[sample, read.step, read.rank] += 1
-    assert expected == found
-    assert undone == gone
-
-
 def _check_draws(ledger: ip.Ledger) -> None:
     """What was read of each source is what is in the batches of the steps that count."""
     read: Counter[str] = Counter()
@@ -286,46 +219,32 @@ def _check_draws(ledger: ip.Ledger) -> None:
     assert read.total() == pytest.approx(found.aimed.sum())
 
 
-def _check_account(run: Run, ledger: ip.Ledger) -> None:
-    """Read, dropped, skipped, excluded and left are all units, of each epoch and together."""
-    account = ledger.account()
-    assert sum(step.num_units for step in run.steps) == account.num_read
-    assert sum(step.num_padded for step in run.steps) == account.num_padded
-    assert sum(step.num_units for step in run.void) == account.num_void
-    assert (len(run.steps), len(run.void)) == (account.num_steps, account.num_void_steps)
+def check_run(run: Run) -> None:
+    """Hold the ledger against the run's list, and its accounts against the order."""
+    ledger = ip.Ledger(run.path)
+    report = ledger.verify(ledger.hash)
+    assert report.ok, str(report)
+    check(ledger, (run.steps, run.void))
+    if not ledger.tail.num_lines:
+        return
+    if run.steps and ledger.plan.order.group_names:
+        _check_draws(ledger)
+    account, total = ledger.account(), 0
     assert run.num_skipped == account.num_skipped
-    total = 0
     for epoch in range(run.cursor.epoch + 1 if ledger.tail.place else 0):
         one = ledger.account(epoch)
         parts = one.num_read + one.num_dropped + one.num_skipped + one.num_excluded + one.num_left
-        assert one.num_units == parts
-        assert run.inner.num_units(epoch) == one.num_units
+        assert run.inner.num_units(epoch) == one.num_units == parts
         assert min(one.num_read, one.num_dropped, one.num_left) >= 0
         total += one.num_read
-        for count, steps in ((one.num_steps, run.steps), (one.num_void_steps, run.void)):
-            assert sum(step.named[1] == epoch for step in steps) == count
         if not run.remainders & {"drop", "pad"}:
             assert 0 == one.num_dropped
     assert total == account.num_read
-
-
-def _check_step(ledger: ip.Ledger, steps: list[Step], number: int) -> None:
-    """A step can be read again on one machine, and its cursor stands before it."""
-    at, again = ledger.at(number), ledger.replay(number)
-    batch = again.batch(at.epoch, at.sub_epoch, step=at.step, rank=0).tolist()
-    together = [sample for each in steps[number].batches for sample in each]
-    if at.plan.balance is None:
-        assert together == batch
-    assert sorted(together) == sorted(batch)
-    for rank, expected in enumerate(steps[number].batches):
-        got = at.plan.batch(at.epoch, at.sub_epoch, step=at.step, rank=rank).tolist()
-        assert list(expected) == got
-    assert at.plan.resume(at.cursor).steps(at.epoch, at.sub_epoch).start == at.step
 
 
 def live(seed: int, length: int, folder: Path) -> Run:
     """Go through a run, named by its seed, and check its ledger at the end."""
     run = Run(random.Random(seed), folder)  # noqa: S311 (draws a test)
     run.live(length)
-    check(run)
+    check_run(run)
     return run

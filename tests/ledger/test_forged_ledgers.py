@@ -7,11 +7,11 @@ gives the answer, or an error of this library, soon; and after `verify` says ok,
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,10 +21,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.cli import main
 from tests.ledger.changing import a_ledger
 from tests.ledger.legal import Forger, lines_of
 from tests.ledger.listing import check, listed
+from tests.ledger.runs import Run
 from tests.support.forging import ledger_of
 
 JUNK: list[Any] = [None, "", "x", "0", -1, 0, 1, 2, 3, 7, 2**31, 2**32, 2**53, 2**63, 2**64, 2**97]
@@ -67,7 +67,15 @@ def a_carried_ledger(folder: Path) -> ip.Ledger:
     return ledger
 
 
-HONEST = [a_ledger, a_mixed_ledger, a_carried_ledger]
+def a_drawn_ledger(seed: int, folder: Path) -> ip.Ledger:
+    """Write the ledger of a drawn run."""
+    run = Run(random.Random(seed), folder)  # noqa: S311 (draws a test)
+    run.live(4)
+    return run.ledger
+
+
+HONEST: list[Any] = [a_ledger, a_mixed_ledger, a_carried_ledger]
+HONEST += [partial(a_drawn_ledger, seed) for seed in range(9)]
 
 
 def paths_in(value: Any) -> Iterator[tuple[Any, ...]]:
@@ -146,16 +154,8 @@ def ask(path: Path) -> ip.Ledger | None:
     return ip.Ledger(path)
 
 
-@pytest.mark.parametrize("write", HONEST)
-def test_honest_ones_answer_as_lists(write: Any, tmp_path: Path) -> None:
-    """Those that are forged below are right before."""
-    ledger = write(tmp_path)
-    assert ledger.verify().ok
-    check(ip.Ledger(ledger.path))
-
-
 @settings(max_examples=settings().max_examples * 2)
-@given(seed=st.integers(0, 2**32), write=st.sampled_from(HONEST), moves=st.integers(1, 12))
+@given(seed=st.integers(0, 2**32), write=st.sampled_from(HONEST), moves=st.integers(0, 12))
 def test_legal_moves_are_accepted_and_answered(seed: int, write: Any, moves: int) -> None:
     """Lines cut, split, merged, written again, read on elsewhere: all pass, and all is right."""
     with TemporaryDirectory() as folder:
@@ -198,22 +198,6 @@ def run(**fields: Any) -> dict[str, Any]:
 NAMED = ip.Plan(ip.Shuffle(42), world_size=2, batch_size=1)
 
 
-@pytest.mark.parametrize("world_size", [None, "x", 0, 2.0, 2**31, [], "missing"])
-def test_a_plan_without_a_number_of_ranks(world_size: Any, tmp_path: Path) -> None:
-    """The file is refused where it is opened, whatever stands there, also by a command."""
-    plan, path = {**json.loads(NAMED.to_json()), "world_size": world_size}, tmp_path / "run.ledger"
-    if world_size == "missing":
-        del plan["world_size"]
-    path.write_bytes(ledger_of([{"kind": "plan", "plan": plan, "data": None}, run()]))
-    with pytest.raises(ip.PlanFileError, match="line 1: a plan"):
-        ip.Ledger(path)
-    for verb in (["show"], ["verify"], ["locate", "--index=1"], ["show", "--step=0"]):
-        assert 1 == main([*verb, str(path)])
-    assert 1 == main(["diff", str(path), str(path)])
-    for question in (["account"], ["replay", "--step=0"]):
-        assert 1 == main(["ledger", str(path), *question])
-
-
 @pytest.mark.parametrize("fields", [{}, {"sub_epochs": 2**50}, {"remainder": "pad"}])
 def test_no_line_asks_for_endless_work(fields: Any, tmp_path: Path) -> None:
     """A line of a million epochs or sub-epochs is refused, and so is one of too many turns."""
@@ -233,16 +217,6 @@ def test_no_line_asks_for_endless_work(fields: Any, tmp_path: Path) -> None:
             ask(path)
 
 
-def test_a_file_of_many_bytes(tmp_path: Path) -> None:
-    """A sparse one is refused by its size, and a line without an end before all of it is read."""
-    path = tmp_path / "run.ledger"
-    for size, said in ((40 * 2**30, "at most 1073741824 bytes"), (2**29, "shorter than 67108864")):
-        path.touch()
-        os.truncate(path, size)
-        with pytest.raises(ip.PlanFileError, match=said):
-            ip.Ledger(path)
-
-
 def test_a_long_stretch_has_several_lines(tmp_path: Path) -> None:
     """A run that records 5,000 epochs at once gets lines that its readers take."""
     for remainder in ("pad", "carry"):
@@ -260,28 +234,6 @@ def test_a_long_stretch_has_several_lines(tmp_path: Path) -> None:
         assert {"n": 1} == ledger.at(ledger.step // 2).note
 
 
-def test_verify_says_which_line_has_no_such_place(tmp_path: Path) -> None:
-    """A place, a step or a number of steps that the plan hasn't, in any line: it is named."""
-    path = a_mixed_ledger(tmp_path).path
-    whole = lines_of(path)
-    last = max(at for at, line in enumerate(whole) if line["kind"] == "run")
-    for number in range(4):
-        for shift in (1, 3, 10**6):
-            lines = json.loads(json.dumps(whole))
-            lines[last]["to"][number] += shift
-            path.write_bytes(ledger_of(lines))
-            assert f"line {last + 1}: " in problem_of(path)
-
-
-def problem_of(path: Path) -> str:
-    """Return what is wrong with a ledger, when it is opened or verified."""
-    try:
-        report = ip.Ledger(path).verify()
-    except ip.PlanFileError as error:
-        return str(error)
-    return "" if report.ok else str(report)
-
-
 def test_a_plan_of_another_run_is_a_problem(tmp_path: Path) -> None:
     """Each line follows the one before, but the second plan reads in another order."""
     other = NAMED.replace(order=ip.Shuffle(42, seed=1))
@@ -292,4 +244,4 @@ def test_a_plan_of_another_run_is_a_problem(tmp_path: Path) -> None:
     more = run(plan=2, step=1, **{"from": [0, 0, 1, 2], "to": [0, 0, 2, 4]})
     path = tmp_path / "run.ledger"
     path.write_bytes(ledger_of([*plans, run(), more]))
-    assert "line 4: its plan does not continue the one before" in problem_of(path)
+    assert "line 4: its plan does not continue the one before" in str(ip.Ledger(path).verify())
