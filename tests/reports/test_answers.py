@@ -95,7 +95,7 @@ def test_every_kind_is_here() -> None:
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
 def test_shape(answer: Answer) -> None:
-    """An answer is frozen; its JSON reads back as it was, its HTML is its text, escaped."""
+    """An answer is frozen; its JSON reads back as it was, a browser reads its text."""
     if dataclasses.is_dataclass(answer):  # a ledger is none: it grows
         (first, *_) = dataclasses.fields(answer)
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -103,11 +103,11 @@ def test_shape(answer: Answer) -> None:
     assert json.loads(json.dumps(answer.to_dict())) == answer.to_dict()
     assert f"{type(answer).__name__}(" not in str(answer)
     html = answer._repr_html_()
-    inside = html.removeprefix("<pre>").removesuffix("</pre>")
-    assert f"<pre>{inside}</pre>" == html
-    assert not set("<>\x1b\udc80") & set(inside)
-    assert str(answer).count("\n") == inside.count("\n")
+    assert not set("\x1b\udc80") & set(html)
     assert html.encode().isascii()
+    found = Outline(html)
+    assert ["pre", "/pre"] == found.tags
+    assert printable_lines(str(answer)) == found.text
 
 
 class Outline(HTMLParser):
@@ -128,28 +128,6 @@ class Outline(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
-
-
-@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
-def test_answers_in_notebooks(answer: Answer) -> None:
-    """A browser reads what print shows, and no other tag."""
-    found = Outline(answer._repr_html_())
-    assert ["pre", "/pre"] == found.tags
-    assert printable_lines(str(answer)) == found.text
-
-
-def test_text() -> None:
-    """Answers that had no text before have a readable one."""
-    account = PLAN.account(0)
-    assert (
-        "11 units: 11 read, 0 dropped, 0 finished; 3 steps of 2 units per rank, 1 padded"
-    ) == str(account)
-    assert str(OPEN.account(0)).endswith("3 steps of an open number of units per rank, 0 padded")
-    (reading,) = ip.explain(PLAN, 0, [0])
-    assert f"epoch 0, position 0: {reading.words}" == str(reading)
-    assert "&lt;script&gt;a &amp;&amp; b&lt;/script&gt;\\x1b[2J\\udc80" in (
-        ip.types.Saved(**DONE)._repr_html_()
-    )
 
 
 def test_commands_print_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -170,20 +170,6 @@ def test_a_plan_does_not_differ_from_itself(plan: ip.Plan) -> None:
             ],
         ),
         (
-            ip.Plan(ip.Shuffle(1000, seed=5), world_size=8, batch_size=16),
-            [
-                "steps            different since epoch 0, sub-epoch 0, step 0",
-                "  order.seed     5 instead of 0",
-            ],
-        ),
-        (
-            PLAN.replace(sub_epochs=2),
-            [
-                "steps            the same units in the same sequence",
-                "  sub_epochs     2 instead of 1",
-            ],
-        ),
-        (
             PLAN.replace(batch_size=[ip.Phase(0, 16), ip.Phase((1, 0), (2, 8), {"lr": 1})]),
             [
                 "steps            the same units in the same sequence",
@@ -208,13 +194,6 @@ def test_differences_that_no_step_reads() -> None:
     orders = ip.Sequential(10_000), ip.Subset(ip.Sequential(10_000), row, 10_000)
     a, b = (ip.Plan(order, sub_epochs=2, **fields) for order in orders)
     assert (0, 1, 0) == ip.diff(a, b, [0]).steps_from
-
-
-def test_any_size() -> None:
-    """Steps are compared in rows: 1e15 samples are no more work than a thousand."""
-    a = ip.Plan(ip.Shuffle(10**15), world_size=64, batch_size=256, sub_epochs=40)
-    b = a.replace(batch_size=[ip.Phase(0, 256), ip.Phase((1, 7), 128)])
-    assert (1, 7, 0) == ip.diff(a, b).steps_from
 
 
 def test_any_number_of_sub_epochs() -> None:

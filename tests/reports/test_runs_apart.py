@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,88 +14,19 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.errors import counted
 from indexplan.reports import lockstep
-from tests.support.left_out import inner_orders
+from tests.ledger.listing import steps_of
+from tests.ledger.runs import Run
 
-Change = dict[str, Any]
 
-
-class Run:
-    """A run of a few stretches, each under a plan of its own, and its ledger."""
-
-    def __init__(self, path: Path, order: ip.Order, sub_epochs: int) -> None:
-        path.unlink(missing_ok=True)
-        self.ledger = ip.Ledger(path)
-        self.order, self.sub_epochs = order, sub_epochs
-        self.cursor = ip.Plan(order, world_size=1, batch_size=1, sub_epochs=sub_epochs).start
-
-    def read(self, change: Change, cuts: list[int]) -> None:
-        """Read one stretch, in as many segments as there are cuts and one more."""
-        plan = self._changed(change)
-        places = self._places(plan, change["num"])
-        for number in [*cuts, change["num"]]:
-            if 0 < number < len(places):
-                self.ledger.record(plan, places[number])
-                self.cursor = places[number]
-                plan = plan.resume(self.cursor)
-
-    def go_astray(self, change: Change) -> None:
-        """Read a stretch, and return to where the run stood before, if it has begun."""
-        if not self.ledger.step:  # as a run starts over only with the order that it began with
-            return
-        step, order, cursor = self.ledger.step, self.order, self.cursor
-        self.read(change, [])
-        if self.ledger.step > step:
-            self.ledger.rewind(step)
-        self.order, self.cursor = order, cursor
-
-    def _changed(self, change: Change) -> ip.Plan:
-        """Return the plan of a stretch; what the order cannot take is left out of it."""
-        fields = {name: change[name] for name in ("world_size", "batch_size", "remainder")}
-        orders = [self.order]
-        try:
-            if change["exclude"] is not None:
-                orders.append(ip.Without(self.order, change["exclude"], since=self.cursor))
-            if change["weight"] is not None and isinstance(self.order, ip.Mixture):
-                weights = {"a": change["weight"], "b": 1}
-                orders.append(self.order.with_phase(self._place(), weights, planned="drop"))
-        except ip.IndexPlanError:
-            pass
-        for order in reversed(orders):
-            try:
-                plan = ip.Plan(order, sub_epochs=self.sub_epochs, **fields).resume(self.cursor)
-                self.order = order
-                return plan
-            except ip.IndexPlanError:
-                fields["remainder"] = "spread"
-        return ip.Plan(self.order, sub_epochs=self.sub_epochs, **fields).resume(self.cursor)
-
-    def _place(self) -> int:
-        return self.cursor.epoch * self.order.num_units(0) + self.cursor.position
-
-    def _places(self, plan: ip.Plan, num: int) -> list[ip.Cursor]:
-        """Return the cursors before the next steps, and after the last of them."""
-        found = [plan.start]
-        for epoch in range(plan.start.epoch, plan.start.epoch + 4):
-            for part in range(self.sub_epochs):
-                if (epoch, part) >= (plan.start.epoch, plan.start.sub_epoch):
-                    steps = plan.steps(epoch, part)
-                    found += [
-                        plan.cursor(epoch, part, step=step)
-                        for step in range(steps.start + 1, steps.stop + 1)
-                    ]
-        return found[: num + 1]
-
-    def listed(self) -> list[list[list[tuple[Any, ...]]]]:
-        """Return, step by step and rank by rank, the units that were read."""
-        rows = []
-        for step in range(self.ledger.step):
-            at = self.ledger.at(step)
-            batches = [
-                at.plan.units(at.epoch, at.sub_epoch, step=at.step, rank=rank)
-                for rank in range(at.plan.world_size or 0)
-            ]
-            rows.append([units(each) for each in batches])
-        return rows
+def listed(ledger: ip.Ledger) -> list[list[list[tuple[Any, ...]]]]:
+    """Return, step by step and rank by rank, the units that were read."""
+    rows = []
+    for step in range(ledger.step):
+        at = ledger.at(step)
+        where = {"epoch": at.epoch, "sub_epoch": at.sub_epoch, "step": at.step}
+        ranks = range(at.plan.world_size or 0)
+        rows.append([units(at.plan.units(**where, rank=rank)) for rank in ranks])
+    return rows
 
 
 def units(batch: Any) -> list[tuple[Any, ...]]:
@@ -106,44 +37,31 @@ def units(batch: Any) -> list[tuple[Any, ...]]:
     return [(number >= batch.num_valid, *both[low:high]) for number, (low, high) in edges]
 
 
-def drawn_change(drawn: random.Random) -> Change:
-    """Draw a stretch of steps: how it differs from the one before, and how many it has."""
-    return {
-        "world_size": drawn.randrange(1, 4),
-        "batch_size": drawn.randrange(1, 5),
-        "remainder": drawn.choice(["spread", "spread", "pad", "carry", "drop"]),
-        "exclude": drawn.choice([None, None, [drawn.randrange(7)]]),
-        "weight": drawn.choice([None, 1, 2]),
-        "num": drawn.randrange(1, 9),
-    }
-
-
 def first(rows: list[Any], beside: list[Any]) -> int | None:
     """Return the first place at which two lists differ."""
     pairs = enumerate(zip(rows, beside, strict=False))
     return next((number for number, (one, other) in pairs if one != other), None)
 
 
-@given(st.randoms(use_true_random=False))
-def test_against_lists(tmp_path_factory: pytest.TempPathFactory, drawn: random.Random) -> None:
-    """Runs part where the lists of their units do, under any changes, cuts and returns."""
-    folder = tmp_path_factory.mktemp("runs")
-    order, sub_epochs = inner_orders(drawn), drawn.choice([1, 1, 2])
-    one, other = (Run(folder / name, order, sub_epochs) for name in ("a", "b"))
-    changes = [drawn_change(drawn) for _ in range(drawn.randrange(1, 5))]
-    changed = drawn.randrange(len(changes) + 1)
-    for number, change in enumerate(changes):
-        one.read(change, sorted(drawn.sample(range(9), drawn.randrange(3))))
-        if number == changed:
-            name = drawn.choice(list(change))
-            other_change = {**change, name: drawn_change(drawn)[name]}
-        else:
-            other_change = change
-        other.read(other_change, sorted(drawn.sample(range(9), drawn.randrange(3))))
-        if drawn.random() < 0.3:
-            other.go_astray(drawn_change(drawn))
+@given(st.integers(0, 2**32), st.integers(0, 2**32), st.integers(0, 4), st.integers(0, 3))
+def test_against_lists(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, other_seed: int, alike: int, apart: int
+) -> None:
+    """Runs part where the lists of their units do, under any changes, cuts and returns.
+
+    They change alike for a while, though their lines are cut at other places.
+    """
+    folder, cuts = tmp_path_factory.mktemp("runs"), random.Random(other_seed)  # noqa: S311
+    one = Run(random.Random(seed), folder, cuts)  # noqa: S311 (draws a test)
+    other = Run(random.Random(seed), folder / "other", cuts)  # noqa: S311 (the same)
+    for run in (one, other):
+        run.live(alike)
+        run.read()
+    other.drawn.seed(other_seed)
+    for run in (one, other):
+        run.live(apart)
     found = ip.diff(one.ledger, other.ledger)
-    rows, beside = one.listed(), other.listed()
+    rows, beside = listed(one.ledger), listed(other.ledger)
     together = [[list(chain(*row)) for row in each] for each in (rows, beside)]
     assert found.steps_from == first(*together)
     assert found.ranks_from == first(rows, beside)
@@ -154,18 +72,19 @@ def test_against_lists(tmp_path_factory: pytest.TempPathFactory, drawn: random.R
     assert bool(found.why) == (found.ranks_from is not None)
 
 
-@given(st.randoms(use_true_random=False))
-def test_a_plan_is_a_run(tmp_path_factory: pytest.TempPathFactory, drawn: random.Random) -> None:
+@given(st.integers(0, 2**32), st.integers(1, 3))
+def test_a_plan_is_a_run(tmp_path_factory: pytest.TempPathFactory, seed: int, changes: int) -> None:
     """Next to a ledger, a plan is a run that reads it from where it starts."""
     folder = tmp_path_factory.mktemp("runs")
-    one, other = (Run(folder / name, ip.Shuffle(72), 2) for name in ("a", "b"))
-    changes = [drawn_change(drawn) for _ in range(drawn.randrange(1, 3))]
-    for change in changes:
-        one.read(change, sorted(drawn.sample(range(9), drawn.randrange(3))))
-    plan = other._changed(changes[0])
-    other.ledger.record(plan, other._places(plan, one.ledger.step)[-1])
+    one = Run(random.Random(seed), folder)  # noqa: S311 (draws a test)
+    plan = one.plan
+    one.live(changes)
+    one.read()
+    other = ip.Ledger(folder / "other.ledger")
+    *_, last = (step.named for step in islice(steps_of(plan), one.ledger.step))
+    other.record(plan, plan.cursor(*last[1:3], step=last[3] + 1))
     for a, b, sides in ((one.ledger, plan, 1), (plan, one.ledger, 0)):
-        ledgers = (one.ledger, other.ledger)[:: 2 * sides - 1]
+        ledgers = (one.ledger, other)[:: 2 * sides - 1]
         found, expected = ip.diff(a, b).to_dict(), ip.diff(*ledgers).to_dict()
         assert found.pop("words")[1:] == expected.pop("words")[1:]
         assert found == expected
