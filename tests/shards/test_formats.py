@@ -1,7 +1,11 @@
-"""Sizes of shards that each format's own library has written, in the order that it reads them."""
+"""Sizes of shards that each format's own library has written, in the order that it reads them.
+
+A file that was cut off anywhere, or damaged, is refused, and never by another kind of error.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import multiprocessing
@@ -18,6 +22,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import indexplan as ip
+from indexplan.shards.by_file import FORMATS, File
+from indexplan.shards.location import Local
 from indexplan_fetch import ShardFile, ShardLoader, open_array_record
 
 ROWS = 250
@@ -73,22 +79,6 @@ def test_parquet() -> None:
     assert [30, 20] * 5 == sizes(str(Path("data").absolute() / "**/[!._]*.parquet"))
 
 
-def test_long_footer() -> None:
-    """One that is longer than what is read first."""
-    many = pa.table({f"column {number}": [1, 2] for number in range(800)})
-    pq.write_table(many, "a.parquet", row_group_size=1)
-    assert int.from_bytes(Path("a.parquet").read_bytes()[-8:-4], "little") > 2**16
-    assert [1, 1] == sizes("a.parquet")
-
-
-def test_empty_parquet() -> None:
-    """A file without row groups, and one that is a shard of nothing."""
-    pq.write_table(table(0, 0), "a.parquet")
-    pq.write_table(table(0, 9), "b.parquet")
-    assert [9] == sizes("*.parquet")[-1:]
-    assert [0, 9] == sizes("*.parquet", whole_files=True)
-
-
 @pytest.mark.parametrize("compression", [None, "zstd"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_arrow(stream: bool, compression: str | None) -> None:
@@ -111,32 +101,49 @@ def test_arrow(stream: bool, compression: str | None) -> None:
     assert [204] == sizes("a.arrow", whole_files=True)
 
 
-def test_feather_and_wide_schemas() -> None:
-    """Feather is an Arrow file; headers may be longer than what is read first."""
-    many = pa.table({f"column {number}": [1, 2] for number in range(300)})
-    pyarrow.feather.write_feather(many, "a.feather", chunksize=1)
-    assert [1, 1] == sizes("a.feather")
-    with pa.ipc.new_stream("b", many.schema) as to:
-        to.write_table(many)
-    assert [2] == sizes("b", kind="arrow")
+def write_stream(name: str, rows: pa.Table, *, legacy: bool = False) -> None:
+    """Write an Arrow stream, perhaps as before Arrow 0.15."""
+    options = pa.ipc.IpcWriteOptions(use_legacy_format=legacy)
+    with pa.ipc.new_stream(name, rows.schema, options=options) as to:
+        to.write_table(rows)
 
 
-def test_legacy_stream() -> None:
-    """Of before Arrow 0.15."""
-    options = pa.ipc.IpcWriteOptions(use_legacy_format=True)
-    with pa.ipc.new_stream("a.arrow", table(0, 7).schema, options=options) as to:
-        to.write_table(table(0, 7))
-    assert [7] == sizes("a.arrow")
+WIDE = pa.table({f"column {number}": [1, 2] for number in range(800)})  # a long footer or header
+ODD: dict[str, tuple[str, Any, dict[str, Any], list[int]]] = {
+    "long footer": ("a.parquet", lambda n: pq.write_table(WIDE, n, row_group_size=1), {}, [1, 1]),
+    "no row group": (
+        "a.parquet",
+        lambda n: (pq.write_table(table(0, 0), n), pq.write_table(table(0, 9), f"b{n}")),
+        {"whole_files": True},
+        [0, 9],
+    ),
+    "feather": ("a.feather", lambda n: pa.feather.write_feather(WIDE, n, chunksize=1), {}, [1, 1]),
+    "wide stream": ("b", lambda n: write_stream(n, WIDE), {"kind": "arrow"}, [2]),
+    "legacy": ("a.arrow", lambda n: write_stream(n, table(0, 7), legacy=True), {}, [7]),
+    "float32": ("0.npy", lambda n: np.save(n, np.zeros((7, 3), np.float32)), {}, [7]),
+    "Fortran": ("0.npy", lambda n: np.save(n, np.asfortranarray(np.zeros((5, 2)))), {}, [5]),
+    "objects": ("0.npy", lambda n: np.save(n, np.array([{}, []], dtype=object)), {}, [2]),
+    "fields": ("0.npy", lambda n: np.save(n, np.zeros(4, [("a", "<i4"), ("b", "<f8")])), {}, [4]),
+}
 
 
-def test_npy() -> None:
-    """Rows of arrays of any type and memory order; none of some."""
-    np.save("0.npy", np.zeros((7, 3), np.float32))
-    np.save("1.npy", np.zeros((0, 3)))
-    np.save("2.npy", np.asfortranarray(np.zeros((5, 2))))
-    np.save("3.npy", np.array([{}, []], dtype=object), allow_pickle=True)
-    np.save("4.npy", np.zeros(4, [("a", "<i4"), ("b", "<f8")]))
-    assert [7, 0, 5, 2, 4] == sizes("*.npy")
+@pytest.mark.parametrize("name", ODD)
+def test_odd_files(name: str) -> None:
+    """Longer than what is read first, empty, old, of other types; as others write them."""
+    path, write, options, expected = ODD[name]
+    write(path)
+    assert expected == sizes(f"*{Path(path).suffix}" if Path(path).suffix else path, **options)
+
+
+def test_a_changed_footer() -> None:
+    """A Parquet file of other numbers, as long as the one before, is another."""
+    found = []
+    for start in (1000, 2000):
+        rows = pa.table({"id": np.arange(start, start + 50)})
+        pq.write_table(rows, "a.parquet", compression="none")
+        found.append((ip.shard_sizes("a.parquet"), Path("a.parquet").stat().st_size))
+    assert found[0][0] != found[1][0]
+    assert found[0][1] == found[1][1]
 
 
 @pytest.mark.parametrize(("times", "right"), [(3, True), (10**6, False)])
@@ -296,20 +303,6 @@ def test_wids_elsewhere(start: str) -> None:
     assert "s3://mine/data" == there.path
 
 
-def write_parquet(start: int) -> None:
-    """A file of 50 samples, its bytes as many whatever they are."""
-    pq.write_table(pa.table({"id": np.arange(start, start + 50)}), "a.parquet", compression="none")
-
-
-def test_a_changed_footer() -> None:
-    """A Parquet file of other numbers, as long as the one before, is another."""
-    write_parquet(1000)
-    before, num_bytes = ip.shard_sizes("a.parquet"), Path("a.parquet").stat().st_size
-    write_parquet(2000)
-    assert num_bytes == Path("a.parquet").stat().st_size
-    assert before != ip.shard_sizes("a.parquet")
-
-
 def test_progress() -> None:
     """It is told how many files were read, up to all of them, in order."""
     folder_of(pq.write_table, ".parquet")
@@ -334,3 +327,49 @@ def test_a_store() -> None:
         assert [30, 20] == sizes("memory://bucket/data/9.parquet")
     finally:
         store.rm("/bucket", recursive=True)
+
+
+NINE = pa.table({"id": np.arange(9)})
+
+
+def write_nine(kind: str, path: Path) -> None:
+    """Write a small file."""
+    if kind == "npy":
+        np.save(path, np.arange(9))
+    elif kind == "parquet":
+        pq.write_table(NINE, path)
+    else:
+        with (pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file)(path, NINE.schema) as to:
+            to.write_table(NINE, max_chunksize=5)
+
+
+def read_sizes(kind: str, path: Path) -> list[int]:
+    """Read the sizes in it."""
+    reader = FORMATS.get(kind, FORMATS["arrow"]).read
+    return reader(File(Local(path.parent), path.name, path.stat().st_size)).sizes
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "stream", "file"])
+def test_cut_off_anywhere(kind: str, tmp_path: Path) -> None:
+    """No beginning of a file is taken for a whole one."""
+    path = tmp_path / f"a.{'npy' if kind == 'npy' else 'x'}"
+    write_nine(kind, path)
+    assert 9 == sum(read_sizes(kind, path))
+    whole = path.read_bytes()
+    for stop in range(len(whole)):
+        path.write_bytes(whole[:stop])
+        with pytest.raises(ip.PlanFileError):
+            read_sizes(kind, path)
+
+
+@pytest.mark.parametrize("kind", ["stream", "file"])
+@pytest.mark.parametrize("flip", [0x80, 0xFF])
+def test_damaged_anywhere(kind: str, flip: int, tmp_path: Path) -> None:
+    """An Arrow file with another byte is read or refused, and the reader comes to an end."""
+    path = tmp_path / "a.arrow"
+    write_nine(kind, path)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ flip]) + whole[at + 1 :])
+        with contextlib.suppress(ip.PlanFileError):
+            read_sizes(kind, path)

@@ -1,7 +1,8 @@
-"""Reads: which shards ranks read from when to when, against sets of what batches hold."""
+"""Which shards ranks read from when to when, and what nodes download: by sets of batches."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.shards import shard_reads as module
+from tests.support.examples import examples
 from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
-from tests.support.strategies import balanced_plans, plans, sub_epochs_of
+from tests.support.strategies import balanced_plans, plans, start_of, sub_epochs_of
 
 
 def walked(
@@ -75,3 +77,58 @@ def test_sizes_in_any_form(tmp_path: Path) -> None:
     ip.save(plan, tmp_path / "a.plan")
     for each in (layers, ip.load(tmp_path / "a.plan")):
         assert expected == rows(ip.reads(each, None, 0))
+
+
+def steps_in(plan: ip.Plan, epoch: int) -> list[tuple[int, int]]:
+    """Return what is left of an epoch: sub-epochs and steps."""
+    first = start_of(plan)[1] if epoch == start_of(plan)[0] else 0
+    return [
+        (part, step) for part in range(first, plan.sub_epochs) for step in plan.steps(epoch, part)
+    ]
+
+
+def nodes_of(plan: ip.Plan, each: int) -> list[range]:
+    """Return the ranks of each node."""
+    world = plan.world_size or 0
+    return [range(low, min(low + each, world)) for low in range(0, world, each)]
+
+
+@examples(50)
+@given(
+    plans(orders_of_all_kinds()) | balanced_plans(orders_of_all_kinds()),
+    st.integers(1, 9),
+    st.data(),
+)
+def test_traffic_is_that_of_the_batches(plan: ip.Plan, each: int, data: st.DataObject) -> None:
+    """Downloads, live shards and mixing are those of sets, however the steps are cut."""
+    sizes = data.draw(shards_of(plan.order.num_samples))
+    first = start_of(plan)[0]
+    epochs = [first, first + 1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LOOK", data.draw(st.sampled_from([1, 256, 2**18])))
+        found = ip.traffic(plan, sizes, ranks_per_node=each, epochs=epochs)
+    for i, epoch in enumerate(epochs):
+        steps = steps_in(plan, epoch)
+        mixed = [
+            {shard for node in nodes for shard in node}
+            for nodes in (
+                [read_in(plan, sizes, epoch, *step, ranks) for ranks in nodes_of(plan, each)]
+                for step in steps
+            )
+        ]
+        counts = list(map(len, mixed))
+        mean = sum(counts) / max(len(counts), 1)
+        assert (min(counts, default=0), mean, max(counts, default=0)) == found.different[i]
+        assert len(steps) == found.num_steps[i]
+        for node, ranks in enumerate(nodes_of(plan, each)):
+            of_steps = [set(read_in(plan, sizes, epoch, *step, ranks)) for step in steps]
+            needed = set().union(*of_steps)
+            assert sum(sizes[shard] for shard in needed) == found.downloads[i, node]
+            until = [set().union(*of_steps[: t + 1]) for t in range(len(steps))]
+            live = [until[t] & set().union(*of_steps[t:]) for t in range(len(steps))]
+            assert max(map(len, live), default=0) == found.live[i, node]
+            most = max((sum(sizes[shard] for shard in each) for each in live), default=0)
+            assert most == found.live_samples[i, node]
+    assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
+    n = plan.order.num_samples
+    assert found.times == tuple(sum(row) / n for row in found.downloads.tolist())

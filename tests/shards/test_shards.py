@@ -35,24 +35,16 @@ def test_locate(sizes: list[int]) -> None:
     every = [(shard, row) for shard, size in enumerate(sizes) for row in range(size)]
     which, rows = of.locate(np.arange(of.num_samples))
     assert every == list(zip(which.tolist(), rows.tolist(), strict=True))
+    square, _ = of.locate(np.zeros((2, 2), int))  # answers have the shape of the question
+    assert (2, 2) == square.shape
     firsts = np.cumsum(sizes) - sizes  # the way back, as the page on shards has it
     assert list(range(len(every))) == (firsts[which] + rows).tolist()
 
 
-def test_shapes() -> None:
-    """Answers have the shape of the question."""
-    of = shards([3, 0, 4])
-    which, rows = of.locate([[0, 3], [6, 2]])
-    assert [[[0, 2], [2, 0]], [[0, 0], [3, 2]]] == [which.tolist(), rows.tolist()]
-    assert (2, 0) == tuple(int(each) for each in of.locate(3))
-
-
 def test_parts() -> None:
     """A shard is a part of a file, which it is named by."""
-    of = shards(
-        [3, 0, 4], files=["a", "b"], num_bytes=[1, 2], digests=["", ""], parts=[2, 1],
-        whole_files=False,
-    )  # fmt: skip
+    files = {"files": ["a", "b"], "num_bytes": [1, 2], "digests": ["", ""], "parts": [2, 1]}
+    of = shards([3, 0, 4], whole_files=False, **files)
     assert ("a#0", "a#1", "b#0") == of.names
     assert [("a", 0), ("a", 1), ("b", 0)] == [of.part(shard) for shard in range(3)]
 

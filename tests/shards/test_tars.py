@@ -16,6 +16,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,29 +124,6 @@ def test_every_damaged_header_is_refused(tmp_path: Path) -> None:
             ip.shard_sizes(tmp_path / "b.tar")
 
 
-@pytest.mark.parametrize(
-    ("words", "pack"), [("gzip", gzip.compress), ("bzip2", bz2.compress), ("xz", lzma.compress)]
-)
-def test_compressed(words: str, pack: Any, tmp_path: Path) -> None:
-    """It is refused with what to do, whatever its name."""
-    write(tmp_path / "a.tar", SAMPLES)
-    data = (tmp_path / "a.tar").read_bytes()
-    (tmp_path / "a.tar").write_bytes(pack(data))
-    rule = f"must be a tar that is not compressed; got one of {words}; decompress it"
-    with pytest.raises(ip.PlanFileError, match=rule):
-        ip.shard_sizes(tmp_path / "a.tar")
-    with pytest.raises(ip.PlanFileError, match=rule):
-        opened(tmp_path / "a.tar")
-
-
-def test_tars_one_after_another(tmp_path: Path) -> None:
-    """`cat` of two is not read up to the first's end."""
-    write(tmp_path / "a.tar", SAMPLES)
-    (tmp_path / "b.tar").write_bytes((tmp_path / "a.tar").read_bytes() * 2)
-    with pytest.raises(ip.PlanFileError, match="must end at its first block of zeros"):
-        ip.shard_sizes(tmp_path / "b.tar")
-
-
 def test_large_sizes(tmp_path: Path) -> None:
     """Of 8 GiB and more, which octal digits do not hold, in GNU's and PAX's way."""
     for number, kind in enumerate((tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)):
@@ -157,19 +135,6 @@ def test_large_sizes(tmp_path: Path) -> None:
                 file.seek(-(-size // 512) * 512, 1)
             file.write(bytes(10240))
     assert [2, 2] == ip.shard_sizes(tmp_path / "*.tar").sizes.array.tolist()
-
-
-def test_a_store(tmp_path: Path) -> None:
-    """At a URL, in pieces."""
-    import fsspec
-
-    write(tmp_path / "a.tar", SAMPLES)
-    store = fsspec.filesystem("memory")
-    store.put(str(tmp_path / "a.tar"), "/tars/a.tar")
-    try:
-        assert ip.shard_sizes(tmp_path / "a.tar") == ip.shard_sizes("memory://tars/*.tar")
-    finally:
-        store.rm("/tars", recursive=True)
 
 
 @pytest.fixture
@@ -201,54 +166,75 @@ def counted(path: Path, kind: str) -> None:
     assert sorted(expected) == sorted(read)
 
 
-def test_by_headers(data: Path) -> None:
-    """A folder of tars alone."""
-    counted(data, "tar")
-
-
-def test_sizes_json(data: Path) -> None:
-    """Counts by name, as open_clip and others write them, in a folder or by their own path."""
-    (data / "sizes.json").write_text(json.dumps({"0.tar": 9, "1.tar": 4}))
-    counted(data, "sizes")
-    assert ip.shard_sizes(data) == ip.shard_sizes(data / "sizes.json")
-
-
-def test_img2dataset(data: Path) -> None:
-    """What it notes of each tar: `successes` are in it. Parquet files beside them do not matter."""
-    for number, size in ((0, 9), (1, 4)):
-        said = {"count": 10, "successes": size, "failed_to_download": 10 - size}
-        (data / f"{number}_stats.json").write_text(json.dumps(said))
-        (data / f"{number}.parquet").write_bytes(b"")
-    counted(data, "img2dataset")
-    assert ip.shard_sizes(data) == ip.shard_sizes(data / "*_stats.json")
-
-
-SPLITS = [
-    None,
-    "exclude: []\nsplit_parts:\n  test: []\n  train:\n  - 0.tar\n  - 1.tar\n  val: []\n",
-    "split_parts:\n  train: ['{0..1}.tar']\n",
+SIZES = {"0.tar": 9, "1.tar": 4}
+SPLIT = ".nv-meta/split.yaml"
+ENERGON = {".nv-meta/.info.json": {"energon_version": "7.4.1", "shard_counts": SIZES}}
+SPLITS = [  # what megatron-energon 7.4.1 writes, where all shards are in one split
+    {},
+    {SPLIT: {"exclude": [], "split_parts": {"test": [], "train": ["0.tar", "1.tar"], "val": []}}},
+    {SPLIT: {"split_parts": {"train": ["{0..1}.tar"]}}},
+]
+TRIED = {"count": 10, "failed_to_download": 1}  # by img2dataset; `successes` are in the tar
+INDEXES: list[tuple[str, str, dict[str, Any]]] = [
+    ("tar", "*.tar", {}),
+    ("sizes", "sizes.json", {"sizes.json": SIZES}),  # by name, as open_clip and others write them
+    (
+        "img2dataset",
+        "*_stats.json",
+        {f"{n}_stats.json": {**TRIED, "successes": size} for n, size in ((0, 9), (1, 4))},
+    ),
+    *(("energon", ".nv-meta/.info.json", ENERGON | each) for each in SPLITS),
 ]
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_energon(split: str | None, data: Path) -> None:
-    """What megatron-energon 7.4.1 writes, where all shards are in one split."""
+@pytest.mark.parametrize(("kind", "named", "files"), INDEXES)
+def test_indexes(kind: str, named: str, files: dict[str, Any], data: Path) -> None:
+    """Tars are counted as their index says, in a folder or by its path, or by their headers.
+
+    Parquet files beside those of img2dataset do not matter; nor does where they lie.
+    """
+    for name, said in files.items():
+        (data / name).parent.mkdir(exist_ok=True)
+        (data / name).write_text(json.dumps(said))  # which is YAML too
+    if kind == "img2dataset":
+        (data / "0.parquet").write_bytes(b"")
+    counted(data, kind)
+    assert ip.shard_sizes(data) == ip.shard_sizes(data / named)
+    store = fsspec.filesystem("memory")
+    store.put(str(data), "/tars", recursive=True)
+    try:
+        assert ip.shard_sizes(data) == ip.shard_sizes("memory://tars")
+    finally:
+        store.rm("/tars", recursive=True)
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        {"split_parts": {"train": ["0.tar"], "val": ["1.tar"]}},
+        {"split_parts": {"train": ["{0..1}.tar"]}, "exclude": ["0.tar/3"]},
+        {"split_parts": {"train": ["0.tar"]}},
+    ],
+)
+def test_other_splits_of_energon_are_refused(split: dict[str, Any], data: Path) -> None:
+    """Several, some samples, or some shards; tars can be named by themselves."""
     (data / ".nv-meta").mkdir()
-    said = {"energon_version": "7.4.1", "shard_counts": {"0.tar": 9, "1.tar": 4}}
-    (data / ".nv-meta/.info.json").write_text(json.dumps(said))
-    if split is not None:
-        (data / ".nv-meta/split.yaml").write_text(split)
-    counted(data, "energon")
-    assert ip.shard_sizes(data) == ip.shard_sizes(data / ".nv-meta/.info.json")
-    for several in (
-        "split_parts: {train: [0.tar], val: [1.tar]}",
-        "split_parts: {train: ['{0..1}.tar']}\nexclude: [0.tar/3]",
-        "split_parts: {train: [0.tar]}",
-    ):
-        (data / ".nv-meta/split.yaml").write_text(several)
-        with pytest.raises(ip.PlanFileError, match="must have one split, of all shards"):
-            ip.shard_sizes(data)
+    for name, said in (ENERGON | {SPLIT: split}).items():
+        (data / name).write_text(json.dumps(said))
+    with pytest.raises(ip.PlanFileError, match="must have one split, of all shards"):
+        ip.shard_sizes(data)
     assert [9] == ip.shard_sizes(data / "0*.tar").sizes.array.tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "pack"), [("gzip", gzip.compress), ("bzip2", bz2.compress), ("xz", lzma.compress)]
+)
+def test_compressed(words: str, pack: Any, data: Path) -> None:
+    """It is refused with what to do, whatever its name, to count and to read."""
+    (data / "0.tar").write_bytes(pack((data / "0.tar").read_bytes()))
+    for call in (ip.shard_sizes, opened):
+        with pytest.raises(ip.PlanFileError, match=f"not compressed; got one of {words}; decompre"):
+            call(data / "0.tar")
 
 
 def test_counts_that_are_wrong(data: Path) -> None:
