@@ -161,7 +161,7 @@ void indices(uint64_t n, uint64_t seed, uint32_t epoch, size_t num, uint64_t *ou
 
 def in_c(n: int, optimise: str, effort: Effort) -> Work:
     """Draw a stretch by the C header, compiled by gcc for this processor."""
-    num, wide = effort.num_indices, ctypes.c_uint64
+    num, wide = min(n, effort.num_indices), ctypes.c_uint64
     folder = Path(__file__).parents[1] / "build" / "measured"
     folder.mkdir(parents=True, exist_ok=True)
     source, library = folder / "indices.c", folder / f"indices{optimise}.so"
@@ -181,7 +181,7 @@ def in_jax(n: int, effort: Effort) -> Work:
 
     from indexplan_jax import shuffle
 
-    positions, ours = jax.numpy.arange(effort.num_indices), jax.jit(partial(shuffle, n, 5))
+    positions, ours = jax.numpy.arange(min(n, effort.num_indices)), jax.jit(partial(shuffle, n, 5))
     drawn = ip.Shuffle(n, seed=5).take(9, 0, len(positions))
     job = lambda: ours(9, positions).block_until_ready()  # noqa: E731
     return Work(job, len(positions), partial(same, drawn))
