@@ -13,7 +13,7 @@ import json
 import statistics
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -42,11 +42,14 @@ class Effort:
     """Calls per timing where latency is measured."""
     largest: int
     """The largest whole permutation."""
+    long: float
+    """Seconds after which nobody is asked again, nor whoever stopped: the last answer counts."""
     quick: bool
 
 
-FULL = Effort(num_indices=2**20, rounds=5, calls=200, largest=10**9, quick=False)
-QUICK = Effort(num_indices=2**16, rounds=3, calls=5, largest=10**5, quick=True)
+FULL = Effort(num_indices=2**20, rounds=5, calls=200, largest=10**9, long=5, quick=False)
+KEPT = replace(FULL, long=30)  # rows that are kept are of all rounds, of whoever takes seconds
+QUICK = Effort(num_indices=2**16, rounds=3, calls=5, largest=10**5, long=5, quick=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -134,8 +137,10 @@ def one_thread() -> None:
 
 @pytest.fixture
 def effort(request: pytest.FixtureRequest) -> Effort:
-    """How much to do."""
-    return QUICK if request.config.getoption("--quick") else FULL
+    """How much to do; all rounds where something is asked for by its marker."""
+    if request.config.getoption("--quick"):
+        return QUICK
+    return KEPT if request.config.option.markexpr else FULL
 
 
 def named(benchmark: Any, request: pytest.FixtureRequest, table: str, facts: Record) -> None:
@@ -147,29 +152,26 @@ def named(benchmark: Any, request: pytest.FixtureRequest, table: str, facts: Rec
 
 
 @pytest.fixture
-def timed(benchmark: Any, request: pytest.FixtureRequest) -> Callable[..., Any]:
+def timed(benchmark: Any, request: pytest.FixtureRequest, effort: Effort) -> Callable[..., Any]:
     """Return a function that times a job without arguments and returns the job's last result.
 
-    `table` says where the page shows the timing; `facts` are what it shows next to it.
+    `table` says where the page shows the timing; `facts` are what it shows next to it. The first
+    calls are not timed.
     """
 
     def run(
-        job: Callable[[], Any],
-        table: str,
-        *,
-        rounds: int,
-        calls: int = 1,
-        warmup: int = 1,
-        **facts: Any,
+        job: Callable[[], Any], table: str, *, rounds: int, calls: int = 1, **facts: Any
     ) -> Any:
         named(benchmark, request, table, facts)
-        return benchmark.pedantic(job, rounds=rounds, iterations=calls, warmup_rounds=warmup)
+        begin = perf_counter()
+        for _ in range(calls):
+            job()
+        few = max(1, int(effort.long / (perf_counter() - begin)))
+        return benchmark.pedantic(job, rounds=min(rounds, few), iterations=calls)
 
     return run
 
 
-LONG = 15
-"""Seconds after which nobody is asked again, nor whoever stopped: the last answer counts."""
 CLOCK = [0.0]
 
 
@@ -179,7 +181,7 @@ def told() -> float:
 
 
 @pytest.fixture
-def found(benchmark: Any, request: pytest.FixtureRequest) -> Callable[..., Record]:
+def found(benchmark: Any, request: pytest.FixtureRequest, effort: Effort) -> Callable[..., Record]:
     """Return a function that asks for numbers, `rounds` times, and keeps their medians as a row.
 
     What is asked measures itself, in a fresh process; the benchmark's time is `seconds` of its
@@ -191,7 +193,7 @@ def found(benchmark: Any, request: pytest.FixtureRequest) -> Callable[..., Recor
         begin = perf_counter()
 
         def once() -> None:
-            if records and ("stop" in records[-1] or perf_counter() - begin > LONG):
+            if records and ("stop" in records[-1] or perf_counter() - begin > effort.long):
                 CLOCK[0] += records[-1].get("seconds", 0)
             else:
                 records.append(ask())
