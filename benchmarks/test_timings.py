@@ -1,4 +1,4 @@
-"""Costs of calls: of orders, of plans, of torch samplers and loaders, and C's and JAX's."""
+"""Costs of calls: of orders, of plans, of torch samplers and loaders, and of the C header."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -175,76 +174,6 @@ def in_c(n: int, optimise: str, effort: Effort) -> Work:
     return Work(lambda: function(*asked), num, lambda _: same(drawn, out))
 
 
-def in_jax(n: int, effort: Effort) -> Work:
-    """Draw a stretch by JAX, in one process: XLA_FLAGS say how many threads."""
-    import jax
-
-    from indexplan_jax import shuffle
-
-    positions, ours = jax.numpy.arange(min(n, effort.num_indices)), jax.jit(partial(shuffle, n, 5))
-    drawn = ip.Shuffle(n, seed=5).take(9, 0, len(positions))
-    job = lambda: ours(9, positions).block_until_ready()  # noqa: E731
-    return Work(job, len(positions), partial(same, drawn))
-
-
-def jax_permutation(effort: Effort) -> Work:
-    """Draw JAX's own permutation."""
-    import jax
-
-    num, key = effort.num_indices, jax.random.key(0)
-    permutation = jax.jit(lambda key: jax.random.permutation(key, num))
-    job = lambda: permutation(key).block_until_ready()  # noqa: E731
-    return Work(job, num, lambda out: same(np.sort(out), np.arange(num)))
-
-
-def excluded(num: int) -> ip.Plan:
-    """Leave samples out at places of one epoch, from checkpoint to checkpoint."""
-    samples = np.random.default_rng(0).permutation(100_000)[: 100 * num]
-    plan = ip.Plan(ip.Shuffle(100_000, seed=1), world_size=2, batch_size=2)
-    for step, part in enumerate(np.array_split(samples, num), start=1):
-        cursor = plan.cursor(0, step=step)
-        plan = plan.replace(order=ip.Without(plan.order, part, since=cursor)).resume(cursor)
-        plan.batch(0, step=step, rank=1)
-    return plan
-
-
-def phases(num: int, *, joined: bool = False) -> ip.Plan:
-    """Change the weights of a mixture in each epoch, or let a source join it."""
-    weights: dict[str, int] = {"a": 1, "b": 1}
-    order = ip.Mixture({"a": ip.Shuffle(7000, seed=1), "b": ip.Shuffle(3000, seed=2)}, weights)
-    plan = ip.Plan(order, world_size=2, batch_size=5)
-    for epoch in range(num):
-        cursor, name = plan.cursor(epoch, step=3), f"new {epoch}" if joined else "a"
-        weights[name] = epoch + 2
-        new = {name: ip.Shuffle(500, seed=epoch + 9)} if joined else {}
-        order = order.with_phase(cursor, weights, sources=new or None)
-        plan = plan.replace(order=order).resume(cursor)
-        plan.batch(epoch, step=4, rank=1)
-    return plan
-
-
-def updated(num: int) -> ip.Plan:
-    """Change the weights of samples in each epoch."""
-    weights = [*map(ip.Column, np.random.default_rng(0).random((num + 1, 2000)))]
-    plan = ip.Plan(ip.Weighted(weights[0], seed=1), world_size=2, batch_size=5)
-    for epoch in range(1, num + 1):
-        cursor = plan.cursor(epoch, step=0)
-        order = ip.Weighted([*enumerate(weights[: epoch + 1])], seed=1)
-        plan = plan.replace(order=order).resume(cursor)
-        plan.batch(epoch, step=1, rank=0)
-    return plan
-
-
-def chain(change: Callable[[int], ip.Plan], num: int, effort: Effort) -> Work:
-    """Change a run again and again, one change after another."""
-    num = min(num, 2) if effort.quick else num
-
-    def check(plan: ip.Plan) -> None:
-        assert ip.verify(plan, epochs=range(1)).ok
-
-    return Work(partial(change, num), num, check)
-
-
 ORDERS: dict[str, ip.Order] = {
     **{f"Shuffle, n = 1e{digits}": ip.Shuffle(10**digits) for digits in (6, 9, 12)},
     "Sequential, n = 1e9": ip.Sequential(10**9),
@@ -271,14 +200,6 @@ BATCHES = {
     'remainder "pad"': (10**9, 64, "middle", "pad"),
     'remainder "carry"': (10**9, 64, "middle", "carry"),
 }
-CHANGES = {
-    "places that leave samples out": excluded,
-    "phases of a mixture": phases,
-    "sources that join a mixture": partial(phases, joined=True),
-    "updates of weights": updated,
-}
-JAX = {f"JAX, n = {n:,}": partial(in_jax, n) for n in (10**6, 2**31 - 1)}
-JAX["jax.random.permutation, n = 1e6"] = jax_permutation
 CALLS = [
     *(
         Call(make.__name__, case, partial(make, order), nightly="1e12" in case)
@@ -309,12 +230,6 @@ CALLS = [
         for optimise in ("-O2", "-O3")
         for n in (10**6, 10**9)
         if shutil.which("gcc")
-    ),
-    *(Call("elsewhere", case, make) for case, make in JAX.items() if find_spec("jax")),
-    *(
-        Call("changes", f"{num} {name}", partial(chain, change, num), nightly=True)
-        for name, change in CHANGES.items()
-        for num in (50, 200)
     ),
 ]
 

@@ -163,7 +163,6 @@ TIMINGS = Page(
         ),
         Table("locate", CALLS, QUESTION),
         Table("elsewhere", PER_INDEX[:2], ORDER),
-        Table("changes", CALLS[1:], QUESTION),
         Table("sampler", AGAINST, place="{indices:,} indices", **IN_LOADERS),
         Table("loader", AGAINST, place="{case}, {indices:,} indices", **IN_LOADERS),
         Table("first", CALLS, QUESTION),
