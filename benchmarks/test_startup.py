@@ -1,4 +1,4 @@
-"""What a process pays before its first batch: imports, compilation, memory; in fresh processes.
+"""What a process pays before its first batch: imports and compilation, in fresh processes.
 
 numba's cache is in a temporary folder, empty ("cold") or filled by an earlier process ("warm").
 """
@@ -62,17 +62,3 @@ def test_start(
 
     rounds = 1 if effort.quick else 3 if cold or num > 1 else 9
     found(ask, "starts", case=case, rounds=rounds, processes=rounds)
-
-
-@pytest.mark.parametrize(
-    ("name", "who"),
-    [
-        ("grow_plan", "indexplan.Plan, all its questions"),
-        ("grow_sampler", "indexplan PlanBatchSampler, 1,000 batches"),
-    ],
-)
-def test_growth(name: str, who: str, found: Callable[..., Any], effort: Effort, cache: str) -> None:
-    """Measure the memory of all questions to 1e12 samples, and of a sampler's first batches."""
-    start(name, cache)
-    rounds = 1 if effort.quick else 3
-    found(lambda: start(name, cache), "growth", case="1e12", who=who, rounds=rounds)

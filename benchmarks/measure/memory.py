@@ -45,17 +45,13 @@ def keep(num_bytes: int) -> None:
 
 def measured(job) -> tuple:
     """Return what a job returned, with the seconds that it took and the memory that it added."""
-    from resource import RUSAGE_SELF, getrusage
-
     before = rss()
     reset_peak()
-    user = getrusage(RUSAGE_SELF).ru_utime
     start = perf_counter()
     output = job()
     seconds = perf_counter() - start
     return output, {
         "seconds": seconds,
-        "user_seconds": getrusage(RUSAGE_SELF).ru_utime - user,
         "peak_bytes": peak() - before,
         "held_bytes": rss() - before,
     }

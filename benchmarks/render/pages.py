@@ -176,18 +176,6 @@ TIMINGS = Page(
             ),
             (("in a fresh process", "{case}"),),
         ),
-        Table(
-            "growth",
-            (
-                Column("seconds", "min, s"),
-                Column("user_seconds", "user CPU, s"),
-                Column("median_seconds", "median, s"),
-                Column("peak_bytes", "peak growth, MB", times(1e-6)),
-                Column("held_bytes", "still held, MB", times(1e-6)),
-            ),
-            (("who", "{who}"), ("n", "{case}")),
-            align="lr",
-        ),
     ),
 )
 
