@@ -1,22 +1,18 @@
-"""Distinct beside sentence-transformers' NO_DUPLICATES, and by itself at many samples.
+"""Distinct beside sentence-transformers' NO_DUPLICATES: `benchmarks.measure.distinct 1e6`.
 
-`python -m benchmarks.measure.distinct 1e6` compares the two, where sentence-transformers is
-installed; `1e8 --alone` measures Distinct by itself. Labels are drawn so that few are often: the
-k-th of n / 4 by 1 / k, capped at one for each batch. Seconds are of the CPU in one thread.
+Labels are drawn so that few are often: the k-th of n / 4 by 1 / k, capped at one for each batch.
+Seconds are of the CPU in one thread. What its table costs is on the page of tables.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from time import process_time
 from typing import Any
 
 import numpy as np
 
 import indexplan as ip
-from benchmarks.measure.tables import private
 
 G = 1024  # samples in a global batch
 
@@ -63,29 +59,13 @@ def theirs(labels: Any, *, hashed: bool) -> None:
         )
 
 
-def ours(labels: Any, *, count: bool) -> None:
-    """Print what Distinct costs, and what an epoch of it reads."""
-    small = ip.Distinct(np.arange(10_000), G)  # compiles
-    small.locate(0, small.take(0, 0, G))
-    order, before, began = ip.Distinct(labels, G, seed=1), private(), process_time()
-    num = order.num_units(0)
-    seconds, held = process_time() - began, order.ip_table_bytes / len(labels)
-    print(f"Distinct: {seconds:.1f} s to build, {held:.0f} bytes a sample of the table,", end=" ")
-    print(f"{(private() - before) / len(labels):.1f} of the process after that")
-    steps = np.random.default_rng(0).integers(0, num // G, 500).tolist()
+def ours(labels: Any) -> None:
+    """Print what an epoch of Distinct costs and reads, on any number of ranks."""
     began = process_time()
-    reads = [order.take(5, step * G, (step + 1) * G) for step in steps]
-    taken = (process_time() - began) / len(steps) / G
-    began = process_time()
-    for row in reads:
-        order.locate(5, row)
-    found = (process_time() - began) / len(steps) / G
-    print(f"one batch of {G} anywhere: {taken * 1e9:.0f} ns a sample; back: {found * 1e9:.0f} ns")
-    if count:
-        began = process_time()
-        batches = [order.take(0, step * G, (step + 1) * G) for step in range(num // G)]
-        seconds = process_time() - began
-        print(f"{seconds:.2f} s an epoch, {told(counted(batches, labels))}")
+    order = ip.Distinct(labels, G, seed=1)
+    batches = [order.take(0, step * G, (step + 1) * G) for step in range(order.num_units(0) // G)]
+    seconds = process_time() - began
+    print(f"Distinct: {seconds:.2f} s, {told(counted(batches, labels))}")
 
 
 def told(found: tuple[int, int, int]) -> str:
@@ -94,9 +74,7 @@ def told(found: tuple[int, int, int]) -> str:
 
 
 if __name__ == "__main__":
-    os.environ["INDEXPLAN_CACHE"] = tempfile.mkdtemp()  # so that the table is built
     drawn = labels_of(int(float(sys.argv[1])))
-    ours(drawn, count=len(drawn) <= 10**7)
-    if "--alone" not in sys.argv:
-        for each in (True, False):
-            theirs(drawn, hashed=each)
+    ours(drawn)
+    for each in (True, False):
+        theirs(drawn, hashed=each)
