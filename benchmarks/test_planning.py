@@ -18,16 +18,12 @@ Record = dict[str, Any]
 
 
 def early(question: Question, job: Job, name: str) -> bool:
-    """Return whether a job is always run: 1e8, and 1e6 and our 1e9 of the first question.
-
-    Files and sub-epochs of 1e8 take rivals too long for ten minutes.
-    """
-    if question.key in {"build", "sub_epochs"}:
-        return job.n == 10**6
-    if question.key == "worlds":
+    """Return whether a job is one of those that fit into ten minutes."""
+    if question.key == "first_batch":
+        return job.n in {10**6, 10**8} or (job.n, name) == (10**9, OURS)
+    if question.key == "worlds":  # a rank's share, as of the question that has that name
         return job.world == 64
-    first = question.key == "first_batch"
-    return job.n == 10**8 or (first and (job.n == 10**6 or (job.n, name) == (10**9, OURS)))
+    return (question.key, job.n) in {("resume", 10**8), ("build", 10**6)}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

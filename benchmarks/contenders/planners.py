@@ -6,7 +6,7 @@ A rival is a function of this file, which imports what it needs and returns a `P
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -29,7 +29,6 @@ class Job(NamedTuple):
     seed: int = 1
     limit: int = FULL_SHARE
     """Indices of the share at most."""
-    num_sub_epochs: int = 40
     folder: str = ""
     """Where files go."""
 
@@ -52,7 +51,6 @@ class Planner:
     """What a rival can be asked; those that are torch samplers, build files and so on say more.
 
     - `order(n, seed)`: the whole epoch, int64, for a rival with a shuffle of its own.
-    - `sub_epochs(job)`: a function from a sub-epoch to its batches.
     - `batch_sampler(job)`, `loader(dataset, job, workers)`: for a rival that is a torch sampler.
     - `build(job)`: write the file that others read; returns its bytes.
     """
@@ -82,9 +80,9 @@ def ours() -> Any:
     import indexplan as ip
 
     class Ours(Planner):
-        def plan(self, job: Job, sub_epochs: int = 1) -> ip.Plan:
+        def plan(self, job: Job) -> ip.Plan:
             order = ip.Shuffle(job.n, seed=job.seed)
-            return ip.Plan(order, world_size=job.world, batch_size=job.batch, sub_epochs=sub_epochs)
+            return ip.Plan(order, world_size=job.world, batch_size=job.batch)
 
         def stream(self, job: Job) -> Iterator[Any]:
             return self.plan(job).batches(0, rank=job.rank)
@@ -103,10 +101,6 @@ def ours() -> Any:
 
         def order(self, n: int, seed: int) -> Any:
             return ip.Shuffle(n, seed=seed).take(0, 0, n)
-
-        def sub_epochs(self, job: Job) -> Callable[[int], Iterator[Any]]:
-            plan = self.plan(job, job.num_sub_epochs)
-            return lambda sub_epoch: plan.batches(0, sub_epoch, rank=job.rank)
 
     return Ours()
 
@@ -204,37 +198,6 @@ def stateful_sampler() -> Any:
             return iter(self.batch_sampler(job, sampler))
 
     return Stateful()
-
-
-def efficientvit_style() -> Any:
-    """Written here in the manner of EfficientViT's SAM sampler: DistributedSampler's whole
-    permutation in each sub-epoch, then a slice of it.
-    """
-    from torch.utils.data import BatchSampler
-    from torch.utils.data.distributed import DistributedSampler
-
-    class SubEpochSampler(DistributedSampler[Any]):
-        sub_epoch, num_sub_epochs = 0, 1
-
-        def __iter__(self) -> Iterator[int]:
-            whole = list(super().__iter__())
-            start, stop = (
-                i * len(whole) // self.num_sub_epochs for i in (self.sub_epoch, self.sub_epoch + 1)
-            )
-            return iter(whole[start:stop])
-
-    class SubEpochs(Planner):
-        def sub_epochs(self, job: Job) -> Callable[[int], Iterator[Any]]:
-            sampler = torch_sampler(SubEpochSampler)().sampler(job)
-            sampler.num_sub_epochs = job.num_sub_epochs
-
-            def begin(sub_epoch: int) -> Iterator[Any]:
-                sampler.sub_epoch = sub_epoch
-                return iter(BatchSampler(sampler, job.batch, drop_last=False))
-
-            return begin
-
-    return SubEpochs()
 
 
 def grain_sampler() -> Any:
@@ -477,7 +440,6 @@ RIVALS = (
         apart="mosaicml-streaming==0.13.0",
     ),
     Rival("Megatron-style cached .npy", "megatron_style", "numpy", "#56B4E9", bytes_per_index=4),
-    Rival("EfficientViT-style sub-epochs", "efficientvit_style", "torch", "#D55E00", dashes="--"),
 )
 
 NAMES = {rival.name: rival for rival in RIVALS}

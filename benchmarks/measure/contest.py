@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -65,18 +64,10 @@ def begin_resume(rival: Any, job: Job) -> Timed:
     return first
 
 
-def begin_sub_epoch(rival: Any, job: Job) -> Timed:
-    """Have a sampler that is inside its first sub-epoch; each call goes on to the next."""
-    begin = rival.sub_epochs(job)
-    next(begin(0))
-    following = iter(range(1, job.num_sub_epochs))
-    return lambda: (next(begin(next(following))), None)
-
-
 def check_batch(output: Any, job: Job) -> None:
     batch = np.asarray(output[0])
     # A remainder may be spread, so that no step is full: half of it, where two steps share it.
-    least = min(job.batch // 2, max(1, job.n // job.world // job.num_sub_epochs))
+    least = min(job.batch // 2, max(1, job.n // job.world))
     assert least <= len(batch) <= job.batch, len(batch)
     assert len(set(batch.tolist())) == len(batch)
     assert 0 <= batch.min() <= batch.max() < job.n
@@ -99,14 +90,6 @@ def check_file(output: Any, job: Job) -> None:
     assert output >= 4 * job.n
 
 
-def can(function: str) -> tuple[str, ...]:
-    """Return the names of the rivals that have a function."""
-    only = {"sub_epochs": ("indexplan", "EfficientViT-style sub-epochs")}
-    only["build"] = tuple(rival.name for rival in RIVALS if rival.bytes_per_index)
-    whole = [rival.name for rival in RIVALS if rival.module != "efficientvit_style"]
-    return only.get(function, tuple(whole))
-
-
 @dataclass(frozen=True)
 class Question:
     """What is asked, of which sizes; the page of planning says it in words."""
@@ -120,8 +103,6 @@ class Question:
     seconds: int = 120
     """The time limit."""
     limit: int = FULL_SHARE
-    again: int = 0
-    """How often more the timed part is run if it is short; the median is taken."""
     follows: str = ""
     """A question that does the same and less: who stopped there is not tried again."""
 
@@ -138,22 +119,23 @@ class Question:
 
 TO_1E8 = (10**6, 10**7, 10**8)
 
+ALL = tuple(rival.name for rival in RIVALS)
+BUILDERS = tuple(rival.name for rival in RIVALS if rival.bytes_per_index)
 QUESTIONS = (
-    Question("first_batch", begin_first_batch, check_batch, can("stream")),
-    Question("share", begin_share, check_share, can("share"), follows="first_batch"),
+    Question("first_batch", begin_first_batch, check_batch, ALL),
+    Question("share", begin_share, check_share, ALL, follows="first_batch"),
     Question(
         "worlds",
         begin_share,
         check_share,
-        can("share"),
+        ALL,
         sizes=(10**7,),
         worlds=(4096, 512, 64, 8, 1),
         seconds=30,
         limit=2**62,
     ),
-    Question("resume", begin_resume, check_batch, can("resume"), follows="first_batch"),
-    Question("build", begin_build, check_file, can("build"), sizes=TO_1E8),
-    Question("sub_epochs", begin_sub_epoch, check_batch, can("sub_epochs"), sizes=TO_1E8, again=8),
+    Question("resume", begin_resume, check_batch, ALL, follows="first_batch"),
+    Question("build", begin_build, check_file, BUILDERS, sizes=TO_1E8),
 )
 
 KEYS = {question.key: question for question in QUESTIONS}
@@ -189,9 +171,6 @@ def answer(rival: Any, key: str, fields: dict[str, Any]) -> dict[str, Any]:
         output, result = measured(timed)
         signal.alarm(0)
         question.check(output, job)
-        if question.again and result["seconds"] < SHORT:
-            times = [result["seconds"], *(seconds(timed) for _ in range(question.again))]
-            result["seconds"] = statistics.median(times)
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):
             raise
@@ -203,13 +182,6 @@ def answer(rival: Any, key: str, fields: dict[str, Any]) -> dict[str, Any]:
     if key == "build":
         result["num_bytes"] = output
     return dict(result)
-
-
-def seconds(timed: Timed) -> float:
-    """Return how long a call takes."""
-    start = perf_counter()
-    timed()
-    return perf_counter() - start
 
 
 def answers(name: str, key: str, fields: dict[str, Any]) -> Record:

@@ -92,7 +92,6 @@ PLANNING = Page(
         _table("share", Column("indices_per_second", "", _rate("M"), more)),
         *(_table(key, SECONDS) for key in ("worlds", "resume", "build")),
         _table("build_rate", Column("bytes_per_second", "", _rate("MB"), more)),
-        _table("sub_epochs", SECONDS),
     ),
     planners.NAMES,
 )

@@ -14,11 +14,7 @@ from benchmarks.contenders.planners import RIVALS, Job, Rival, present
 
 # Whole global batches, so that nobody drops, pads or spreads: 5 of 4 * 16.
 EVEN = Job(5 * 4 * 16 * 12, world=4, rank=1, batch=16, limit=2**62)
-SAMPLERS = [
-    pytest.param(rival, id=rival.name)
-    for rival in present()
-    if rival.module != "efficientvit_style"
-]
+SAMPLERS = [pytest.param(rival, id=rival.name) for rival in present()]
 
 
 def flat(batches: Any) -> Any:
@@ -78,21 +74,6 @@ def test_state_is_the_rivals_own(rival: Rival) -> None:
     sampler = module.sampler(EVEN)
     assert len(list(islice(sampler, 3 * EVEN.batch))) == 3 * EVEN.batch
     assert module.saved(EVEN, 3) == sampler.state_dict()
-
-
-@pytest.mark.parametrize(
-    "rival",
-    [pytest.param(r, id=r.name) for r in present() if hasattr(r.load(), "sub_epochs")],
-)
-def test_sub_epochs_make_an_epoch(rival: Rival) -> None:
-    """The sub-epochs of all ranks together hold every index once."""
-    module, job = rival.load(), EVEN._replace(num_sub_epochs=5)
-    parts = [
-        flat(module.sub_epochs(job._replace(rank=rank))(part))
-        for rank in range(job.world)
-        for part in range(5)
-    ]
-    np.testing.assert_array_equal(np.arange(job.n), np.sort(flat(parts)))
 
 
 def test_quality_tells_good_from_bad() -> None:
