@@ -141,29 +141,12 @@ def costs(rows: list[Row]) -> list[Series]:
     return found
 
 
-def bars(path: Path, rows: list[Row]) -> None:
-    """Draw how far each order's label counts are from a random order's."""
-    with picture(path, (8, 3)) as axes:
-        names = [row["who"] for row in rows][::-1]
-        heights = [row["label counts, 2**20"] for row in rows][::-1]
-        colours = [OURS if name.startswith("indexplan") else GREY for name in names]
-        axes.bar_label(axes.barh(names, heights, color=colours), fmt="%.2f", padding=4)
-        axes.axvline(1, color=GREY, linestyle="--")
-        axes.text(1.03, len(rows) - 0.35, "1: a random order", va="bottom")
-        axes.set(xlabel="variance of label counts, by a random order's")
-        axes.set_ylim(-0.6, len(rows) + 0.2)
-        axes.margins(x=0.1)
-
-
 def draw(folder: Path) -> None:
     """Draw all pictures from the results that are kept, of their first runs."""
-    planning, timings, quality = (
-        kept.runs(kept.read(name))[0] for name in ("planning", "timings", "quality")
-    )
+    planning, timings = (kept.runs(kept.read(name))[0] for name in ("planning", "timings"))
     for key, axis in DRAWN.items():
         x = "world size" if key == "worlds" else "samples in the dataset"
         title = PLANNING.titles()[key]
         lines(folder / f"{key}.svg", series_of(key, planning), xlabel=x, ylabel=axis, title=title)
     x, y = "samples in the dataset", "ns per index, minimum"
     lines(folder / "cost_per_index.svg", costs(timings), xlabel=x, ylabel=y, title="Cost per index")
-    bars(folder / "quality.svg", kept.of(quality, "quality"))
