@@ -6,7 +6,6 @@ Takes some minutes and 9 GB in the temporary folder, which TMPDIR names.
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import statistics
 import subprocess
@@ -28,7 +27,7 @@ from benchmarks.render.pages import PEERS
 PAGE = "plan-files"
 WORLD, BATCH, NODE = 4096, 256, range(2048, 2056)
 READS = 2000
-KINDS = dict(zip(("plan", "export", "npy", "safetensors", "pickle", "none"), PEERS, strict=True))
+KINDS = dict(zip(("plan", "export", "npy", "safetensors", "none"), PEERS, strict=True))
 """Ways to keep an order."""
 
 
@@ -119,7 +118,6 @@ def write_peer(kind: str, n: int, path: str) -> dict[str, Any]:
     """Time how long it takes to write an order; what is not a plan gets it made already."""
     plan = ip.Plan(order_of(n), world_size=8, batch_size=BATCH)
     permutation = plan.order.take(0, 0, n)
-    indices = permutation.tolist() if kind == "pickle" else None
     os.sync()
     start = perf_counter()
     if kind == "plan":
@@ -132,9 +130,6 @@ def write_peer(kind: str, n: int, path: str) -> dict[str, Any]:
         from safetensors.numpy import save_file
 
         save_file({"order": permutation.astype(np.uint32)}, path)
-    elif kind == "pickle":
-        with Path(path).open("wb") as stream:
-            pickle.dump(indices, stream)
     found = Path(path if kind != "npy" else f"{path}.npy")
     files = [found] if found.is_file() else [file for file in found.rglob("*") if file.is_file()]
     for file in files:  # a plan's and an export's are synced already
@@ -161,14 +156,10 @@ def open_peer(kind: str, n: int, path: str) -> dict[str, Any]:
             name = f"{path}.npy" if kind == "npy" else f"{path}/epoch-00000/rank-00000.npy"
             array = np.load(name, mmap_mode="r")
             return lambda start: np.array(array[start : start + BATCH])
-        if kind == "safetensors":
-            from safetensors import safe_open
+        from safetensors import safe_open
 
-            tensor = safe_open(path, "numpy").get_slice("order")
-            return lambda start: tensor[start : start + BATCH]
-        with Path(path).open("rb") as stream:
-            indices = pickle.load(stream)  # noqa: S301 (our own)
-        return lambda start: np.array(indices[start : start + BATCH])
+        tensor = safe_open(path, "numpy").get_slice("order")
+        return lambda start: tensor[start : start + BATCH]
 
     opened()  # loads modules
     reader, result = measured(opened)

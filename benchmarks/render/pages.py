@@ -428,7 +428,6 @@ PEERS = {  # who: whether it has checks, many builders, any world size
     "indexplan.export, a .npy for each of 8 ranks, generated": ("no", "yes", "no"),
     "np.save of int64, np.load(mmap_mode)": ("no", "no", "yes"),
     "safetensors, uint32, safe_open": ("no", "no", "yes"),
-    "pickle of a list": ("no", "no", "yes"),
     "no file: indexplan.Shuffle computes it": ("-", "-", "yes"),
 }
 
