@@ -287,7 +287,7 @@ def test_whole(rival: Rival, size: int, timed: Callable[..., Any], effort: Effor
     output = timed(
         lambda: order(n, 1),
         "whole permutation",
-        rounds=min(effort.rounds, 5 if n > 10**7 else 9),
+        rounds=effort.rounds,
         calls=max(1, min(10**6, rival.largest_order) // n),
         case=power(n),
         who=rival.order_name,
@@ -351,7 +351,7 @@ def test_sampler(name: str, benchmark: Any, effort: Effort, request: pytest.Fixt
         return (islice(batches, num_batches),), {}
 
     # as in training, no batch is kept
-    benchmark.pedantic(partial(deque, maxlen=0), setup=begun, rounds=min(effort.rounds, 5))
+    benchmark.pedantic(partial(deque, maxlen=0), setup=begun, rounds=effort.rounds)
     (batches,), _ = begun()
     drawn = list(batches)
     assert [BATCH] * num_batches == [len(each) for each in drawn]

@@ -179,8 +179,6 @@ def answer(rival: Any, key: str, fields: dict[str, Any]) -> dict[str, Any]:
         signal.alarm(0)
     if key in {"share", "worlds"}:
         result["num_indices"] = len(output)
-    if key == "build":
-        result["num_bytes"] = output
     return dict(result)
 
 
@@ -244,15 +242,13 @@ def case_of(key: str, job: Job) -> str:
 
 
 def rows(found: Record) -> list[Record]:
-    """Return what was found of a rival as rows of the page: also its memory, and bytes."""
+    """Return what was found of a rival as rows of the page: also its memory."""
     key, seconds = found["table"], found.get("seconds", 1)
     numbers: dict[str, dict[str, float]] = {key: {"seconds": seconds}}
     if key == "share":
         numbers = {key: {"indices_per_second": found.get("num_indices", 0) / seconds}}
     if key == "first_batch":
         numbers["memory"] = {"peak_bytes": found.get("peak_bytes", 0)}
-    if key == "build":
-        numbers["build_rate"] = {"bytes_per_second": found.get("num_bytes", 0) / seconds}
     start = {name: found[name] for name in ("case", "who", "stop", "since") if name in found}
     return [
         {"table": table, **start, **({} if "stop" in found else number)}

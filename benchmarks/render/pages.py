@@ -91,7 +91,6 @@ PLANNING = Page(
         _table("memory", Column("peak_bytes", "", size, less)),
         _table("share", Column("indices_per_second", "", _rate("M"), more)),
         *(_table(key, SECONDS) for key in ("worlds", "resume", "build")),
-        _table("build_rate", Column("bytes_per_second", "", _rate("MB"), more)),
     ),
     planners.NAMES,
 )
