@@ -72,7 +72,7 @@ def each_us(read: Callable[[int], Any], places: list[int]) -> float:
 
 
 def read(path: str) -> dict[str, Any]:
-    """Time random reads of 256 indices from the page cache, at three levels."""
+    """Time random reads of 256 indices from the page cache, at two levels."""
     plan = ip.load(path)
     order, n = plan.order, plan.order.num_samples
     rng = np.random.default_rng(0)
@@ -80,10 +80,8 @@ def read(path: str) -> dict[str, Any]:
     for start in starts[:50]:
         expected = order_of(n).take(0, start, start + BATCH)
         np.testing.assert_array_equal(expected, order.take(0, start, start + BATCH))
-    runs = {start: (np.array([start]), np.array([start + BATCH])) for start in starts}
     steps = rng.integers(0, plan.steps(0).stop, READS).tolist()
     return {
-        "order.ip_take": each_us(lambda start: order.ip_take(0, *runs[start]), starts),
         "order.take": each_us(lambda start: order.take(0, start, start + BATCH), starts),
         "plan.batch": each_us(lambda step: plan.batch(0, step=step, rank=step % WORLD), steps),
     }

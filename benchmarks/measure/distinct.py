@@ -1,4 +1,5 @@
-"""Distinct beside sentence-transformers' NO_DUPLICATES: `benchmarks.measure.distinct 1e6`.
+"""Distinct beside sentence-transformers' NO_DUPLICATES_HASHED:
+`benchmarks.measure.distinct 1e6`.
 
 Labels are drawn so that few are often: the k-th of n / 4 by 1 / k, capped at one for each batch.
 Seconds are of the CPU in one thread. What its table costs is on the page of tables.
@@ -38,8 +39,8 @@ def counted(batches: Any, labels: Any) -> tuple[int, int, int]:
     return meet, int((reads == 0).sum()), int((reads - 1).clip(0).sum())
 
 
-def theirs(labels: Any, *, hashed: bool) -> None:
-    """Print what an epoch of NO_DUPLICATES costs and reads, on one rank and on two."""
+def theirs(labels: Any) -> None:
+    """Print what an epoch of NO_DUPLICATES_HASHED costs and reads, on one rank and on two."""
     import torch
     from datasets import Dataset
     from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
@@ -48,15 +49,13 @@ def theirs(labels: Any, *, hashed: bool) -> None:
     for size in (G, G // 2):  # its batches are one rank's; two make a global batch
         generator, began = torch.Generator(), process_time()
         sampler = NoDuplicatesBatchSampler(
-            rows, size, True, generator=generator, precompute_hashes=hashed, precompute_num_proc=1
+            rows, size, True, generator=generator, precompute_hashes=True, precompute_num_proc=1
         )
         batches = list(sampler)
         seconds, times = process_time() - began, G // size
         whole = [np.concatenate(batches[i : i + times]) for i in range(0, len(batches), times)]
         found = counted(whole, labels)
-        print(
-            f"NO_DUPLICATES hashed={hashed} ranks={times}: {seconds:.1f} s an epoch, {told(found)}"
-        )
+        print(f"NO_DUPLICATES_HASHED, {times} ranks: {seconds:.1f} s an epoch, {told(found)}")
 
 
 def ours(labels: Any) -> None:
@@ -76,5 +75,4 @@ def told(found: tuple[int, int, int]) -> str:
 if __name__ == "__main__":
     drawn = labels_of(int(float(sys.argv[1])))
     ours(drawn)
-    for each in (True, False):
-        theirs(drawn, hashed=each)
+    theirs(drawn)

@@ -51,8 +51,8 @@ def _table(key: str, column: Column) -> Table:
     )
 
 
-def _rate(unit: str) -> Callable[[float], str]:
-    return lambda per_second: f"{number(per_second / 1e6)} {unit}/s"
+def _millions(per_second: float) -> str:
+    return f"{number(per_second / 1e6)} M/s"
 
 
 # (table, case, what README calls it)
@@ -89,7 +89,7 @@ PLANNING = Page(
     (
         _table("first_batch", SECONDS),
         _table("memory", Column("peak_bytes", "", size, less)),
-        _table("share", Column("indices_per_second", "", _rate("M"), more)),
+        _table("share", Column("indices_per_second", "", _millions, more)),
         *(_table(key, SECONDS) for key in ("worlds", "resume", "build")),
     ),
     planners.NAMES,
