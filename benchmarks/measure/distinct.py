@@ -1,5 +1,4 @@
-"""Distinct beside sentence-transformers' NO_DUPLICATES_HASHED:
-`benchmarks.measure.distinct 1e6`.
+"""Distinct beside NO_DUPLICATES_HASHED of sentence-transformers, of so many samples: 1e6.
 
 Labels are drawn so that few are often: the k-th of n / 4 by 1 / k, capped at one for each batch.
 Seconds are of the CPU in one thread. What its table costs is on the page of tables.

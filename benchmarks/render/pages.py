@@ -97,13 +97,8 @@ PLANNING = Page(
 
 # Costs of calls, mostly of this library, and of fresh processes.
 
-SHUFFLE = "Shuffle, n = 1e9"
 LARGEST = "1e8"
 """The largest size at which all are asked for a whole permutation."""
-
-
-def _to_shuffle(row: Row, rows: list[Row]) -> float:
-    return float(row["ns"] / kept.one(rows, row["table"], case=SHUFFLE)["ns"])
 
 
 def _faster_than_torch(row: Row, rows: list[Row]) -> float | str:
@@ -115,7 +110,6 @@ def _faster_than_torch(row: Row, rows: list[Row]) -> float | str:
 NS = (Column("ns", "min, ns per index"), Column("median_ns", "median"))
 PER_INDEX = (
     *NS,
-    Column(_to_shuffle, "to Shuffle at 1e9", "{:.2f}".format),
     Column(_faster_than_torch, "faster than torch.randperm at 1e8", "{:.1f}".format),
 )
 CALLS = (
