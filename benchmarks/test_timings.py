@@ -191,13 +191,10 @@ BATCHES = {
     "n = 1e9, world 64, middle step": (10**9, 64, "middle", "spread"),
     "n = 1e6": (10**6, 64, "middle", "spread"),
     "n = 1e12": (10**12, 64, "middle", "spread"),
-    "n = 1e15": (10**15, 64, "middle", "spread"),
     "world 1": (10**9, 1, "middle", "spread"),
     "world 100,000": (10**9, 100_000, "middle", "spread"),
     "step 0": (10**9, 64, "first", "spread"),
     "last step": (10**9, 64, "last", "spread"),
-    'remainder "drop"': (10**9, 64, "middle", "drop"),
-    'remainder "pad"': (10**9, 64, "middle", "pad"),
     'remainder "carry"': (10**9, 64, "middle", "carry"),
 }
 CALLS = [
