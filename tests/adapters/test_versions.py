@@ -6,7 +6,7 @@ import pytest
 
 import indexplan as ip
 from indexplan_torch.versions import TESTED
-from tests.errors.catalogue.torches import without_names
+from tests.errors.catalogue.adapters import without_names
 from tests.trainers.ranks import ROOT
 
 

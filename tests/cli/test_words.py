@@ -15,7 +15,7 @@ import indexplan as ip
 from indexplan.cli.main import in_words_of, main, parser_of_verbs
 from indexplan.cli.parsing import Parser
 from indexplan.errors import Cure, in_file
-from tests.errors.provoking import typed, written
+from tests.errors.provoking import COMMANDS
 
 VALUES = ("-1", "nowhere")
 RIGHT = {  # what verbs need besides the option that is tried; others need a plan
@@ -111,11 +111,11 @@ def test_every_option(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_catalogue() -> None:
-    """Nor is any command of the catalogue of errors, which is held to what is said."""
+    """Nor is any command of errors.txt, which is held to what is said."""
     _, verbs = parser_of_verbs()
-    for name, (words, *_) in typed().items():
-        verb, message = words.partition(" ")[0], written()[name].partition(": ")[2]
-        if verb in verbs.choices and ".json: " not in message and "--order" not in words:
+    for case in COMMANDS.values():
+        verb, message = case.words.partition(" ")[0], case.text.partition(": ")[2]
+        if verb in verbs.choices and ".json: " not in message and "--order" not in case.words:
             options = [*verbs.choices[verb]._option_string_actions]
             assert [] == foreign(message, options), message
 

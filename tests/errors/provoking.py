@@ -1,6 +1,11 @@
-"""Provoke every error of the catalogue for real, each in an empty folder.
+"""Provoke every error of errors.txt for real, each in an empty folder.
 
-What they say is written to errors.txt, whose diff shows how a change words errors:
+An entry of errors.txt is the code that provokes an error, a command if it is one's, what is said,
+and what is done instead if the command's cure is followed. A section's code has the names of its
+module in tests/errors/catalogue, and those of `made`.
+
+To add an error, write its code there and `    ?` below. This writes what errors say, and its diff
+shows how a change words them:
 
     python -m tests.errors.provoking
 """
@@ -17,9 +22,11 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,11 +35,48 @@ import pytest
 import indexplan as ip
 import indexplan.cli
 from indexplan.orders.registry import OURS, registered
-from tests.errors.catalogue import CASES, COMMANDS
-from tests.errors.catalogue.made import Command
+from tests.errors.catalogue.numbers import LINES
 
 FILE = Path(__file__).with_name("errors.txt")
+TYPED = "$ indexplan "
 module = sys.modules["indexplan.cli.main"]  # indexplan.cli.main is its function
+
+
+class Case(NamedTuple):
+    """An entry of errors.txt."""
+
+    section: str
+    code: list[str]
+    text: str
+    cure: list[str]
+
+    @property
+    def words(self) -> str:
+        """The command that is typed, if it is one's error."""
+        return self.code[-1].removeprefix(TYPED) if self.code[-1].startswith(TYPED) else ""
+
+
+def read() -> dict[str, Case]:
+    """Read the entries of errors.txt, by their first line, or by the command."""
+    found: dict[str, Case] = {}
+    seen: Counter[str] = Counter()
+    section = ""
+    for entry in FILE.read_text().rstrip("\n").split("\n\n"):
+        lines = entry.split("\n")
+        if named := re.fullmatch(r"\[(\w+)\]", entry):
+            section = named[1]
+            continue
+        typed = next((at for at, line in enumerate(lines) if line.startswith(TYPED)), None)
+        at = len(lines) - 1 if typed is None else typed + 1
+        case = Case(section, lines[:at], lines[at].removeprefix("    "), lines[at + 1 :])
+        name = f"{section}: {lines[0].removeprefix('# ')}" if typed is None else lines[typed]
+        seen[name] += 1
+        found[name + (f"  # again, {seen[name]}" if seen[name] > 1 else "")] = case
+    return found
+
+
+CASES = read()
+COMMANDS = {name: case for name, case in CASES.items() if case.words}
 
 
 class Outcome(NamedTuple):
@@ -105,16 +149,28 @@ def outcome(provoke: Callable[[], Any]) -> Outcome:
     return Outcome(code, error, out.getvalue(), err.getvalue(), warned, here)
 
 
+def play(section: str, lines: Sequence[str]) -> list[int]:
+    """Run code, and type commands, as errors.txt has them; return the commands' exit codes."""
+    names: dict[str, Any] = {}
+    for each in ("made", section):
+        names |= vars(import_module(f"tests.errors.catalogue.{each}"))
+    codes = []
+    for typed, block in groupby(lines, lambda line: line.startswith(TYPED)):
+        if not typed:
+            exec(compile("\n".join(block), FILE.name, "exec"), names)  # noqa: S102 (our own)
+            continue
+        for line in block:
+            try:
+                codes.append(module.main(shlex.split(line.removeprefix(TYPED))))
+            except SystemExit as exit_:  # --help
+                codes.append(int(exit_.code or 0))
+    return codes
+
+
 @cache
 def provoked(name: str) -> Outcome:
-    """Provoke an error of the catalogue, once for all tests."""
-    return outcome(CASES[name])
-
-
-@cache
-def commanded(name: str) -> Outcome:
-    """Run a command of the catalogue, once for all tests; its error is what it complained of."""
-    words, before, *_ = typed()[name]
+    """Provoke an error, once for all tests; a command's is what it complained of."""
+    case = CASES[name]
     errors: list[BaseException] = []
     say = module.in_words_of
 
@@ -122,41 +178,27 @@ def commanded(name: str) -> Outcome:
         errors.append(error)
         return say(parser, error)
 
-    def run() -> int:
-        before()
+    def provoke() -> int | None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "in_words_of", kept)
-            return module.main(shlex.split(words))
+            return next(iter(play(case.section, case.code)), None)
 
-    done = outcome(run)
-    return done._replace(error=errors[0] if errors else None)
-
-
-@cache
-def typed() -> dict[str, Command]:
-    """Return the commands of the catalogue by what is typed, numbered where that comes again."""
-    seen: Counter[str] = Counter()
-    found = {}
-    for command in COMMANDS:
-        words = command[0]
-        seen[words] += 1
-        again = f"  # again, {seen[words]}" if seen[words] > 1 else ""
-        found[f"$ indexplan {words}{again}"] = command
-    return found
-
-
-def written() -> dict[str, str]:
-    """Return what errors.txt has: the wording of each error by its name."""
-    lines = FILE.read_text().splitlines()
-    return dict(zip(lines[0::3], (line.removeprefix("    ") for line in lines[1::3]), strict=True))
+    done = outcome(provoke)
+    return done._replace(error=errors[0] if errors else done.error)
 
 
 def main() -> None:
     """Write errors.txt."""
     os.environ["COLUMNS"] = "80"
-    found = {name: provoked(name).wording() for name in CASES}
-    found |= {name: commanded(name).wording() for name in typed()}
-    FILE.write_text("\n".join(f"{name}\n    {text}\n" for name, text in found.items()))
+    for line in LINES:  # the last section, which has a line for each argument
+        CASES.setdefault(f"numbers: {line}", Case("numbers", [line], "", []))
+    lines, section = [], ""
+    for name, case in CASES.items():
+        if case.section != section:
+            section = case.section
+            lines.append(f"[{section}]\n")
+        lines += [*case.code, f"    {provoked(name).wording()}", *case.cure, ""]
+    FILE.write_text("\n".join(lines).rstrip("\n") + "\n")
 
 
 if __name__ == "__main__":

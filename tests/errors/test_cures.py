@@ -1,4 +1,4 @@
-"""Cures: what they name is there, and what they say to type is typed.
+"""Cures: what they name is there, and what they say to type is typed; so are pip's commands.
 
 What a cure mends, such as a file, a ledger or a loader inside a pass, is mended in the tests of its
 folder.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,13 @@ import pytest
 
 import indexplan as ip
 import indexplan_torch
+from indexplan.errors import install
 from indexplan.keywords import PLACES
 from indexplan_torch import PlanLoader, lightning, transformers
 from indexplan_torch.loader import Options
-from tests.errors.provoking import module, outcome, typed, written
+from tests.errors.provoking import CASES, COMMANDS, outcome, play
 
-CURED_COMMANDS = {name: case for name, case in typed().items() if case[2:]}
+CURED_COMMANDS = [name for name, case in COMMANDS.items() if case.cure]
 PLAN = ip.Plan(ip.Without(ip.Shuffle(9), [3]), world_size=1, batch_size=2)
 ROOTS: dict[str, Any] = {
     "plan": PLAN,
@@ -82,7 +85,7 @@ def test_what_cures_call_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """By its name, with the keywords that the cure writes."""
     monkeypatch.chdir(tmp_path)
     problems, seen = set(), 0
-    for cure in (*(text.rpartition("; ")[2] for text in written().values()), *PLACES.values()):
+    for cure in (*(case.text.rpartition("; ")[2] for case in CASES.values()), *PLACES.values()):
         names = {each for each in DOTTED.findall(cure) if not each.endswith(".json")}
         problems |= {f"{name}: {cure}" for name in names if found(name) is None}
         for call in calls(cure):
@@ -116,19 +119,8 @@ def keywords(call: Any) -> set[str]:
 @pytest.mark.parametrize("name", CURED_COMMANDS)
 def test_the_cured_command_succeeds(name: str) -> None:
     """A user who types what the error says gets an answer, and no complaint."""
-    wrong, before, *steps = CURED_COMMANDS[name]
-
-    def follow() -> list[int]:
-        before()
-        codes = [module.main(shlex.split(wrong))]
-        for step in steps:
-            if callable(step):
-                step()
-            else:
-                codes.append(ended(step))
-        return codes
-
-    done = outcome(follow)
+    case = COMMANDS[name]
+    done = outcome(lambda: play(case.section, [*case.code, *case.cure]))
     assert done.error is None
     assert done.code[0] in {1, 2}
     assert [0] * len(done.code[1:]) == done.code[1:], done.err
@@ -136,9 +128,34 @@ def test_the_cured_command_succeeds(name: str) -> None:
     assert done.warned == []
 
 
-def ended(words: str) -> int:
-    """Type a command, and return its exit code."""
-    try:
-        return int(module.main(shlex.split(words)))
-    except SystemExit as exit_:  # --help
-        return int(exit_.code or 0)
+ROOT = Path(__file__).parents[2]
+
+
+def extras() -> set[str]:
+    """Return the extras that are named where errors are made."""
+    files = [*ROOT.glob("indexplan/**/*.py"), *ROOT.glob("adapters/**/*.py")]
+    called = re.compile(r"\binstall\([\"'](\w+)[\"']\)")
+    return {name for file in files for name in called.findall(file.read_text())}
+
+
+def test_every_extra_that_is_named_is_there() -> None:
+    """And no error writes such a command itself."""
+    known = metadata("indexplan").get_all("Provides-Extra") or []
+    assert {"cli", "torch", "shards", "remote"} < extras()
+    assert set() == extras() - {*known}
+    files = [*ROOT.glob("indexplan/**/*.py"), *ROOT.glob("adapters/**/*.py")]
+    writes = [
+        file.name for file in files if re.search(r"pip install \W*indexplan", file.read_text())
+    ]
+    assert ["errors.py"] == writes
+
+
+@pytest.mark.parametrize("extra", sorted(extras()))
+def test_pip_takes_what_is_installed(extra: str) -> None:
+    """It finds indexplan in the environment, so it asks no index for it: here it has none."""
+    command = install(extra).removeprefix("pip install ").strip("'")
+    assert f"indexplan[{extra}]" == command
+    pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--no-deps", command]
+    done = subprocess.run(pip, capture_output=True, text=True, check=False)
+    assert "Requirement already satisfied: indexplan" in done.stdout, done.stdout + done.stderr
+    assert 0 == done.returncode

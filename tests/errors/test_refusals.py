@@ -1,18 +1,28 @@
 """What is refused is refused by every question, however it is asked, and leaves plans as they were.
 
-The sentences themselves are in errors.txt.
+So are integers, flags and keywords, by every call. The sentences themselves are in errors.txt.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import indexplan as ip
+import indexplan_fetch
+import indexplan_torch
+from indexplan.keywords import PLACES, named
+from indexplan_torch import endless, live
+from tests.errors.catalogue.made import OPEN
+from tests.errors.catalogue.numbers import MIXED, RIGHT
 from tests.support.refusals import CURSOR, PLAN, WHOLE, refuses
 
 RANGES = ["indices", "batches", "batch_sizes"]
@@ -117,3 +127,188 @@ def test_strict_json(kind: Any) -> None:
         refuses(message, kind.from_json, json.dumps(data))
     message = f"{what} must have only the fields {sorted(right)}; got ['x']; {REWRITE}"
     refuses(message, kind.from_json, json.dumps({**right, "x": 1}))
+
+
+INTEGERS = [
+    (name, argument)
+    for name, (_, given) in RIGHT.items()
+    for argument, value in given.items()
+    if type(value) is int
+]
+# text for a schedule is taken for a batch size, but not for a number
+REBUILT = ("Plan of all", "PlanBatchSampler")  # the latter takes what trainers pass
+NOT_WHOLE: list[Any] = ["1", "32", " 2 ", b"1", bytearray(b"2"), True, np.True_, 1.0, 2.5, 1e3]
+NOT_WHOLE += [np.float64(2), float("nan"), 1j, "one", [None], object()]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_calls_are_right(name: str) -> None:
+    """As they are, and with NumPy's integers; every integer that a call takes is among them."""
+    call, given = RIGHT[name]
+    call(**given)
+    call(**{key: np.int64(each) if type(each) is int else each for key, each in given.items()})
+    for parameter in inspect.signature(call).parameters.values():
+        if parameter.annotation in ("int", "int | None") and name not in REBUILT:
+            assert parameter.name in given
+
+
+@pytest.mark.parametrize(("name", "argument"), INTEGERS)
+def test_what_is_no_whole_number_is_refused(name: str, argument: str) -> None:
+    """By the name of the argument, with what was given."""
+    call, given = RIGHT[name]
+    for value in NOT_WHOLE:
+        with pytest.raises(ip.IndexPlanError):
+            call(**{**given, argument: value})
+
+
+@pytest.mark.parametrize(("name", "argument"), INTEGERS)
+def test_what_is_out_of_range_is_refused(name: str, argument: str) -> None:
+    """Right below the first number that the error names, and right above the last."""
+    call, given = RIGHT[name]
+    with pytest.raises(ip.IndexPlanError) as caught:
+        call(**{**given, argument: "x"})
+    found = re.search(r" from ([-0-9]+)(?: to ([-+*0-9 ]+[0-9]))?", caught.value.rule)
+    if found is None:  # an index, or an array of them
+        return
+    first, last = (None if end is None else eval(end) for end in found.groups())  # noqa: S307
+    for value in (first - 1, *(() if last is None else (last + 1,))):
+        with pytest.raises(ip.IndexPlanError, match=f"; got {value}; "):
+            call(**{**given, argument: value})
+
+
+TEN = ip.Shuffle(10)
+WINDOWS = ip.DocumentWindows([5, 6, 7], 2)
+OF_TEN = ip.Plan(TEN, world_size=1, batch_size=2)
+SHARDS = ip.Shards(
+    kind="tar", whole_files=True, files=["a", "b", "c", "d"], num_bytes=[9] * 4,
+    digests=["d"] * 4, parts=[1] * 4, sizes=[5] * 4,
+)  # fmt: skip
+TAKERS: dict[str, Callable[[Any], Any]] = {
+    "take": lambda mixed: TEN.take(0, mixed),
+    "take, stops": lambda mixed: TEN.take(0, [0, 0, 0], mixed),
+    "offsets": lambda mixed: TEN.offsets(0, mixed),
+    "spans": lambda mixed: WINDOWS.spans(0, mixed),
+    "locate": lambda mixed: TEN.locate(0, mixed),
+    "locate_all": lambda mixed: TEN.locate_all(0, mixed),
+    "count": lambda mixed: TEN.count(0, mixed),
+    "group_of": MIXED.group_of,
+    "a plan's locate": lambda mixed: OF_TEN.locate(mixed, 0),
+    "a plan's locate_all": lambda mixed: OF_TEN.locate_all(mixed, 0),
+    "step_total": lambda mixed: OF_TEN.step_total([*mixed, *range(7)], 0, step=0),
+    "shards' indices": SHARDS.locate,
+    "Column": ip.Column,
+    "Column of floats": lambda mixed: ip.Column(mixed, "floats"),
+    "Subset": lambda mixed: ip.Subset(TEN, [4, *mixed], 10),
+    "Subset of a list that begins with one": lambda mixed: ip.Subset(ip.Shuffle(3), mixed, 3),
+    "Weighted": ip.Weighted,
+    "TokenBudget": lambda mixed: ip.TokenBudget(mixed, 8),
+    "ClassBalanced": ip.ClassBalanced,
+    "ShardShuffle": ip.ShardShuffle,
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_a_boolean_in_a_list_is_no_integer(taker: str) -> None:
+    """True was read as 1."""
+    with pytest.raises(ip.IndexPlanError, match=r"; got \[[0-9, ]*True, 2, 3"):
+        TAKERS[taker]([True, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (2, True),
+        [2, np.False_],
+        [[1, 2], [3, True]],
+        [np.array([1, 2]), np.array([True, False])],
+        [2, np.array(True)],
+        [torch.tensor(2), torch.tensor(True)],
+        deque([2, True]),
+    ],
+    ids=str,
+)
+def test_a_boolean_hides_nowhere(values: Any) -> None:
+    """In tuples, inner lists, arrays and tensors."""
+    with pytest.raises(ip.IndexPlanError, match="pass integers, such as an int64 array"):
+        TEN.locate(0, values)
+
+
+def test_integers_in_lists_are_integers() -> None:
+    """Of any kind; an empty list too."""
+    for values in ([1, np.int8(2)], [[1], [2]], [torch.tensor(2)], [np.array([3])], [], [[]]):
+        assert TEN.locate(0, values).shape == np.asarray(values).shape
+
+
+# not ours to refuse: they take any keyword, or their class's __init__ is Python's or a tuple's
+OTHERS = {"IndexPlanError", "PlanFileError", "Order", "Layer", "Column", "Dataset"}
+OTHERS |= {"Shards", "register", "worker_seed"}
+
+CALLS: dict[str, Any] = {
+    **{name: getattr(ip, name) for name in ip.__all__ if callable(getattr(ip, name))},
+    **{f"plot.{name}": getattr(ip.plot, name) for name in ip.plot.__all__},
+    **{
+        name: getattr(indexplan_torch, name)
+        for name in ("PlanLoader", "PlanBatchSampler", "PlanSampler")
+    },
+    "Bins": indexplan_torch.Bins,
+    "ShardedDataset": indexplan_torch.ShardedDataset,
+    "PlanIterator": endless.PlanIterator,
+    "ShardLoader": indexplan_fetch.ShardLoader,
+}
+CALLS = {name: call for name, call in CALLS.items() if name not in OTHERS}
+
+POSITIONAL: dict[str, tuple[Any, ...]] = {
+    "PlanLoader": (range(10), OPEN),
+    "PlanIterator": (range(10), OPEN.order),
+}
+NEEDED: dict[str, dict[str, Any]] = {
+    "PlanIterator": {"micro_batch_size": 2, "consumed_samples": 0, "rank": 0, "world_size": 1}
+}
+TORCHS = ("drop_last", "shuffle", "sampler", "batch_sampler", "num_replicas", "seed")
+
+
+def refusal(name: str, keyword: str) -> ip.IndexPlanError:
+    """Return how a call refuses a keyword."""
+    with pytest.raises(ip.IndexPlanError) as caught:
+        CALLS[name](*POSITIONAL.get(name, ()), **NEEDED.get(name, {}), **{keyword: 3})
+    return caught.value
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_unknown_keyword_is_refused_by_every_call(name: str) -> None:
+    """With the names that there are; it is a TypeError too, which Python itself raises."""
+    error = refusal(name, "zzz")
+    assert isinstance(error, TypeError)
+    short = name.removeprefix("plot.")
+    assert ("zzz", f"must be a keyword of {short}", "3") == (error.what, error.rule, error.got)
+    has = [each for each in inspect.signature(CALLS[name]).parameters if each[0] != "_"]
+    assert all(each in error.cure for each in has if each not in ("options", "batch_sampler"))
+
+
+@pytest.mark.parametrize("keyword", [*TORCHS, "ranks_per_node", "num_workers", "batch_size"])
+def test_a_keyword_of_another_call_is_refused_with_its_place(keyword: str) -> None:
+    """Those of torch's loaders and samplers, and of others of ours, by every call without it."""
+    for name, call in CALLS.items():
+        of_workers = keyword == "num_workers" and name in ("PlanLoader", "PlanIterator")
+        if keyword not in inspect.signature(call).parameters and not of_workers:
+            error = refusal(name, keyword)
+            assert PLACES[keyword] == error.cure, (name, str(error))
+
+
+def test_signatures_are_those_that_were_written() -> None:
+    """For editors and help: the decorator leaves them as they are."""
+    assert ["num_samples", "seed"] == [*inspect.signature(ip.Shuffle).parameters]
+    assert ["order", "world_size"] == [*inspect.signature(ip.Plan).parameters][:2]
+    assert "plan" in inspect.signature(ip.plot.reading).parameters
+
+    def anything(**given: Any) -> Any:
+        return given
+
+    assert named(anything) is anything
+
+
+def test_a_live_loader_says_it_too() -> None:
+    """Before it looks at its plan or manager."""
+    call: Callable[..., Any] = live.LiveLoader
+    with pytest.raises(ip.IndexPlanError, match=r"^ranks_per_node must be left out of LiveLoader"):
+        call(range(10), OPEN, None, ranks_per_node=8)

@@ -1,35 +1,9 @@
-"""Every error that somebody can meet: what provokes it. What each error says is in errors.txt.
+"""What provokes the errors of errors.txt, and the errors that nobody provokes.
 
-A module for each kind, with CASES. What a cure mends, a file, a ledger or a loader inside a pass,
-is mended in the tests of its folder; the cures of commands are typed here.
+Each section of errors.txt has the names of its module here, and those of `made`.
 """
 
 from __future__ import annotations
-
-import importlib
-import pkgutil
-
-from tests.errors.catalogue import (
-    balance,
-    commands,
-    commands_about_files,
-    commands_about_plans,
-    ledgers,
-)
-from tests.errors.catalogue.made import Command, Provoke
-
-CASES: dict[str, Provoke] = {}
-for _found in pkgutil.iter_modules(__path__):
-    _module = importlib.import_module(f"{__name__}.{_found.name}")
-    CASES |= {f"{_found.name}: {name}": call for name, call in getattr(_module, "CASES", ())}
-
-COMMANDS: list[Command] = [
-    *commands.COMMANDS,
-    *commands_about_plans.COMMANDS,
-    *commands_about_files.COMMANDS,
-    *balance.COMMANDS,
-    *ledgers.COMMANDS,
-]
 
 # why some errors are not provoked here: how many in which functions of which files
 NOT_PROVOKED: dict[str, dict[tuple[str, str], int]] = {

@@ -1,11 +1,9 @@
-"""What the errors of the catalogue are provoked with: plans, files, and who may not touch them.
-
-Each is provoked in an empty folder of its own, the current one.
-"""
+"""What every section of errors.txt has names for: plans, files, and who may not touch them."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -20,23 +18,10 @@ import numpy as np
 import indexplan as ip
 from tests.support.children import nobody
 from tests.support.forging import rewritten
+from tests.support.refusals import CURSOR, EMPTY, PLAN, RESUMED, WHOLE
 
-Provoke = Callable[[], Any]
-Case = tuple[str, Provoke]  # its name, what provokes it
-Step = str | Provoke
-# what is typed, what puts files into the folder before, and what is typed or done instead, if the
-# cure is followed
-Command = tuple[str, Provoke, *tuple[Step, ...]]
-
-PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2, sub_epochs=2)
-WHOLE = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
 OPEN = ip.Plan(ip.Sequential(10), batch_size=2)
 CARRY = ip.Plan(ip.Sequential(10), world_size=1, batch_size=3, remainder="carry")
-EMPTY = ip.Plan(ip.Sequential(7), world_size=1, batch_size=6, remainder="drop").resume(
-    ip.Plan(ip.Sequential(7), world_size=1, batch_size=2).cursor(0, step=1)
-)  # the rest of its epoch does not fill a step
-RESUMED = PLAN.resume(PLAN.cursor(1, 1, step=1))
-CURSOR = PLAN.cursor(0, 1, step=1)
 STORED = ip.Plan(ip.Sequential(1000), world_size=3, batch_size=16)
 CHUNK = "epoch-00000/chunk-00001.npy"
 
@@ -115,13 +100,13 @@ def load_forged(**changes: Any) -> None:
     ip.load(forged(**changes))
 
 
-def locked(modes: dict[str, int], do: Provoke) -> None:
+def locked(modes: dict[str, int], do: Callable[[], Any]) -> None:
     """Do something as somebody whom the modes of some paths keep from it."""
     with nobody(modes):
         do()
 
 
-def without(package: str, do: Provoke) -> None:
+def without(package: str, do: Callable[[], Any]) -> None:
     """Do something where a package is not installed."""
     names = [name for name in sys.modules if name.split(".")[0] == package]
     with patch.dict(sys.modules), patch.object(sys, "meta_path", [Lost(package), *sys.meta_path]):
@@ -167,10 +152,6 @@ def array(name: str, values: Any) -> str:
     return name
 
 
-def nothing() -> None:
-    """Leave the folder empty."""
-
-
 def spec_file(plan: ip.Plan = WHOLE) -> None:
     """Write a plan's JSON."""
     written("plan.json", plan.to_json())
@@ -184,23 +165,3 @@ def stores() -> Any:
     store.store.clear()
     store.pseudo_dirs[:] = [""]
     return store
-
-
-BUILD = "build a.plan --num-samples 9 --batch-size 2"
-ORDER = "build a.plan --batch-size 2 --order"
-AS_WRITTEN = f"{ORDER} 'Epochs(Shuffle(1000000), 50000)'"
-
-
-def restored(path: str, plan: str) -> Provoke:
-    """Return a call that restores a file of a plan directory from its copy."""
-
-    def do() -> None:
-        saved("copy.plan")
-        Path("copy.plan", path).replace(Path(plan, path))
-
-    return do
-
-
-def gone(path: str) -> Provoke:
-    """Return a call that deletes a file."""
-    return lambda: Path(path).unlink()

@@ -1,18 +1,16 @@
 """Errors of integers, flags and choices: each such argument of a right call, given a wrong value.
 
-Nobody writes these cases: a call that is added to RIGHT has one for each such argument.
+Nobody writes these errors: a call that is added to RIGHT has one for each such argument.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import indexplan as ip
 from indexplan.orders import Traits
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from indexplan_torch.endless import PlanIterator
-from tests.errors.catalogue.made import Case
 
 ORDER = ip.Shuffle(24)
 PLAN = ip.Plan(ORDER, world_size=2, batch_size=2, sub_epochs=2)
@@ -117,14 +115,15 @@ RIGHT: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-def wrong(value: Any) -> Any:
-    """Return what is neither a number, a flag nor a choice, by what would be right."""
-    return "x" if isinstance(value, int | str) else None
+def wrong(name: str, argument: str) -> None:
+    """Call with what is neither a number, a flag nor a choice, where one of them belongs."""
+    call, given = RIGHT[name]
+    call(**{**given, argument: "x" if isinstance(given[argument], int | str) else None})
 
 
-CASES: list[Case] = []
-for _name, (_call, _given) in RIGHT.items():
-    for _argument, _value in _given.items():
-        if type(_value) in (int, bool, str):
-            _case = f"{_argument} of {_name}"
-            CASES.append((_case, partial(_call, **{**_given, _argument: wrong(_value)})))
+LINES = [
+    f'wrong("{name}", "{argument}")'
+    for name, (_, given) in RIGHT.items()
+    for argument, value in given.items()
+    if type(value) in (int, bool, str)
+]
