@@ -1,7 +1,9 @@
 """A run's ledger, asked from a shell."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,10 +27,22 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ip.Ledger:
     return made
 
 
-def test_show(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
-    """The run in words and as JSON."""
-    assert f"{ledger}\n" == run(capsys, "show", "run.ledger")
-    assert ledger.to_dict() == json.loads(run(capsys, "show", "run.ledger", "--json"))
+ASKED: dict[str, Callable[[ip.Ledger], Any]] = {
+    "show run.ledger": lambda ledger: ledger,
+    "ledger run.ledger account": lambda ledger: ledger.account(),
+    "ledger run.ledger account --epoch 0": lambda ledger: ledger.account(0),
+    # where two runs part is an answer, not a failure
+    "diff run.ledger other.ledger": lambda ledger: ip.diff(ledger, ip.Ledger("other.ledger")),
+}
+
+
+@pytest.mark.parametrize("words", ASKED)
+def test_answers(words: str, ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    """The run, what became of its epochs, and where it parts from another: as words and JSON."""
+    ip.Ledger("other.ledger").record(PLAN, PLAN.cursor(epoch=2, step=3))
+    found = ASKED[words](ledger)
+    assert f"{found}\n" == run(capsys, *words.split())
+    assert found.to_dict() == json.loads(run(capsys, *words.split(), "--json"))
 
 
 def test_show_says_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,14 +92,6 @@ def test_reads(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no step read sample 123\n" == run(capsys, *words)
 
 
-def test_account(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
-    """What became of all epochs, or of one."""
-    assert f"{ledger.account()}\n" == run(capsys, "ledger", "run.ledger", "account")
-    words = ["ledger", "run.ledger", "account", "--epoch", "0"]
-    assert f"{ledger.account(0)}\n" == run(capsys, *words)
-    assert ledger.account(0).to_dict() == json.loads(run(capsys, *words, "--json"))
-
-
 def test_verify(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     """A ledger that holds together exits with 0; a lost line or another's hash with 1."""
     words = ["verify", "run.ledger"]
@@ -98,17 +104,6 @@ def test_verify(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     assert not json.loads(capsys.readouterr().out)["ok"]
     Path("run.ledger").write_bytes(text.replace(b'"steps":30', b'"steps":31', 1))
     assert "run.ledger, line 2: its checksum must be " in fails(capsys, 1, *words)
-
-
-def test_diff(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where two runs part is an answer, not a failure."""
-    other = ip.Ledger("other.ledger")
-    other.record(PLAN, PLAN.cursor(epoch=2, step=3))
-    words = ["diff", "run.ledger", "other.ledger"]
-    found = ip.diff(ledger, other)
-    assert 30 == found.steps_from
-    assert f"{found}\n" == run(capsys, *words)
-    assert found.to_dict() == json.loads(run(capsys, *words, "--json"))
 
 
 def test_replay(ledger: ip.Ledger, capsys: pytest.CaptureFixture[str]) -> None:

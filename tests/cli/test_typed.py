@@ -1,4 +1,4 @@
-"""What is typed, right or wrong: help, the version, near misses, numbers, and errors as JSON."""
+"""What is typed, right or wrong: help, the version, errors as JSON; one step is not 1 steps."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from tests.cli.test_cli import fails
-
-BUILD = ["build", "a.plan", "--num-samples=9", "--batch-size=2"]
 
 
 def test_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,51 +31,6 @@ def test_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         main([option])
     assert (0, f"indexplan {ip.__version__}\n") == (exit_.value.code, capsys.readouterr().out)
-
-
-@pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        ([*BUILD, "--order=block-shuffle"], "BlockShuffle"),
-        ([*BUILD, "--order=BlockShuffle(blok_size=3)"], "block_size"),
-        (["build", "a.plan", "--batch-size=2", "--order=Shufle(3)"], "Shuffle"),
-        (["build", "a.plan", "--batch-size=2", "--order=Shuffle(3, sed=1)"], "seed"),
-        (["plot", "plan.json", "-o", "a.pgn"], ".png"),
-        (["orders", "BlokShuffle"], "BlockShuffle"),
-    ],
-)
-def test_near_misses(
-    words: list[str],
-    meant: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A word with a slip is answered with the one that was meant."""
-    monkeypatch.chdir(tmp_path)
-    Path("plan.json").write_text(ip.Plan(ip.Shuffle(9), world_size=1, batch_size=2).to_json())
-    assert f"did you mean {meant}?" in fails(capsys, 2, *words)
-    Path("plan.json").unlink()
-    assert [] == list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        (["build", "a.plan", "--num-samples=9", "--batch-size", "abc"], "--batch-size: each part"),
-        ([*BUILD, "--epochs", "1..x"], "argument --epochs: must be an integer"),
-        ([*BUILD, "--sub-epochs", "two"], "argument --sub-epochs: must be an integer"),
-        (["show", "a.plan", "--epoch", ""], "argument --epoch: must be an integer"),
-        (["show", "a.plan", "--epoch", "1.5"], "argument --epoch: must be an integer"),
-        (
-            ["build", "a.plan", "--batch-size=2", "--num-samples=nan"],
-            "--num-samples: must be an",
-        ),
-    ],
-)
-def test_bad_numbers(words: list[str], what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is no number is told in one line, without the usage."""
-    assert what in fails(capsys, 2, *words)
 
 
 @pytest.mark.parametrize(
@@ -102,3 +55,55 @@ def test_errors_as_json(
     assert (kind, code) == (error["type"], error["exit_code"])
     got = "" if error["got"] is None else f"; got {error['got']}"
     assert error["message"] == f"{error['what']} {error['rule']}{got}; {error['cure']}"
+
+
+ONE = ["--world-size=1", "--batch-size=1"]
+COMMANDS = [
+    ["build", "new.plan", "--num-samples=1", *ONE],
+    ["build", "one.plan", "--num-samples=1", *ONE],
+    ["show", "one.plan"],
+    ["show", "one.plan", "--epoch=0", "--step=0"],
+    ["explain", "one.plan", "--index=0", "--epochs=1"],
+    ["explain", "dropped.plan", "--index=0", "--epochs=1"],
+    ["locate", "one.plan", "--index=0", "--epoch=0"],
+    ["diff", "one.plan", "dropped.plan", "--epochs=1"],
+    ["verify", "one.plan"],
+    ["export", "one.plan", "out"],
+    ["shards", "sizes.npy"],
+    ["shards", "one.npy", "--plan=one.plan", "--ranks-per-node=1"],
+    ["show", "groups.plan"],
+    ["show", "groups.plan"],
+    ["show", "balanced.plan"],
+    ["show", "files.plan"],
+    ["locate", "one.plan", "--index=1", "--epoch=0"],
+    ["show", "one.plan", "--epoch=0", "--step=1"],
+    ["verify", "files.plan", "--dataset=data"],
+]
+
+
+def test_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No verb says 1 of several, in its answer or in an error."""
+    monkeypatch.chdir(tmp_path)
+    for name, values in {"one": [1], "sizes": [0], "labels": [0]}.items():
+        np.save(f"{name}.npy", values)
+    Path("data").mkdir()
+    Path("data/a").write_text("x")
+    built = {
+        "one": ["--num-samples=1"],
+        "groups": ["--order=ClassBalanced('labels.npy')"],
+        "balanced": ["--num-samples=1", "--balance=Balance('one.npy')"],
+        "files": ["--dataset=data"],
+    }
+    for name, words in built.items():
+        assert 0 == main(["build", f"{name}.plan", *words, *ONE])
+    Path("data/a").write_text("")  # has changed, and is empty
+    capsys.readouterr()
+    for words in COMMANDS:
+        main(words)
+        said = capsys.readouterr()
+        text = said.out + said.err
+        assert text
+        found = re.findall(r"(?<![\w,.:/*-])1 (?!as|is|was)[a-z-]+s\b", text)
+        assert [] == found, (words, text)

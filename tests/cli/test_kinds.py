@@ -1,4 +1,4 @@
-"""Each verb on plans by weight, by class and of several sources, from the command line."""
+"""Each verb on plans by weight, by class, of several sources, and of pieces of samples."""
 
 from __future__ import annotations
 
@@ -57,3 +57,34 @@ def test_every_verb(
     assert Path("a.png").stat().st_size > 1000
     if names:
         assert str(ip.draws(plan)) in run(capsys, "show", "a.plan")
+
+
+LENGTHS = np.arange(1, 90) % 31 + 1
+
+
+def test_a_document_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All parts of it are named, and together they are all of it; `locate` finds the first."""
+    monkeypatch.chdir(tmp_path)
+    np.save("lengths.npy", LENGTHS)
+    order = "DocumentWindows('lengths.npy', 24, block_size=8, seed=1)"
+    options = ["--world-size", "2", "--batch-size", "3", "--epochs", "2"]
+    run(capsys, "build", "a.plan", "--order", order, *options)
+    run(capsys, "verify", "a.plan")
+    windows = ip.DocumentWindows(LENGTHS, 24, block_size=8, seed=1)
+    plan = ip.Plan(windows, world_size=2, batch_size=3)
+    assert LENGTHS[29] == 31
+    lines = run(capsys, "explain", "a.plan", "--index", "29", "--epochs", "2").splitlines()
+    for epoch in (0, 1):
+        parts = [reading.span for reading in ip.explain(plan, 29, [epoch])]
+        positions = plan.order.locate_all(epoch, 29)[0].tolist()
+        assert len(parts) == len(positions) >= 2
+        tokens = {i for part in parts if part for i in range(*part)}
+        assert set(range(31)) == tokens
+        for position, (start, stop) in zip(positions, filter(None, parts), strict=True):
+            said = f"epoch {epoch}, position {position}, part [{start}, {stop}): "
+            assert 1 == sum(line.startswith(said) for line in lines)
+    where = plan.locate(29, 1)
+    said = run(capsys, "locate", "a.plan", "--index", "29", "--epoch", "1")
+    assert f"step {where.step}, rank {where.rank}" in said
