@@ -13,7 +13,6 @@ from matplotlib.colors import to_hex
 
 import indexplan as ip
 from indexplan import plot
-from indexplan.cli import main
 from indexplan.ledger.lines import RunLine
 from indexplan.plot.life_figure import CUTS, ROWS, lived
 from indexplan.plot.style import BAND, BLUE, ORANGE
@@ -127,11 +126,3 @@ def test_many(tmp_path: Path) -> None:
         read(ledger, plan.replace(batch_size=1), 1)
     cuts = plot.life(ledger).axes[0].collections[0].get_segments()
     assert 2 == len(cuts)
-
-
-def test_a_command_draws_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`indexplan plot` draws a ledger instead of a plan."""
-    monkeypatch.chdir(tmp_path)
-    read(ip.Ledger("run.ledger"), PLAN, 5)
-    assert 0 == main(["plot", "run.ledger", "-o", "life.png"])
-    assert Path("life.png").read_bytes().startswith(b"\x89PNG")

@@ -6,26 +6,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import indexplan as ip
 from indexplan import plot
 from indexplan.plot.drawing import evenly, labelled, rounded, short
-from tests.cli.test_cli import fails, run
-from tests.support.bins import Bins
+from tests.cli.test_cli import run
 from tests.support.figures import PLAN, heading, notes, shares
-from tests.support.refusals import EMPTY, refuses
-
-
-@pytest.mark.parametrize("draw", [plot.reading, plot.mixing])
-def test_sub_epochs_out_of_range(draw: Any) -> None:
-    """A sub-epoch that the plan has not is an error, and never an empty picture."""
-    cure = "leave it out, as the plan has one sub-epoch an epoch"
-    refuses(f"sub_epoch must be the integer 0; got 99; {cure}", draw, PLAN, 0, 99)
-    cure = "count from 0; a run ends with epoch 2**32 - 1"
-    refuses(f"epoch must be an integer from 0 to 2**32 - 1; got -1; {cure}", draw, PLAN, -1)
+from tests.support.refusals import EMPTY
 
 
 def test_a_resumed_plan_is_drawn_where_it_goes_on() -> None:
@@ -69,14 +58,6 @@ def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
         assert (tmp_path / f"{name}.png").stat().st_size > 500
 
 
-def test_orders_of_bins() -> None:
-    """Bins are refused where they make no sense."""
-    plan = ip.Plan(Bins(50), world_size=2, batch_size=3)
-    said = "needs an order of single samples; got test-bins-v1; plot the reading"
-    with pytest.raises(ip.IndexPlanError, match=said):
-        plot.mixing(plan)
-
-
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command draws a plan directory or a spec, to a new file, and nothing else."""
     ip.save(PLAN, tmp_path / "a.plan", epochs=[2])
@@ -92,28 +73,6 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {"output": out, "kind": "reading"} == json.loads(
         run(capsys, *words, "--json", "--world-size", "2")
     )
-    said = fails(capsys, 1, *words)
-    assert f"{out} must be a new file; got one that exists; " in said
-    missing = str(tmp_path / "no" / "a.png")
-    assert fails(capsys, 1, *words[:3], missing) == (
-        f"{missing} must be written; got 'No such file or directory'; check the path"
-    )
-    assert (
-        "a picture's path must end with .png or .svg or .pdf; got 'a.gif'; end it with one of these"
-        == (fails(capsys, 2, *words[:3], "a.gif"))
-    )
-
-
-@pytest.mark.parametrize("option", ["--epoch", "--sub-epoch", "--values"])
-def test_options_of_other_kinds(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An option that a picture does not look at is refused, not ignored."""
-    (tmp_path / "a.json").write_text(PLAN.to_json())
-    words = ["plot", str(tmp_path / "a.json"), "-o", str(tmp_path / "a.png"), "--kind", "life"]
-    said = fails(capsys, 2, *words, option, "5")
-    assert f"{option} must be left out of --kind life; leave {option} out" == said
-    assert not (tmp_path / "a.png").exists()
 
 
 def test_plot_is_there_at_first_use() -> None:
@@ -121,19 +80,6 @@ def test_plot_is_there_at_first_use() -> None:
     code = "import indexplan as ip; assert 'plot' in dir(ip); print(ip.plot.reading.__name__)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "reading\n" == done.stdout
-
-
-def test_without_matplotlib(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where matplotlib is missing, the error names the extra."""
-    (tmp_path / "a.json").write_text(PLAN.to_json())
-    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said = fails(capsys, 2, "plot", str(tmp_path / "a.json"), "-o", str(tmp_path / "a.png"))
-    assert said.startswith("matplotlib must be installed for pictures; got ")
-    assert said.endswith("; pip install 'indexplan[plot]'")
 
 
 def test_numbers_are_short() -> None:
