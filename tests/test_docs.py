@@ -40,17 +40,6 @@ BLOCK = re.compile(
 )
 
 
-@contextlib.contextmanager
-def inside(folder: object) -> Iterator[None]:
-    """Run in a folder, and come back; contextlib.chdir needs Python 3.11."""
-    before = Path.cwd()
-    os.chdir(str(folder))
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
 def blocks(name: str) -> list[str]:
     """The Python blocks of a page."""
     return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
@@ -65,7 +54,11 @@ def test_readme_runs(tmp_path: Path) -> None:
     steps: list[object] = []
     counting = register_optimizer_step_post_hook(lambda *given: steps.append(given))
     out = io.StringIO()
-    with inside(tmp_path), contextlib.ExitStack() as stack, contextlib.redirect_stdout(out):
+    with (
+        contextlib.chdir(tmp_path),
+        contextlib.ExitStack() as stack,
+        contextlib.redirect_stdout(out),
+    ):
         stack.callback(counting.remove)
         exec(loop, names := dict[str, Any]())  # noqa: S102 (our own README)
         assert 3 * 313 == len(steps)
@@ -104,7 +97,7 @@ def test_home_says_what_to_write(tmp_path: Path) -> None:
     for _, code, _ in rows_of_home():
         plan = names["plan"] = ip.Plan(ip.Shuffle(1000), batch_size=2)
         for written in re.findall(r"`(.*?)`", code):
-            with inside(tmp_path):
+            with contextlib.chdir(tmp_path):
                 found = eval(written.removeprefix("batch_sampler="), names)  # noqa: S307 (ours)
             if isinstance(found, ip.Order):
                 found = plan.replace(order=found, world_size=1).batch(epoch=0, step=0, rank=0)
@@ -119,7 +112,7 @@ def test_plan_file_is_readable_without_this_library(tmp_path: Path) -> None:
     plan = ip.Plan(order, world_size=8, remainder="drop", batch_size=15)
     ip.save(plan, tmp_path / "run.plan")
     out = io.StringIO()
-    with inside(tmp_path), contextlib.redirect_stdout(out):
+    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(out):
         exec(block, {})  # noqa: S102 (our own page)
     expected = plan.batch(epoch=0, step=17, rank=2).tolist()
     assert expected == [int(number) for number in re.findall(r"\d+", out.getvalue())]
@@ -186,7 +179,7 @@ def check_page(page: str, folder: Path, section: str = "") -> dict[str, Any]:
     if section:
         (text,) = re.findall(rf"^## {re.escape(section)}\n(?:(?!## ).*\n)+", text, re.MULTILINE)
     assert text.count("```python") + text.count("```sh") == len(BLOCK.findall(text))
-    with inside(folder):
+    with contextlib.chdir(folder):
         for kind, code, shown in BLOCK.findall(text):
             if file := re.match(r"# (\w+\.py)\n", code):
                 Path(file[1]).write_text(code)
@@ -281,14 +274,6 @@ def test_promised_files() -> None:
     expected |= {"LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff"}
     expected |= {"docs", "mkdocs.yml"}
     assert expected == tracked
-
-
-def test_runtime_dependencies() -> None:
-    """Users get NumPy and numba, and nothing else."""
-    (listed,) = re.findall(
-        r"^dependencies = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE
-    )
-    assert ["numpy", "numba"] == re.findall('"([a-z]+)', listed)
 
 
 def test_trainers_page_runs() -> None:

@@ -7,11 +7,16 @@ import sys
 import indexplan as ip
 
 
+def printed(code: str) -> str:
+    """Return what a fresh process prints that runs some code."""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
 def modules_after(code: str) -> set[str]:
     """Names of the top-level modules that a fresh process has after some code."""
     code += "\nimport sys, json; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return set(json.loads(done.stdout))
+    return set(json.loads(printed(code)))
 
 
 def test_import_needs_only_numpy() -> None:
@@ -30,8 +35,7 @@ def test_most_orders_wait_for_their_use() -> None:
         f"import json, sys, indexplan as ip; before = {names}; "
         f"plan = ip.Plan.from_json({spec!r}); print(json.dumps([before, {names}]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    before, after = json.loads(done.stdout)
+    before, after = json.loads(printed(code))
     assert "indexplan.orders.shuffle" in before
     assert "indexplan.orders.epochs" not in before
     assert "indexplan.orders.epochs" in after
@@ -43,12 +47,8 @@ def test_a_name_of_ours_is_taken() -> None:
         "import indexplan as ip\nclass Own(ip.Sequential):\n    algorithm = 'epochs-v1'\n"
         "try:\n    ip.register(Own)\nexcept ip.IndexPlanError as error:\n    print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    said = (
-        "algorithm must be a name that no other class has registered; got 'epochs-v1'; give it "
-        "another name"
-    )
-    assert done.stdout.strip() == said
+    said = "algorithm must be a name that no other class has registered; got 'epochs-v1'; "
+    assert printed(code) == f"{said}give it another name\n"
 
 
 def test_arithmetic_needs_no_numba() -> None:
@@ -75,8 +75,7 @@ def test_a_type_that_is_only_returned_loads_no_other() -> None:
         f"account = {names} - before; from indexplan.types import Reading; "
         f"print(json.dumps([*map(sorted, (before, account, {names} - before - account))]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    before, account, reading = json.loads(done.stdout)
+    before, account, reading = json.loads(printed(code))
     assert "indexplan.types" not in before
     assert account == ["indexplan.types"]
     assert "indexplan.reports.explanation" in reading
@@ -93,8 +92,7 @@ def test_a_loader_imports_no_more_than_it_needs() -> None:
         "loader.load_state_dict(loader.state_dict()); assert len(list(loader)) == 5; "
         f"print(json.dumps({names})); from indexplan_torch import *; print(json.dumps({names}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    used, everything = map(json.loads, done.stdout.splitlines())
+    used, everything = map(json.loads, printed(code).splitlines())
     assert {"indexplan_torch"} == {name.partition(".")[0] for name in used}
     assert len(used) <= 18
     assert not {"bins", "meshes", "recording", "sharded"} & {n[16:] for n in used}

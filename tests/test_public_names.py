@@ -5,6 +5,8 @@ from __future__ import annotations
 import pkgutil
 import types
 
+import pytest
+
 import indexplan as ip
 import indexplan.plot
 import indexplan.testing
@@ -75,36 +77,25 @@ def test_a_plan_and_a_batch() -> None:
     assert OF_A_BATCH.split() == [name for name in dir(batch) if name[0] != "_"]
 
 
-def test_pictures_and_tests() -> None:
-    """The modules of pictures, and of tests for an order of one's own."""
-    assert DRAWN.split() == ip.plot.__all__
-    assert ["check_order"] == ip.testing.__all__
-
-
-def test_worlds_that_change() -> None:
-    """What a loop under torchft needs."""
-    loader = [n for n in dir(indexplan_torch.live.LiveLoader) if n[0] != "_"]
-    assert OF_A_LIVE_LOADER.split() == loader
-
-
-def test_the_adapter() -> None:
-    """What torch users write; each trainer has a module of its own."""
-    assert OF_TORCH.split() == indexplan_torch.__all__
-
-
-def test_what_grain_reads() -> None:
-    """What users of Grain write; it needs no torch."""
-    assert OF_GRAIN.split() == indexplan_jax.grain.__all__
-
-
-def test_what_jax_computes() -> None:
-    """What users of JAX write, without Grain; tests/everywhere/jax_checks.py has it with JAX."""
-    assert OF_JAX.split() == dir(indexplan_jax) == indexplan_jax.__all__
-
-
-def test_what_fetches() -> None:
-    """What anybody writes whose samples are in a store, with torch or without."""
-    assert OF_FETCHING.split() == indexplan_fetch.__all__
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (DRAWN, ip.plot.__all__),
+        ("check_order", ip.testing.__all__),
+        (
+            OF_A_LIVE_LOADER,
+            [name for name in dir(indexplan_torch.live.LiveLoader) if name[0] != "_"],
+        ),
+        (OF_TORCH, indexplan_torch.__all__),  # each trainer has a module of its own
+        (OF_GRAIN, indexplan_jax.grain.__all__),
+        (OF_JAX, indexplan_jax.__all__),  # tests/everywhere/jax_checks.py has it with JAX
+        (OF_JAX, dir(indexplan_jax)),
+        (OF_FETCHING, indexplan_fetch.__all__),
+    ],
+)
+def test_other_modules(names: str, found: list[str]) -> None:
+    """Pictures, checks of one's own order, live loaders, and the adapters."""
+    assert names.split() == found
 
 
 def test_no_module_has_the_name_of_a_public_function() -> None:

@@ -1,5 +1,6 @@
 """Building on any executor: processes, loky, MPI, Dask and SLURM end in the bytes of threads."""
 
+import contextlib
 import json
 import os
 import re
@@ -24,7 +25,7 @@ from indexplan.files.format import Build
 from indexplan.files.saving import write_chunk
 from tests.support.found import at
 from tests.support.trees import tree
-from tests.test_docs import ROOT, blocks, inside
+from tests.test_docs import ROOT, blocks
 
 PLAN = ip.Plan(ip.Shuffle(120_000, seed=9), world_size=3, batch_size=16)
 CHUNKS = {"epochs": range(3), "units_per_chunk": 5000}  # 72 chunks
@@ -89,7 +90,7 @@ def test_threads_of_the_caller(tmp_path: Path, expected: dict[str, bytes]) -> No
 
 def test_processes(tmp_path: Path, expected: dict[str, bytes], processes: Executor) -> None:
     """Spawned processes build the same files, also where the path is relative to the caller."""
-    with inside(tmp_path):
+    with contextlib.chdir(tmp_path):
         saved = ip.save(PLAN, "a.plan", executor=processes, **CHUNKS)
     assert saved_at("a.plan") == saved
     assert expected == tree(tmp_path / "a.plan")

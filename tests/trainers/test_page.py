@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from lightning.fabric import Fabric
 from torch.nn.functional import cross_entropy
 
 from tests.support.ports import free_port
-from tests.test_docs import blocks, inside
+from tests.test_docs import blocks
 from tests.trainers.ranks import ROOT
 
 SECTIONS = (
@@ -73,7 +74,7 @@ def test_lightning_and_fabric(tmp_path: Path) -> None:
 
     count = torch.nn.modules.module.register_module_forward_pre_hook(note)
     names: dict[str, Any] = {}
-    with inside(tmp_path), count:
+    with contextlib.chdir(tmp_path), count:
         stopped = script.replace("max_epochs=3", "max_epochs=3, max_steps=130")
         exec(stopped, names)  # noqa: S102 (our own page)
         assert [130, 1040] == [len(seen), sum(seen)]
@@ -87,7 +88,7 @@ def test_lightning_and_fabric(tmp_path: Path) -> None:
     exec(few, names)  # noqa: S102
     assert [16, 16] == [sum(len(x) for x, _ in names["overfitted"]) for _ in range(2)]
     names["fabric"] = Fabric(accelerator="cpu", devices=1)
-    with inside(tmp_path):
+    with contextlib.chdir(tmp_path):
         exec(fabric, names)  # noqa: S102
         assert 1 == torch.load("run.ckpt")["loader"]["cursor"]["epoch"]
 
