@@ -76,6 +76,11 @@ def lines(log: Path) -> list[list[int]]:
     return [json.loads(line) for line in whole]
 
 
+def last(folder: Path, node: str) -> list[int]:
+    """Return the last line that a node's rank has written."""
+    return (lines(folder / f"{node}.log") or [[0, 0, 0]])[-1]
+
+
 def check(read: list[tuple[int, list[int]]]) -> None:
     """Look that what was saved at the end has each sample once in each epoch, on other ranks."""
     stream = [sample for _, samples in read for sample in samples]

@@ -11,7 +11,9 @@ other, and one of them is lost.
 The laws, by their numbers: L1 whole epochs of the lineage that survives read each sample once. L2 a
 step is one set of samples for any number of ranks. L3 equal states after equal steps. L4 a step
 that does not count leaves no trace. L5 while nothing changes, each rank reads what a PlanLoader
-does. L6 each rank reads what the plan deals it as resumed at a cursor, for the ranks of the step.
+does: loader_checks.py has it with torchft. L6 each rank reads what the plan deals it as resumed at
+a cursor, for the ranks of the step. L7 a ledger, written at checkpoints as if one rank had read
+all, has what the lineage has read.
 """
 
 from __future__ import annotations
@@ -19,18 +21,100 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import indexplan as ip
-from indexplan_torch import PlanLoader
 from indexplan_torch.live import LiveLoader
-from tests.live import recipe
-from tests.live.steps import Read, steps
 
 MOST_GROUPS = 4
 FURTHEST_BACK = 5000  # steps that a run may fall back, to its checkpoint
 SPARED = 2  # groups that take part where others are spares
+
+
+# --- what steps read, by lists, and by the recipe of docs/live.md, whose state is a cursor
+
+
+Read = tuple[int, int]  # epoch, sample
+
+
+def steps(plan: ip.Plan) -> Iterator[list[Read]]:
+    """Yield the reads of each step of a run from its start on, in order, for ever: the oracle.
+
+    Of a plan with one `global_batch_size`, without sub-epochs and balance, whose epochs have
+    equally many units.
+    """
+    size = plan.global_batch_size
+    whole = ip.Plan(plan.order, world_size=1, batch_size=plan.order.num_samples)
+    assert isinstance(size, int)
+    if plan.remainder == "carry":
+        stream = _stream(whole)
+        while True:
+            yield [next(stream) for _ in range(size)]
+    epoch = 0
+    while True:
+        reads = _epoch(whole, epoch)
+        if plan.remainder == "drop":
+            reads = reads[: len(reads) // size * size]
+        if plan.remainder == "pad":
+            short = -len(reads) % size
+            reads += (reads * size)[:short]
+        count = -(-len(reads) // size)
+        each, more = divmod(len(reads), count)
+        for number in range(count):  # the first `more` steps have one more
+            length = each + (number < more)
+            yield reads[:length]
+            reads = reads[length:]
+        epoch += 1
+
+
+def _epoch(whole: ip.Plan, epoch: int) -> list[Read]:
+    return [(epoch, index) for index in whole.batch(epoch, step=0, rank=0).tolist()]
+
+
+def _stream(whole: ip.Plan) -> Iterator[Read]:
+    epoch = 0
+    while True:
+        yield from _epoch(whole, epoch)
+        epoch += 1
+
+
+class Dealt(NamedTuple):
+    """What each rank reads in a step, and what all of them read."""
+
+    ranks: list[list[int]]
+    step_size: int
+
+
+def dealt(plan: ip.Plan, cursor: ip.Cursor, world_size: int) -> Dealt:
+    """Return what each rank reads in the step that comes next."""
+    cursor = there(plan, cursor)
+    rest = plan.replace(world_size=world_size).resume(cursor)
+    where = cursor.epoch, cursor.sub_epoch
+    ranks = range(world_size)
+    read = [rest.batch(*where, step=cursor.step, rank=rank).tolist() for rank in ranks]
+    return Dealt(read, rest.step_size(*where, step=cursor.step))
+
+
+def after(plan: ip.Plan, cursor: ip.Cursor) -> ip.Cursor:
+    """Return where the run stands after the step that comes next."""
+    cursor = there(plan, cursor)
+    rest = plan.resume(cursor)
+    return there(plan, rest.cursor(cursor.epoch, cursor.sub_epoch, step=cursor.step + 1))
+
+
+def there(plan: ip.Plan, cursor: ip.Cursor) -> ip.Cursor:
+    """Return where the next step starts: some sub-epochs have none."""
+    rest = plan.resume(cursor)
+    number = cursor.epoch * plan.sub_epochs + cursor.sub_epoch
+    while not (steps := rest.steps(*divmod(number, plan.sub_epochs))):
+        number += 1
+    return rest.cursor(*divmod(number, plan.sub_epochs), step=steps.start)
+
+
+# --- the simulation
 
 
 class Lineage(NamedTuple):
@@ -154,14 +238,7 @@ class Saved(NamedTuple):
 
     state: dict[str, Any]
     read: Lineage | None
-
-
-class Fixed(NamedTuple):
-    """Loaders of a world that stays, from some step on, and the step that they read next."""
-
-    world: int
-    step: int
-    batches: list[Iterator[list[int]]]
+    hash: str  # of the ledger
 
 
 @dataclass
@@ -182,9 +259,7 @@ class Quorums:
         self._truth: dict[int, list[Read]] = {}
         self._first = 0
         self._steps: Iterator[list[Read]] = steps(self.plan)
-        self._fixed: Fixed | None = None
         self.groups = [self._fresh() for _ in range(self.random.randint(1, MOST_GROUPS))]
-        self.saved = Saved(self.groups[0].ranks[0].loader.state_dict(), None)
 
     def _fresh(self, plan: ip.Plan | None = None, step: int = 0) -> Group:
         ranks: list[dict[str, int]] = [
@@ -212,14 +287,18 @@ class Quorums:
         return self.best.step
 
     def run(self, num_steps: int) -> None:
-        """Run until so many steps are committed, and check what the lineage has read (L1)."""
-        while self.step < num_steps:
-            self.change()
-            if len(self.groups) > 1 and self.random.random() < 0.02:
-                self.split()
-            else:
-                self.quorum(self.groups)
-        self.check_epochs()
+        """Run until so many steps are committed, and check what the lineage has read (L1, L7)."""
+        with TemporaryDirectory() as folder:
+            self.path = Path(folder, "run.ledger")
+            self.saved = self._save(self.best)
+            while self.step < num_steps:
+                self.change()
+                if len(self.groups) > 1 and self.random.random() < 0.02:
+                    self.split()
+                else:
+                    self.quorum(self.groups)
+            self._save(self.best)
+            self.check_epochs(ip.Ledger(self.path))
 
     def change(self) -> None:
         """Kill a group, or all, or let one join; or give the groups another order (a swap)."""
@@ -237,12 +316,20 @@ class Quorums:
             self.groups = [self._restarted()]
             self.counts["restarts"] += 1
         elif drawn < 0.1:
-            best = self.best
-            self.saved = Saved(best.ranks[0].loader.state_dict(), best.read)
+            self.saved = self._save(self.best)
+
+    def _save(self, group: Group) -> Saved:
+        """Return a checkpoint, up to which the ledger is written by the recipe of docs/live.md."""
+        ledger = ip.Ledger(self.path)
+        ledger.rewind(min(group.step, ledger.step))
+        ledger.record(self.plan.replace(world_size=1), group.cursor)
+        assert group.step == ledger.step, "L7: other steps in the ledger"
+        return Saved(group.ranks[0].loader.state_dict(), group.read, ledger.hash)
 
     def _restarted(self) -> Group:
         """Return a group of the checkpoint: by its state, or by its cursor alone."""
         state, step = self.saved.state, self.saved.state["step"] - 1
+        ip.Ledger(self.path).rewind(self.saved.hash)
         if self.random.random() < 0.5:
             cursor = ip.Cursor.from_dict(state["cursor"])
             group = self._fresh(self.plan.resume(cursor), step)
@@ -294,8 +381,7 @@ class Quorums:
         assert all(read == got[: self.inner] for read in spare), "a spare reads what the first does"
         samples = sum(got, [])
         assert samples == self._read(most), "L2: other samples than lists say"
-        self._check_fixed(cursor, most, world, got)
-        assert got == recipe.dealt(self.plan, cursor, world).ranks, "L6: others than a plan's"
+        assert got == dealt(self.plan, cursor, world).ranks, "L6: others than a plan's"
         failed = self.random.random()
         read = Lineage(source.read, samples)
         for group in groups:
@@ -305,7 +391,7 @@ class Quorums:
                 rank.decide(counts)
             if group in behind:
                 self.counts["heals"] += 1
-                group.read = source.read
+                group.read = read.before  # of the source, which may have this step already
             self.counts["failed for some"] += some
             if counts:
                 group.read = read
@@ -314,8 +400,9 @@ class Quorums:
         self.counts["failed" if failed < 0.1 else "commits"] += 1
         self.counts["of several ranks a group"] += self.inner > 1 and failed >= 0.1
         if failed >= 0.1:
-            after = recipe.after(self.plan, cursor)
-            assert after == source.cursor, "L6: stands elsewhere than the plan says"
+            assert after(self.plan, cursor) == source.cursor, (
+                "L6: stands elsewhere than the plan says"
+            )
 
     def _draw(self, group: Group, told: Told, states: list[str], most: int) -> list[list[int]]:
         """Return what each rank of a group reads, in its loop or in another one."""
@@ -327,36 +414,20 @@ class Quorums:
             assert got[-1], "an empty batch"
         return got
 
-    def _check_fixed(self, cursor: ip.Cursor, step: int, world: int, got: list[list[int]]) -> None:
-        """Compare what ranks read with loaders of a fixed world, as long as it stays (L5)."""
-        fixed = self._fixed
-        if fixed is None and self.random.random() < 0.01:
-            fixed = Fixed(world, step, self._loaders(cursor, world))
-        if fixed is None or fixed.world != world or fixed.step not in (step, step + 1):
-            self._fixed = None
-            return
-        if fixed.step == step:  # else it failed, and is dealt again
-            expected = [next(each) for each in fixed.batches]
-            assert expected == got, "L5: other batches than a loader's"
-            self.counts["as a loader"] += 1
-            self._fixed = fixed._replace(step=step + 1)
+    def check_epochs(self, ledger: ip.Ledger) -> None:
+        """Count what the lineage has read in whole epochs: each sample once, and no other (L1).
 
-    def _loaders(self, cursor: ip.Cursor, world: int) -> list[Iterator[list[int]]]:
-        rest, dataset = self.plan.resume(cursor), range(self.plan.order.num_samples)
-        return [
-            endless(PlanLoader(dataset, rest, rank=rank, world_size=world, as_array=True))
-            for rank in range(world)
-        ]
-
-    def check_epochs(self) -> None:
-        """Count what the lineage has read in whole epochs: each sample once, and no other (L1)."""
+        It is what the ledger tells of the steps that count (L7).
+        """
         stream, each = list[int](), self.best.read
         parts = []
         while each is not None:
             parts.append(each.samples)
             each = each.before
-        for part in reversed(parts):
+        for step, part in enumerate(reversed(parts)):
             stream += part
+            assert part == ledger.batch(step, 0).tolist(), "L7: other samples in the ledger"
+        assert (len(parts), True) == (ledger.step, ledger.verify().ok), "L7: another ledger"
         num_samples, size = self.plan.order.num_samples, self.plan.global_batch_size
         assert isinstance(size, int)
         length = num_samples
@@ -368,10 +439,3 @@ class Quorums:
             epoch = stream[start : start + length]
             assert min(length, num_samples) == len(set(epoch)), "L1: a sample lost or read twice"
             self.counts["epochs"] += 1
-
-
-def endless(loader: PlanLoader) -> Iterator[list[int]]:
-    """Yield a loader's batches, epoch after epoch."""
-    while True:
-        for batch in loader:
-            yield batch.tolist()

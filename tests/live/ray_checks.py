@@ -21,7 +21,7 @@ from tests.live.elastic import (
     PLAN,
     SAMPLES,
     check,
-    lines,
+    last,
     train,
 )
 from tests.trainers.ranks import run_ranks
@@ -65,16 +65,12 @@ def wait(until: Callable[[], bool]) -> None:
 
 def change(folder: Path, cluster: Any, nodes: dict[str, Any]) -> None:
     """Kill a node in the middle of a step, and add another one later."""
-
-    def last(node: str) -> list[int]:
-        return (lines(folder / f"{node}.log") or [[0, 0, 0]])[-1]
-
-    wait(lambda: all(last(node)[1:] == [NODES, DIES_AFTER] for node in nodes))
+    wait(lambda: all(last(folder, node)[1:] == [NODES, DIES_AFTER] for node in nodes))
     dead = max(nodes)
-    os.kill(last(dead)[0], signal.SIGKILL)
+    os.kill(last(folder, dead)[0], signal.SIGKILL)
     cluster.remove_node(nodes.pop(dead))  # of which Ray hears at once, and not after a minute
     (folder / KILLED).touch()
-    wait(lambda: all(last(node)[1:] == [NODES - 1, JOINED_AFTER] for node in nodes))
+    wait(lambda: all(last(folder, node)[1:] == [NODES - 1, JOINED_AFTER] for node in nodes))
     cluster.add_node(**NODE)
 
 

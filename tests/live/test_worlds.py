@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import islice
 from random import Random
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -13,10 +13,8 @@ from hypothesis import given, settings
 
 import indexplan as ip
 from indexplan.plan.plan import smallest_step
-from tests.live import recipe
-from tests.live.__main__ import A_RUN, drawn
-from tests.live.quorums import MOST_GROUPS, Quorums, Rank, Told
-from tests.live.steps import steps
+from indexplan_torch.live import LiveLoader
+from tests.live.quorums import MOST_GROUPS, Manager, Quorums, Rank, Told, after, dealt, steps
 from tests.support.bins import Shrinking
 
 
@@ -35,7 +33,7 @@ def plans(draw: st.DrawFn, inner: int) -> ip.Plan:
 def test_quorums_read_what_lists_say(
     data: st.DataObject, seed: int, inner: int, sync: bool, spares: bool
 ) -> None:
-    """L1 to L6, each step of a drawn run."""
+    """L1 to L4, L6 and L7, each step of a drawn run."""
     plan = data.draw(plans(inner))
     Quorums(plan, Random(seed), inner, sync, spares).run(60)  # noqa: S311
 
@@ -45,27 +43,8 @@ def test_a_simulation_has_all_that_happens() -> None:
     plan = ip.Plan(ip.Shuffle(97, seed=5), global_batch_size=10)
     quorums = Quorums(plan, Random(1))  # noqa: S311
     quorums.run(1000)
-    seen = "kills,joins,swaps,heals,restarts,void,commits,failed,failed for some,as a loader,epochs"
+    seen = "kills,joins,swaps,heals,restarts,void,commits,failed,failed for some,epochs"
     assert set() == set(seen.split(",")) - {name for name, count in quorums.counts.items() if count}
-
-
-def test_what_ci_simulates() -> None:
-    """Its 5,000 steps are of 25 plans, of each remainder, with at least three steps an epoch."""
-    assert 25 == 5000 // A_RUN
-    runs = [drawn(seed, Counter()) for seed in range(25)]
-    assert all(len(each.plan.replace(world_size=1).steps(0)) > 2 for each in runs)
-    assert 4 == len({each.plan.remainder for each in runs})
-    assert 9 == len({(each.inner, each.sync, each.spares) for each in runs})
-
-
-def test_lists_read_each_sample_once() -> None:
-    """The oracle itself: whole epochs hold each sample once, unless the remainder says more."""
-    for remainder, times in [("spread", {1}), ("carry", {1}), ("pad", {1, 2}), ("drop", {1})]:
-        plan = ip.Plan(ip.Shuffle(23), global_batch_size=5, remainder=remainder)  # type: ignore[arg-type]
-        read = Counter(each for step in islice(steps(plan), 40) for each in step)
-        whole = {epoch: Counter({s: read[e, s] for e, s in read if e == epoch}) for epoch in (0, 1)}
-        assert [times, times] == [set(each.values()) for each in whole.values()]
-        assert [20 if remainder == "drop" else 23] * 2 == [len(each) for each in whole.values()]
 
 
 BALANCED = ip.Balance(np.arange(100) % 17 + 1)
@@ -111,12 +90,12 @@ def test_a_step_is_one_set_for_any_world(plan: ip.Plan, seed: int) -> None:
                 want = alone.units(*where, step=step, rank=0)
                 expected = want.bins if plan.order.deals_bins else want.samples
                 assert read == sorted(tuple(np.ravel(each)) for each in expected)
-                dealt = recipe.dealt(plan, cursor, world)
+                shares = dealt(plan, cursor, world)
                 for rank, batch in enumerate(got):  # to the bit, and in order
                     same = fixed.batch(*where, step=step, rank=rank).tolist()
-                    assert same == batch.samples.tolist() == dealt.ranks[rank] != []
-                assert dealt.step_size == want.num_valid
-                cursor = recipe.after(plan, cursor)
+                    assert same == batch.samples.tolist() == shares.ranks[rank] != []
+                assert shares.step_size == want.num_valid
+                cursor = after(plan, cursor)
                 if random.random() < 0.2:
                     cursor = ip.Cursor.from_json(cursor.to_json())
 
@@ -126,20 +105,18 @@ def test_a_step_is_one_set_for_any_world(plan: ip.Plan, seed: int) -> None:
 def test_weighted_gradients_are_equal_for_any_world(world: int, remainder: str) -> None:
     """The mean over ranks of sums times `world_size / step_size`, whatever their shares."""
     plan = ip.Plan(ip.Shuffle(23, seed=4), global_batch_size=5, remainder=remainder)  # type: ignore[arg-type]
-    column, cursor = np.random.default_rng(0).normal(size=23), plan.start
-    unequal = 0
+    column, unequal = np.random.default_rng(0).normal(size=23), 0
+    ranks = [Rank(plan, 0, inner_rank=rank, inner_size=world) for rank in range(world)]
     for number, reads in enumerate(islice(steps(plan), 14)):
-        rest = plan.replace(world_size=world).resume(cursor)
-        size = rest.step_size(cursor.epoch, step=cursor.step)
-        assert size == len(reads) - 2 * (remainder == "pad" and number % 5 == 4)
-        shares = []
-        for rank in range(world):
-            batch = rest.units(cursor.epoch, step=cursor.step, rank=rank)
-            shares.append(column[batch.samples[: batch.num_valid]].sum() * world / size)
-            unequal += batch.num_valid * world != size
-        expected = np.mean([column[sample] for _, sample in reads[:size]])
-        assert np.mean(shares) == pytest.approx(expected)
-        cursor = recipe.after(plan, cursor)
+        shares, valid = [], len(reads) - 2 * (remainder == "pad" and number % 5 == 4)
+        for rank in ranks:
+            batch, loader = rank.read(Told(1, 0, sync=True), again=False), rank.loader
+            assert (world, valid) == (loader.world_size, loader.step_size)
+            losses = column[batch[: loader.num_valid]]
+            shares.append(losses.sum() * loader.world_size / loader.step_size)
+            unequal += loader.num_valid * world != valid
+            rank.decide(counts=True)
+        assert np.mean(shares) == pytest.approx(np.mean([column[s] for _, s in reads[:valid]]))
     assert bool(unequal) == (world > 1)
 
 
@@ -161,8 +138,12 @@ def test_the_smallest_step_decides_how_many_ranks_there_may_be() -> None:
     assert 25 == smallest_step(rest)
 
 
-def test_a_small_step_of_a_later_epoch_is_refused_when_it_comes() -> None:
-    """Where an order does not say when its epochs change, nobody reads an empty batch."""
+def test_more_ranks_than_there_may_be_are_refused_when_they_come() -> None:
+    """At the quorum, or by the plan in a later epoch; the step is read once there are fewer."""
+    rank = Rank(ip.Plan(ip.Shuffle(100), global_batch_size=30), 0, max_world=4)
+    with pytest.raises(ip.IndexPlanError, match=r"number of ranks, at most max_world, .* got 5"):
+        rank.read(Told(5, 0, sync=True), again=False)
+    assert 7 == len(rank.read(Told(4, 0, sync=True), again=True))
     rank = Rank(ip.Plan(Shrinking(20), global_batch_size=100), 0, keep_bins=False)
     for _ in range(4):  # of 10, 10, 9 and 8 bins
         assert rank.read(Told(8, 7, sync=True), again=False)
@@ -172,12 +153,27 @@ def test_a_small_step_of_a_later_epoch_is_refused_when_it_comes() -> None:
     assert rank.read(Told(7, 6, sync=True), again=True)
 
 
-def test_more_ranks_than_there_may_be_are_refused_when_they_come() -> None:
-    """At the quorum, and the step is read once there are fewer."""
-    rank = Rank(ip.Plan(ip.Shuffle(100), global_batch_size=30), 0, max_world=4)
-    with pytest.raises(ip.IndexPlanError, match=r"number of ranks, at most max_world, .* got 5"):
-        rank.read(Told(5, 0, sync=True), again=False)
-    assert 7 == len(rank.read(Told(4, 0, sync=True), again=True))
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"inner_size": 0}, "inner_size must be an integer from 1"),
+        ({"inner_rank": 1}, "inner_rank must be the integer 0"),
+        ({"max_world": 12}, "max_world must be a number of ranks"),
+        ({"num_epochs": 0}, "num_epochs must be an integer from 1"),
+        ({"dataset": range(9)}, "dataset must hold 101"),
+        *(
+            ({name: True}, f"{name} must be left out of a LiveLoader")
+            for name in ("shuffle", "again", "rank", "world_size", "mesh", "partial", "compare")
+        ),
+        ({"batch_sampler": None}, "batch_sampler must be left out of a LiveLoader"),
+        ({"batch_size": 3}, "batch_size must be left out of a LiveLoader"),
+    ],
+)
+def test_what_would_go_wrong_is_refused(options: dict[str, Any], said: str) -> None:
+    """What cannot be right at the start, and what the manager and the plan decide."""
+    plan = ip.Plan(ip.Shuffle(101, seed=3), global_batch_size=12)
+    with pytest.raises(ip.IndexPlanError, match=said):
+        LiveLoader(**{"dataset": range(101), "plan": plan, "manager": Manager(0), **options})
 
 
 @pytest.mark.parametrize("remainder", ["spread", "pad", "drop"])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from tests.live.elastic import DIES_AFTER, JOINED_AFTER, KILLED, NODES, check, lines
+from tests.live.elastic import DIES_AFTER, JOINED_AFTER, KILLED, NODES, check, last, lines
 from tests.support.ports import free_port
 from tests.trainers.ranks import ROOT
 
@@ -56,15 +56,11 @@ class Nodes:
         """Return what all agents and ranks have said."""
         return "\n".join(f"{x.name}: {x.read_text()[-3000:]}" for x in self.folder.glob("*.out"))
 
-    def last(self, node: str) -> list[int]:
-        """Return the last line that a node's rank has written."""
-        return (lines(self.folder / f"{node}.log") or [[0, 0, 0]])[-1]
-
     def kill(self, node: str) -> None:
         """Let a node die: its agent, and its rank."""
         self.agents[node].kill()
         self.agents[node].wait()
-        os.kill(self.last(node)[0], signal.SIGKILL)
+        os.kill(last(self.folder, node)[0], signal.SIGKILL)
         (self.folder / KILLED).touch()
 
     def end(self) -> None:
@@ -81,9 +77,9 @@ def test_a_node_dies_and_another_joins(tmp_path: Path) -> None:
     try:
         for node in "abc":
             nodes.start(node)
-        nodes.wait(lambda: all(nodes.last(node)[1:] == [NODES, DIES_AFTER] for node in "abc"))
+        nodes.wait(lambda: all(last(tmp_path, node)[1:] == [NODES, DIES_AFTER] for node in "abc"))
         nodes.kill("c")
-        nodes.wait(lambda: nodes.last("a")[1:] == [NODES - 1, JOINED_AFTER])
+        nodes.wait(lambda: last(tmp_path, "a")[1:] == [NODES - 1, JOINED_AFTER])
         nodes.start("d")
         for node in "abd":
             assert 0 == nodes.agents[node].wait(PATIENCE), nodes.said()
