@@ -1,5 +1,6 @@
 """What the tests of the adapters in one process share: a plan, a dataset, a rank's loader."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -50,6 +51,17 @@ def read_and_saved(samples: Any, steps: int) -> tuple[list[Any], Any]:
     batches = iter(samples)
     read = [next(batches) for _ in range(steps)]
     return read, (samples if isinstance(samples, PlanLoader) else batches).state_dict()
+
+
+def check_steps(path: Any, batches: list[list[int]]) -> ip.Ledger:
+    """Check that these are all steps of one rank that a ledger counts; return it."""
+    ledger = ip.Ledger(path)
+    assert ledger.verify().ok
+    assert batches == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
+    counts = Counter(index for batch in batches for index in batch)
+    samples = range(ledger.plan.order.num_samples)
+    assert [counts[index] for index in samples] == ledger.seen(samples).tolist()
+    return ledger
 
 
 def refused(loader: Iterable[Any], kind: type[Exception] = ip.IndexPlanError) -> Any:

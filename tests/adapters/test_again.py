@@ -114,32 +114,14 @@ def test_a_turn_resumes_on_other_ranks(num_workers: int) -> None:
         assert whole == [*map(tuple, first), *read(then)]
 
 
-def test_what_the_loop_holds_is_of_the_plans_step() -> None:
-    """`step_size`, `groups` and `cursor` are of the step that is dealt, however often it was."""
-    order = ip.Mixture({"a": ip.Shuffle(10), "b": ip.Shuffle(6)}, {"a": 1, "b": 1})
-    plan = ip.Plan(order, world_size=1, global_batch_size=6)
-    (loader,) = loaders(plan, 1, 3)
-    for k, batch in enumerate(loader):
-        where = {"step": k // 3}
-        assert plan.batch(0, rank=0, **where).tolist() == batch
-        assert plan.step_size(0, **where) == loader.step_size == len(batch)
-        assert order.group_of(batch).tolist() == loader.groups.tolist()
-        assert plan.cursor(0, step=(k + 1) // 3) == loader.cursor
-    assert len(loader.sampler) == 3 * plan.order.num_units(0)
-
-
-def test_a_view_counts_and_reads_what_is_left_of_a_turn() -> None:
-    """`loader.sampler`, index by index, after a resume in the first turn."""
+def test_views_and_torchs_own_loaders_deal_again() -> None:
+    """`loader.sampler`, index by index, after a resume in the first turn; and a DataLoader."""
     (loader,) = loaders(PLAN, 1, 4)
     read([loader], 3)
     (resumed,) = loaders(PLAN, 1, 4)
     resumed.load_state_dict(loader.state_dict())
     assert 4 * 40 - 3 * 8 == len(resumed.sampler) == len(list(resumed.sampler))
     assert list(steps_of(PLAN, 0)[0]) == list(resumed.sampler)[:8]
-
-
-def test_a_loader_of_torchs_own_deals_again() -> None:
-    """A PlanBatchSampler in a DataLoader, as PlanLoader."""
     sampler = PlanBatchSampler(PLAN, rank=0, world_size=1, again=2)
     batches = list(DataLoader(Identity(20), batch_sampler=sampler, collate_fn=as_they_are))
     assert [list(step) for step in steps_of(PLAN, 0) for _ in range(2)] == batches
@@ -153,11 +135,7 @@ def test_another_global_batch_waits_for_the_end_of_the_turn() -> None:
     (then,) = loaders(larger, 1, 4)
     with pytest.raises(ip.IndexPlanError) as refused:
         then.load_state_dict(loader.state_dict())
-    assert str(refused.value) == (
-        "the global batch must be 8 units, as before, to resume a step that was dealt 2 of 4 "
-        "times; got 16; use global_batch_size=8, or a checkpoint that was saved when a step had "
-        "been dealt for the last time"
-    )
+    assert str(refused.value).startswith("the global batch must be 8 units, as before, to resume a")
     assert steps_of(larger, 0)[0] == read([then], 1)[0]
     (loader,) = loaders(PLAN, 1, 4)
     read([loader], 8)

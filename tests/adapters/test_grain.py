@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import gc
 import json
-import random
 from typing import Any
 
 import grain
 import numpy as np
 import pytest
+from hypothesis import given
 
 import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset
 from indexplan_jax.steps import Steps
 from tests.support.grain_histories import draw, run
-from tests.support.planned import planned, replaced
+from tests.support.strategies import epochs_of, plans, steps_of
 
 PLAN = ip.Plan(ip.Shuffle(100, seed=1), global_batch_size=12, remainder="carry")
 
@@ -161,34 +161,12 @@ def test_options_that_grain_refuses_leave_nothing_to_close() -> None:
     gc.collect()
 
 
-@pytest.mark.parametrize("number", range(40))
-def test_steps_of_a_long_run_are_those_that_are_counted(number: int) -> None:
-    """There are as many, at the same places."""
-    draw = random.Random(f"steps {number}")  # noqa: S311 (no secret)
-    size: Any = draw.choice([7, 12, (2, 3)])
-    sized = {"global_batch_size": size} if draw.random() < 0.5 else {"batch_size": size}
-    remainder = draw.choice(["spread", "carry", "drop", "pad"])
-    plan = planned(
-        ip.Shuffle(draw.choice([1, 3, 50, 101])),
-        world_size=draw.randrange(1, 4),
-        remainder=remainder,
-        sub_epochs=draw.randrange(1, 4),
-        **sized,
-    )
-    where = draw.randrange(3), draw.randrange(plan.sub_epochs)
-    steps = plan.steps(*where)
-    if draw.random() < 0.7 and steps:
-        plan = plan.resume(plan.cursor(*where, step=draw.randrange(len(steps) + 1)))
-        plan = replaced(plan, world_size=2).resume(plan.start)
-    start = plan.start
-    places = [(e, s) for e in range(start.epoch, 7) for s in range(plan.sub_epochs)]
-    expected = [
-        (*place, step)
-        for place in places
-        if place >= (start.epoch, start.sub_epoch)
-        for step in plan.steps(*place)
-    ]
-    found = Steps(plan, 7)
+@given(plans())
+def test_steps_of_a_long_run_are_those_that_are_counted(plan: ip.Plan) -> None:
+    """There are as many, at the same places, of a run that begins or goes on."""
+    last = epochs_of(plan) + 2
+    expected = steps_of(plan, last)
+    found = Steps(plan, last)
     assert len(expected) == len(found)
     assert expected == [found[at] for at in range(len(expected))]
     with pytest.raises(IndexError):

@@ -7,9 +7,12 @@ import multiprocessing
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan_torch.megatron import PlanIterator
+from tests.support.ledger_histories import Listed
 from tests.support.megatron_histories import draw, run
 
 ORDER = ip.Shuffle(100, seed=1)
@@ -147,3 +150,51 @@ def test_a_state_that_is_refused_changes_nothing() -> None:
     with pytest.raises(ip.IndexPlanError, match=r"^a cursor must belong to the plan's order; "):
         ranks[0].load_state(other)
     assert expected == found + read(ranks, 2)
+
+
+def test_counts_go_on_where_samples_were_left_out() -> None:
+    """A count of consumed samples is the same place, up to where the run changed and past it."""
+    plan = ip.Plan(ip.Shuffle(120, seed=1), world_size=4, batch_size=3, remainder="carry")
+    order = ip.Without(plan.order, range(0, 120, 11), since=plan.cursor(1, step=4))
+    row = [int(each) for epoch in range(4) for each in order.take(epoch, 0, order.num_units(epoch))]
+    for consumed in (0, 48, 168, 180, 240, 300):
+        ranks = iterators(3, order=order, micro_batch_size=2, consumed_samples=consumed)
+        assert row[consumed : consumed + 48] == sum(read(ranks, 8), [])
+
+
+Legs = list[tuple[int, int, int, int]]  # ranks, micro-batch, steps, and which checkpoint is loaded
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[ip.Order, Legs]:
+    """An order, and jobs that continue or return to an earlier checkpoint of the run."""
+    order: ip.Order = ip.Shuffle(draw(st.integers(1, 60)), seed=draw(st.integers(0, 5)))
+    if draw(st.booleans()):
+        sources = {"a": order, "b": ip.Shuffle(draw(st.integers(1, 9)), seed=6)}
+        order = ip.Mixture(sources, {"a": 2, "b": 1})
+    numbers = st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(1, 9), st.integers(0, 3))
+    return order, draw(st.lists(numbers, min_size=1, max_size=5))
+
+
+@settings(max_examples=40)
+@given(drawn=histories())
+def test_the_ledger_is_what_was_read(
+    drawn: tuple[ip.Order, Legs], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Each step is there once, through other ranks, other micro-batches, and returns.
+
+    What was read between two counts is written down as docs/migrate/megatron.md says.
+    """
+    path = tmp_path_factory.mktemp("run") / "run.ledger"
+    order, legs = drawn
+    saved: list[tuple[int, list[list[list[int]]]]] = [(0, [])]  # the counts of the run that counts
+    for ranks, size, num_steps, back in legs:
+        saved = saved[: max(1, len(saved) - back)]
+        start, steps = saved[-1]
+        made = iterators(ranks, order=order, micro_batch_size=size, consumed_samples=start)
+        steps = [*steps, *([next(each).tolist() for each in made] for _ in range(num_steps))]
+        saved.append((made[0].consumed_samples, steps))
+        ledger, rest = ip.Ledger(path), made[0].plan.resume(made[0].plan.cursor_at(start))
+        ledger.begin(rest)
+        ledger.record(rest, made[0].plan.cursor_at(saved[-1][0]))
+        Listed(steps=steps).check(ip.Ledger(path), order.num_samples)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from tests.adapters.small import PLAN, loader_of, of_plan
+from tests.adapters.small import PLAN, check_steps, loader_of, of_plan
 
 MIXED = ip.Mixture(
     {"a": ip.Shuffle(60, seed=1), "b": ip.Shuffle(43, seed=2)}, weights={"a": 7, "b": 3}
@@ -32,38 +32,53 @@ CHANGES: dict[str, Any] = {
         order=ip.Without(plan.order, [7, 50], since=cursor)
     ),
     "weights": lighter,
+    "a later start": lambda plan, cursor: plan.resume(cursor),
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("num_workers", [0, 2])
 @settings(max_examples=8, deadline=None)
-@given(before=st.integers(0, STEPS), passes=st.integers(0, 2))
+@given(
+    before=st.integers(0, STEPS),
+    more=st.integers(1, 2 * STEPS),
+    passes=st.integers(0, 2),
+    named=st.booleans(),
+)
 def test_the_rest_is_that_of_the_other_plan_resumed(
-    name: str, num_workers: int, before: int, passes: int
+    name: str, num_workers: int, before: int, more: int, passes: int, named: bool
 ) -> None:
-    """Whatever workers have drawn ahead, and in the middle of a loop or between two."""
+    """Whatever workers have drawn ahead, and in the middle of a loop or between two.
+
+    What lies before a later start is skipped; before an earlier one, nothing. A jump out of a pass
+    ends it, so that a loop that names each pass reads none twice.
+    """
     plan = ip.Plan(MIXED, world_size=2, batch_size=5, sub_epochs=3)
+    every = [(number, step) for number in range(6) for step in plan.steps(*divmod(number, 3))]
+    further = before + more * (name == "a later start")
+    to = every[min(every.index((passes, 0)) + further, len(every) - 1)]
+    cursor = plan.cursor(*divmod(to[0], 3), step=to[1])
+    rest = CHANGES[name](plan, cursor).resume(cursor)
     loader = loader_of(plan, num_workers=num_workers)
     for _ in range(passes):
         list(loader)
-    got, wanted = [], of_plan(plan, passes)[:before]
     batches = iter(loader)
-    got += [next(batches) for _ in range(before)]
-    cursor = loader.cursor
-    moved = CHANGES[name](plan, cursor)
-    loader.move(moved)
+    got = [next(batches) for _ in range(before)]
+    wanted = of_plan(plan, passes)[:before]
+    loader.move(plan.resume(plan.cursor(*divmod(passes, 3), step=0)))
+    loader.move(CHANGES[name](plan, cursor))
     assert cursor.position == loader.cursor.position
-    rest = moved.resume(cursor)
-    inside = 0 < before < STEPS
-    if inside:
-        wanted += of_plan(rest, passes, start=rest.steps(*divmod(passes, 3)).start)
-        got += list(batches)
-    else:
-        assert [] == (list(batches) if before else [])
-    following = passes + bool(before)
-    got += [batch for _ in range(2) for batch in loader]
-    wanted += [b for number in (following, following + 1) for b in of_plan(rest, number)]
+    if 0 < before < STEPS:
+        left = list(batches)
+        assert bool(left) == (to[0] == passes)
+        got += left
+    for number in range(passes + bool(before), 6):
+        if named:
+            loader.set_epoch(number)
+        if loader.cursor.epoch < 2:
+            got += list(loader)
+    for number in range(to[0], 6):
+        wanted += of_plan(rest, number, start=rest.steps(*divmod(number, 3)).start)
     assert wanted == got
 
 
@@ -100,9 +115,7 @@ def test_a_ledger_has_each_plan_of_the_run(tmp_path: Path) -> None:
         loader.move(plan.replace(batch_size=size) if number in (4, 9, 30) else loader.plan)
         if number == 12:
             state = loader.state_dict()
-    ledger = ip.Ledger(path)
-    ledger.verify()
-    assert steps == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
+    check_steps(path, steps)
     assert {2} == {*Counter(index for batch in steps for index in batch).values()}
     resumed = loader_of(plan.replace(batch_size=6), ledger=path, **ours)
     resumed.load_state_dict(state)
@@ -122,48 +135,6 @@ def test_a_step_between_its_repeats_needs_as_many_units() -> None:
     loader.move(plan.replace(remainder="drop"))
     got += [next(batches) for _ in range(3)]
     assert [[3, 4, 5]] * 3 + [[9, 10, 11]] == got
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-@settings(max_examples=4, deadline=None)
-@given(
-    before=st.integers(0, STEPS),
-    more=st.integers(1, 2 * STEPS),
-    passes=st.integers(0, 2),
-    named=st.booleans(),
-)
-def test_a_plan_that_starts_later_skips_what_lies_between(
-    num_workers: int, before: int, more: int, passes: int, named: bool
-) -> None:
-    """From the next step on, loops read what the resumed plan reads; an earlier start, all.
-
-    A jump out of a pass ends it, so that a loop that names each pass reads none twice.
-    """
-    plan = ip.Plan(ip.Shuffle(103, seed=3), world_size=2, batch_size=5, sub_epochs=3)
-    every = [(number, step) for number in range(6) for step in plan.steps(*divmod(number, 3))]
-    to = every[every.index((passes, 0)) + min(before + more, len(every) - 1)]
-    loader = loader_of(plan, num_workers=num_workers)
-    for _ in range(passes):
-        list(loader)
-    batches = iter(loader)
-    got = [next(batches) for _ in range(before)]
-    wanted = of_plan(plan, passes)[:before]
-    loader.move(plan.resume(plan.cursor(*divmod(passes, 3), step=0)))
-    later = plan.resume(plan.cursor(*divmod(to[0], 3), step=to[1]))
-    loader.move(later)
-    assert later.start == loader.cursor
-    if 0 < before < STEPS:
-        rest = list(batches)
-        assert bool(rest) == (to[0] == passes)
-        got += rest
-    for number in range(passes + bool(before), 6):
-        if named:
-            loader.set_epoch(number)
-        if loader.cursor.epoch < 2:
-            got += list(loader)
-    for number in range(to[0], 6):
-        wanted += of_plan(later, number, start=later.steps(*divmod(number, 3)).start)
-    assert wanted == got
 
 
 @given(jump=st.integers(1, 40), at=st.integers(1, 20), again=st.booleans(), late=st.booleans())
@@ -192,11 +163,9 @@ def test_a_ledger_shows_where_a_run_has_jumped(
         loader.load_state_dict(state)
     while loader.cursor.epoch < 3:
         steps += list(loader)
-    ledger = ip.Ledger(path)
-    assert ledger.verify(loader.state_dict()["ledger"]).ok
-    assert steps == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
-    counts = Counter(index for batch in steps for index in batch)
-    assert [counts[index] for index in range(103)] == ledger.seen(range(103)).tolist()
+    last = loader.state_dict()["ledger"]
+    ledger = check_steps(path, steps)
+    assert ledger.verify(last).ok
     account = ledger.account()
     assert (5 * jump, 309 - 5 * jump) == (account.num_skipped, account.num_read)
 
@@ -211,8 +180,9 @@ def test_a_jump_to_where_no_step_of_its_pass_is_left(tmp_path: Path) -> None:
     loader.move(later)
     steps += [batch for _ in range(2) for batch in loader]
     wanted = of_plan(plan, 0, rank=0)[:1] + of_plan(later, 1, rank=0)
-    read = ip.Ledger(path)
-    assert wanted == steps[: len(wanted)] == [read.batch(step, 0).tolist() for step in range(3)]
+    loader.state_dict()
+    check_steps(path, steps)
+    assert wanted == steps[: len(wanted)]
 
 
 def test_a_run_that_jumped_at_once_starts_over(tmp_path: Path) -> None:
@@ -234,6 +204,4 @@ def test_a_run_that_jumped_at_once_starts_over(tmp_path: Path) -> None:
             got = [next(batches) for _ in range(2)]
         loader.state_dict()
         del batches, loader
-        ledger = ip.Ledger(path)
-        assert got == [ledger.batch(step, rank=0).tolist() for step in range(ledger.step)]
-        assert 2 * number == ledger.account().num_void_steps
+        assert 2 * number == check_steps(path, got).account().num_void_steps

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
-from tests.adapters.small import drawn_actions
+from tests.adapters.small import check_steps, drawn_actions
 from tests.support.ledger_histories import Leg, Listed, act
 
 PLAN = ip.Plan(ip.Shuffle(53, seed=3), batch_size=3)
@@ -107,32 +107,24 @@ def test_steps_dealt_again_count_when_they_are_done(tmp_path: Path) -> None:
     plan = PLAN.replace(batch_size=None, global_batch_size=6)
     path = tmp_path / "run.ledger"
     loader = PlanLoader(range(53), plan, again=3, ledger=path)
-    batches = iter(loader)
-    for _ in range(8):
-        next(batches)
+    read(loader, 8)
     state = loader.state_dict()
     assert ip.Ledger(path).step == 2
     resumed = PlanLoader(range(53), plan, again=3, ledger=path)
     resumed.load_state_dict(state)
-    assert sum(1 for _ in resumed) == 3 * 9 - 8
-    ledger = ip.Ledger(path)
-    assert ledger.step == 9
-    assert [[0], [1]] == [sorted({len(ledger.reads(j)) - 1 for j in range(53)}), [1]]
-    assert ledger.verify().ok
+    assert len(list(resumed)) == 3 * 9 - 8
+    check_steps(path, [batch.tolist() for batch in plan.replace(world_size=1).batches(0, rank=0)])
 
 
 def test_a_state_from_before_the_ledger_begins_it(tmp_path: Path) -> None:
     """A run that had no ledger gets one at a resume, from there on."""
     loader = PlanLoader(range(53), PLAN)
-    batches = iter(loader)
-    first = [next(batches).tolist() for _ in range(4)]
+    first = read(loader, 4)
     resumed = PlanLoader(range(53), PLAN, ledger=tmp_path / "run.ledger")
     resumed.load_state_dict(loader.state_dict())
     rest = [batch.tolist() for batch in resumed]
-    ledger = ip.Ledger(tmp_path / "run.ledger")
-    assert rest == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
+    check_steps(tmp_path / "run.ledger", rest)
     assert sorted(sum(first + rest, [])) == list(range(53))
-    assert ledger.verify().ok
 
 
 BY_ONE = PLAN.replace(batch_size=1)
@@ -150,14 +142,6 @@ def saved_after(steps: int, plan: ip.Plan, state: Any = None, **options: Any) ->
         loader.load_state_dict(state)
     read(loader, steps)
     return loader.state_dict()
-
-
-def check_steps(path: Path, batches: list[list[int]]) -> ip.Ledger:
-    """Check that these are all steps that a ledger counts; return it."""
-    ledger = ip.Ledger(path)
-    assert batches == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
-    assert ledger.verify().ok
-    return ledger
 
 
 def test_a_state_of_a_ledger_is_not_read_on_without_it(tmp_path: Path) -> None:
@@ -295,9 +279,16 @@ def test_a_loader_that_loads_a_state_follows_the_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cure", ["load", "another", "number"])
 def test_a_run_that_starts_over_is_told_so_once(cure: str, tmp_path: Path) -> None:
-    """A loader without a state makes all steps void; nothing is said where it is meant."""
+    """A loader without a state makes all steps void; nothing is said where it is meant.
+
+    A script that saves no state, but the number of its epoch, goes on with that.
+    """
     path = tmp_path / "run.ledger"
-    state = saved_after(18, PLAN, ledger=path)
+    loader = PlanLoader(range(53), PLAN, ledger=path)
+    assert 18 == len(read(loader, 18))
+    state = loader.state_dict()
+    read(loader, 3)
+    del loader
     again = PlanLoader(range(53), PLAN, ledger=tmp_path / "b" if cure == "another" else path)
     if cure == "load":
         again.load_state_dict(state)
@@ -305,6 +296,7 @@ def test_a_run_that_starts_over_is_told_so_once(cure: str, tmp_path: Path) -> No
         again.set_epoch(1)
     assert 18 == len(read(again, 18))  # where warnings are errors
     del again
+    assert (0 if cure == "another" else 3) == ip.Ledger(path).account().num_void_steps
     over = PlanLoader(range(53), PLAN, ledger=path)
     with pytest.warns(UserWarning, match="load the state of a checkpoint first") as warned:
         num_read = [len(list(over)), len(list(over))]
@@ -359,35 +351,12 @@ def test_all_loops_are_recorded_when_the_process_ends(tmp_path: Path) -> None:
     assert [1, 1] == [ip.Ledger(path).step for path in (paths[0], paths[3])]
 
 
-def test_a_run_goes_on_by_the_number_of_its_epoch(tmp_path: Path) -> None:
-    """A script that saves no state, but the epoch, goes on with it, and steps past it are void."""
-    path = tmp_path / "run.ledger"
-    loader = PlanLoader(range(53), PLAN, ledger=path)
-    list(loader)
-    for _ in zip(range(3), loader, strict=False):
-        pass
-    del loader
-    again = PlanLoader(range(53), PLAN, ledger=path)
-    again.set_epoch(1)
-    list(again)
-    assert (
-        f"{path}: 36 steps in 2 segments, 1 plan, 1 return to a checkpoint, 3 void"
-        == str(ip.Ledger(path)).splitlines()[0]
-    )
-
-
-def test_a_ledger_object_stays_up_to_date(tmp_path: Path) -> None:
-    """A Ledger that is passed can be asked at once."""
+def test_a_ledger_stays_up_to_date_and_travels(tmp_path: Path) -> None:
+    """One that is passed can be asked at once; loaders that trainers make again keep it."""
     ledger = ip.Ledger(tmp_path / "run.ledger")
     loader = PlanLoader(range(53), PLAN, ledger=ledger)
     list(loader)
-    assert ledger.step == 18
-    assert ip.Ledger(tmp_path / "run.ledger").step == 18
-
-
-def test_a_rebuilt_loader_keeps_the_ledger(tmp_path: Path) -> None:
-    """Trainers make a loader again from its parameters, around the same batch sampler."""
-    loader = PlanLoader(range(53), PLAN, ledger=tmp_path / "run.ledger")
+    assert ledger.step == ip.Ledger(tmp_path / "run.ledger").step == 18
     again = PlanLoader(loader.dataset, loader.plan, batch_sampler=loader.batch_sampler)
     assert again.run.recorder is loader.run.recorder
     travelled = pickle.loads(pickle.dumps(loader.run.recorder))  # noqa: S301 (our own)

@@ -48,22 +48,22 @@ NOT_PROVOKED: dict[str, dict[tuple[str, str], int]] = {
         ("indexplan/stores/tables.py", "_library"): 1,
         ("indexplan/stores/tables.py", "_shared.whole"): 1,
     },
-    "takes a process without fsspec: tests/adapters/test_torch_bad_input.py": {
+    "takes a process without fsspec: tests/adapters/test_packages.py": {
         ("adapters/indexplan_fetch/__init__.py", ""): 1,
     },
     "takes a fork: tests/shards/test_shard_loader.py": {
         ("adapters/indexplan_fetch/loader.py", "ShardLoader.__next__"): 1,
     },
-    "takes a process without Grain: tests/adapters/test_torch_bad_input.py": {
+    "takes a process without Grain: tests/adapters/test_packages.py": {
         ("adapters/indexplan_jax/grain.py", ""): 1,
     },
-    "takes a process without JAX: tests/adapters/test_without_jax.py": {
+    "takes a process without JAX: tests/adapters/test_packages.py": {
         ("adapters/indexplan_jax/__init__.py", "__getattr__"): 1,
     },
     "takes a fork: tests/plan/test_pulling.py": {
         ("indexplan/plan/pulling.py", "Stream.draw"): 1,
     },
-    "takes a process without torch: tests/adapters/test_torch_bad_input.py": {
+    "takes a process without torch: tests/adapters/test_packages.py": {
         ("adapters/indexplan_torch/__init__.py", ""): 1,
     },
     "takes a web server that does not tell how long its files are": {

@@ -1,11 +1,18 @@
-"""The torch adapters in one process: passes, lengths, and states that count what was received."""
+"""Passes in one process: what a loader reads next, how far it is, and who may read it.
 
+The model of tests/support/passes.py holds what loops and trainers read: test_histories.py.
+"""
+
+from __future__ import annotations
+
+import copy
 import gc
+import json
 import os
 import re
 import signal
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,10 +20,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, skip_first_batches
 from hypothesis import example, given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader
+from torch.utils.data import ConcatDataset, DataLoader
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
@@ -31,9 +38,6 @@ class Deadly(Identity):
         if index == PLAN.batch(0, 0, step=3, rank=1)[0]:
             os.kill(os.getpid(), signal.SIGKILL)
         return index
-
-
-# --- passes
 
 
 def test_a_loader_that_nobody_holds_is_gone_at_once() -> None:
@@ -64,15 +68,6 @@ def test_a_trainers_first_number_names_what_was_drawn_or_is_refused(named: bool)
         sampler.sampler.set_epoch(1)
     sampler.sampler.set_epoch(drawn)
     assert len(PLAN.steps(0, drawn)) == 1 + len(list(batches))
-
-
-# --- states
-
-
-def counted(samples: Any, state_of: Any, steps: int) -> Iterator[ip.Cursor]:
-    """Yield where a loop stands after each batch that it received."""
-    for _ in islice(samples, steps):
-        yield ip.Cursor.from_dict(state_of.state_dict()["cursor"])
 
 
 ONE_LOOP = "must be read by one loop at a time; got a loop that reads on after another has begun"
@@ -113,19 +108,6 @@ def test_a_loader_in_two_loops_at_once_is_refused(make: Any, options: dict[str, 
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_loader_states_count_batches_received(num_workers: int) -> None:
-    """A loader's state is the plan's cursor after the batches that the loop has, all through."""
-    loader = loader_of(PLAN, num_workers=num_workers, prefetch_factor=4 if num_workers else None)
-    assert PLAN.cursor(0, 0, step=0) == ip.Cursor.from_dict(loader.state_dict()["cursor"])
-    for number in range(2):
-        steps = PLAN.steps(0, number).stop
-        expected = [PLAN.cursor(0, number, step=step + 1) for step in range(steps)]
-        assert expected == list(counted(loader, loader, steps))
-    loader.set_epoch(9)
-    assert PLAN.cursor(3, 0, step=0) == ip.Cursor.from_dict(loader.state_dict()["cursor"])
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
 @pytest.mark.parametrize("make", [PlanBatchSampler, PlanSampler])
 def test_a_sampler_answers_for_no_pass_that_it_hands_out(make: Any, num_workers: int) -> None:
     """In a pass and after it, until the next is named: what was drawn would lose what is ahead."""
@@ -160,6 +142,8 @@ ASKED: list[Callable[[Any], Any]] = [
     lambda loader: loader.cursor,
     lambda loader: PreparedLoader(Accelerator(cpu=True), loader).iteration,
 ]
+
+
 SCRIPT = st.one_of(
     st.tuples(st.just("name"), st.integers(0, 4)),
     st.tuples(st.just("read"), st.integers(1, 4)),
@@ -211,18 +195,6 @@ def test_a_killed_worker_ends_in_torchs_error_and_the_run_goes_on() -> None:
     loader = loader_of(PLAN)
     loader.load_state_dict(state)
     assert of_plan(PLAN, 0) == read + list(loader)
-
-
-def test_a_batch_sampler_is_made_again_where_nothing_is_left_of_a_pass() -> None:
-    """A trainer may do so with a number of its own, after a state of the last batch."""
-    saved = loader_of(PLAN)
-    list(saved)
-    loader = loader_of(PLAN)
-    loader.load_state_dict(saved.state_dict())
-    loader.set_epoch(0)
-    assert 0 == len(loader)
-    again = PlanBatchSampler(loader.sampler, batch_size=5, drop_last=False)
-    assert loader.run is again.run
 
 
 @pytest.mark.parametrize("sub_epochs", [1, 3])
@@ -283,3 +255,135 @@ def test_a_phase_that_is_over_may_not_fit_todays_ranks(tmp_path: Path) -> None:
     assert expected == [known.batch(step, 0).tolist() for step in range(2, known.step)]
     alone, at = known.replay(3), known.at(3)
     assert expected[1] == alone.batch(at.epoch, step=at.step, rank=0)[:4].tolist()
+
+
+MAKE = pytest.mark.parametrize(
+    "make", [loader_of, lambda plan, **o: PlanBatchSampler(plan, **ME, **o)]
+)
+
+
+@MAKE
+@pytest.mark.parametrize("resume", ["state", "plan"])
+def test_a_pass_that_a_resume_skips_is_an_error(make: Callable[..., Any], resume: str) -> None:
+    """What is left of the pass that a run was saved in is read before a later one begins."""
+    saved = make(PLAN)
+    saved.set_epoch(1)
+    _, state = read_and_saved(saved, 2)
+    if resume == "plan":
+        samples = make(PLAN.resume(ip.Cursor.from_dict(state["cursor"])))
+    else:
+        samples = make(PLAN)
+        samples.load_state_dict(state)
+    message = (
+        "got a resume after 2 of 4 steps of epoch 0, sub-epoch 1, and then epoch 0, sub-epoch 2; "
+    )
+    for over in ([], [0]):  # nor does a pass that is over, and gives nothing, come in its place
+        for number in over:
+            samples.set_epoch(number)
+            assert [] == list(samples)
+        samples.set_epoch(2)
+        for go_on in (lambda: samples.cursor, lambda: list(samples)):
+            with pytest.raises(ip.IndexPlanError, match=message):
+                go_on()
+    for number, start in ((0, 4), (1, 2), (2, 0)):  # the first is read already
+        samples.set_epoch(number)
+        assert of_plan(PLAN, number)[start:] == list(samples)
+
+
+@MAKE
+def test_passes_that_are_left_on_purpose_say_so(make: Callable[..., Any]) -> None:
+    """With partial=True passes may be left, begun again and followed by others, without a word."""
+    samples = make(PLAN, partial=True)
+    for number in (0, 1, 2, 2):
+        samples.set_epoch(number)
+        for _ in range(2):
+            assert of_plan(PLAN, number)[:2] == list(islice(samples, 2))
+
+
+@pytest.mark.parametrize(("times", "got"), [(1, "2"), (8, "more")])
+def test_batches_that_are_dealt_out_again_are_an_error(times: int, got: str) -> None:
+    """Fewer or more batches than the plan deals to the rank never pass for a whole pass."""
+
+    class Dealt:
+        batch_sampler = PlanBatchSampler(PLAN, **ME)
+
+        def __iter__(self) -> Any:
+            for batch in list(self.batch_sampler)[::2]:
+                yield from times * [batch]
+
+    with pytest.raises(ip.IndexPlanError, match=f"the 4 batches that .* rank; got {got}; remove"):
+        list(loader_of(PLAN, batch_sampler=Dealt()))
+
+
+SKIPPED = ip.Plan(ip.Shuffle(40, seed=0), world_size=1, batch_size=4)
+RESUMED = SKIPPED.resume(SKIPPED.cursor(0, step=3))
+
+
+def loaded() -> PlanLoader:
+    """A loader with the state of another, which has read three steps."""
+    saved, loader = (PlanLoader(range(40), SKIPPED) for _ in range(2))
+    list(islice(saved, 3))
+    loader.load_state_dict(saved.state_dict())
+    return loader
+
+
+@pytest.mark.parametrize("skip", [0, 3])
+@pytest.mark.parametrize(
+    "make",
+    [
+        loaded,
+        lambda: PlanLoader(range(40), RESUMED),
+        lambda: prepare(Accelerator(cpu=True), PlanLoader(range(40), SKIPPED)),
+        lambda: PlanLoader(range(40), SKIPPED, ledger="run.ledger"),
+    ],
+    ids=["a state", "plan.resume", "prepare", "a ledger"],
+)
+def test_batches_are_not_skipped_twice(
+    make: Any, skip: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loader that resumes by itself hands its batches to no other, in any pass."""
+    monkeypatch.chdir(tmp_path)
+    loader = make()
+    for number in (0, 1):
+        loader.set_epoch(number)
+        with pytest.raises(ip.IndexPlanError, match=r"^a PlanLoader must hand its batches to the "):
+            next(iter(skip_first_batches(loader, skip)))
+        list(loader)
+
+
+def test_either_of_the_two_reads_the_rest() -> None:
+    """Accelerate skips batches of a loader without a state, or the state does."""
+    whole = [batch.tolist() for batch in SKIPPED.batches(0, rank=0)]
+    alone = [skip_first_batches(PlanLoader(range(40), SKIPPED), 3), loaded()]
+    for loader in [*alone, PlanLoader(range(40), RESUMED)]:
+        assert whole[3:] == [batch.tolist() for batch in loader]
+
+
+@pytest.mark.parametrize("kind", [PlanLoader, PlanBatchSampler])
+def test_a_state_of_fewer_sources(kind: Any) -> None:
+    """Other ranks go on with a source that joins at the state's place, of a longer dataset."""
+    two = ip.Mixture({"a": ip.Shuffle(80), "b": ip.Shuffle(40, seed=1)}, {"a": 1, "b": 1})
+    plan = ip.Plan(two, world_size=4, batch_size=3, remainder="carry")
+    parts: list[Any] = [range(80), range(80, 120), range(120, 150)]
+    before = kind(
+        *((ConcatDataset(parts[:2]),) if kind is PlanLoader else ()), plan, rank=0, world_size=4
+    )
+    state = json.loads(json.dumps(read_and_saved(before, 4)[1]))
+    cursor = ip.Cursor.from_dict(state["cursor"])
+    assert plan.cursor(0, step=4) == cursor
+    weights = {"a": 1, "b": 1, "c": 2}
+    order = two.with_phase(cursor, weights, sources={"c": ip.Shuffle(30, seed=2)})
+    dataset = (ConcatDataset(parts),) if kind is PlanLoader else ()
+    new = plan.replace(order=order, world_size=3)
+    ranks = [kind(*dataset, new, rank=rank, world_size=3) for rank in range(3)]
+    for each in ranks:
+        each.load_state_dict(copy.deepcopy(state))
+    read = [int(sample) for some in zip(*ranks, strict=True) for batch in some for sample in batch]
+    assert [*order.take(0, 48, 120), *order.take(1, 0, 120)][: len(read)] == read
+    assert len(read) >= 72
+    assert max(read) >= 120
+    if kind is PlanLoader:
+        assert ("a", "b", "c") == tuple(ranks[0].shares)
+    early = plan.replace(order=two.with_phase(47, weights, sources={"c": ip.Shuffle(30, seed=2)}))
+    with pytest.raises(ip.IndexPlanError, match="at or before unit 47 of the run, since which"):
+        kind(*dataset, early, rank=0, world_size=4).load_state_dict(state)

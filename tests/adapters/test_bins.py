@@ -1,34 +1,28 @@
-"""Bins reach the dataset whole: in every form, by every loader, and joined by `Bins`."""
+"""Bins and pieces of samples: joined by `Bins`, in workers too, and rows for causal models.
+
+Which bins and pieces a dataset is asked for is in test_items.py.
+"""
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
 from torch.utils.data import Dataset, default_collate
 
 import indexplan as ip
-import indexplan_torch
-from indexplan_torch import (
-    PlanBatchSampler,
-    PlanLoader,
-    join,
-)
+from indexplan_torch import Bins, Piece, PlanLoader, join
 from indexplan_torch.causal import join_causal
 from tests.adapters.small import ME, Identity, as_they_are, refused
-from tests.support.bins import Bins, bin_orders
-from tests.support.examples import examples
-from tests.support.planned import phase_at
-from tests.support.strategies import balanced_plans, plans, sub_epochs_of
+from tests.support import bins as of_bins
+from tests.support.documents_oracle import Documents
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
-
-PLAN = ip.Plan(Bins(103), world_size=2, batch_size=3, sub_epochs=2)
+PLAN = ip.Plan(of_bins.Bins(103), world_size=2, batch_size=3, sub_epochs=2)
 
 
 class Texts(Dataset[Any]):
@@ -52,16 +46,6 @@ class Broken(Identity):
         return len(self.num_samples)  # type: ignore[arg-type]  # the mistake
 
 
-class Together(Identity):
-    """A dataset that is asked for several samples at once."""
-
-    def __getitem__(self, asked: Any) -> Any:
-        raise AssertionError(asked)
-
-    def __getitems__(self, asked: Any) -> list[Any]:
-        return [(index, len(asked)) for index in asked]
-
-
 def of_plan(plan: ip.Plan, number: int, rank: int = 1) -> list[list[list[int]]]:
     """Return a rank's batches of one pass, each cut into its bins by the offsets."""
     where = divmod(number, plan.sub_epochs)
@@ -73,74 +57,9 @@ def of_plan(plan: ip.Plan, number: int, rank: int = 1) -> list[list[list[int]]]:
     return found
 
 
-def test_an_example() -> None:
-    """To read: rank 1's first batch is three bins of 1, 2 and 3 samples."""
-
-    def first(**form: Any) -> Any:
-        return next(iter(PlanBatchSampler(PLAN, **ME, **form)))
-
-    assert [[6], [7, 8], [9, 10, 11]] == first()
-    assert [[[6], [7, 8], [9, 10, 11]]] == first(nested=True)
-    assert [6, 7, 8, 9, 10, 11] == first(keep_bins=False)
-    assert [(6,), (7,), (8,)] == first(keep_bins=False, item=lambda index, _: (index,))[:3]
-
-
-def test_trainers_that_build_samplers_anew() -> None:
-    """As Lightning does: bins stay whole."""
-    for options in ({}, {"keep_bins": False}):
-        sampler = PlanBatchSampler(PLAN, **ME, **options)
-        expected = list(PlanBatchSampler(PLAN, **ME, **options))
-        anew = PlanBatchSampler(sampler.sampler, batch_size=sampler.batch_size, drop_last=False)
-        assert expected == list(anew)
-
-
-@given(plans(bin_orders()) | balanced_plans(bin_orders()))
-@examples(40)
-def test_every_form_keeps_the_cuts(plan: ip.Plan) -> None:
-    """Of any plan, resumed or balanced: lists, arrays, items, inner batches and views agree."""
-    assert plan.world_size is not None
-    ranks = {"rank": plan.world_size - 1, "world_size": plan.world_size}
-    some = {**ranks, "partial": True}  # a later pass than that of a resume is read too
-    forms: dict[str, Any] = {
-        "lists": {},
-        "arrays": {"as_array": True},
-        "items": {"item": lambda index, about: (index, about.phase.num_units)},
-        "nested": {"nested": True},
-    }
-    for epoch, sub_epoch in sub_epochs_of(plan)[:3]:
-        number = epoch * plan.sub_epochs + sub_epoch
-        expected = of_plan(plan, number, ranks["rank"])
-        if not plan.account(epoch, sub_epoch).min_batch_size:
-            continue  # a pass that loaders refuse, or an empty one
-        seen = {}
-        for name, form in forms.items():
-            sampler = PlanBatchSampler(plan, **some, **form)
-            sampler.set_epoch(number)
-            seen[name] = list(sampler)
-        assert expected == seen["lists"]
-        assert expected == [[unit.tolist() for unit in batch] for batch in seen["arrays"]]
-        assert {np.dtype(np.int64)} == {u.dtype for batch in seen["arrays"] for u in batch}
-        steps = plan.steps(epoch, sub_epoch)
-        phases = [phase_at(plan, epoch, sub_epoch, step) for step in steps]
-        assert [
-            [[(index, phase.num_units) for index in unit] for unit in batch]
-            for batch, phase in zip(expected, phases, strict=True)
-        ] == seen["items"]
-        for batch, phase, nested in zip(expected, phases, seen["nested"], strict=True):
-            inner = nested
-            for count in (phase.inner_counts or (1,))[:-1]:
-                assert count == len(inner)
-                inner = [part for each in inner for part in each]
-            assert batch == [unit for each in inner for unit in each]
-        view = PlanBatchSampler(plan, **ranks).sampler
-        view.set_epoch(number)
-        assert [unit for batch in expected for unit in batch] == list(view)
-        assert len(view) == sum(map(len, expected))
-
-
 def test_bins_join_what_they_hold() -> None:
     """A bin is one row: fields concatenated, with what attention is told of its samples."""
-    loader = PlanLoader(indexplan_torch.Bins(Texts()), PLAN, **ME, collate_fn=as_they_are)
+    loader = PlanLoader(Bins(Texts()), PLAN, **ME, collate_fn=as_they_are)
     for bins, batch in zip(of_plan(PLAN, 0), loader, strict=True):
         assert len(bins) == len(batch)
         for unit, row in zip(bins, batch, strict=True):
@@ -154,35 +73,13 @@ def test_bins_join_what_they_hold() -> None:
             assert sizes == row["seq_lens"].tolist()
 
 
-def test_a_row_of_a_whole_batch() -> None:
-    """`join` as a loader's collate function makes one row of the bins of a batch."""
-    rows = list(PlanLoader(indexplan_torch.Bins(Texts()), PLAN, **ME, collate_fn=join))
-    for bins, row in zip(of_plan(PLAN, 0), rows, strict=True):
-        samples = [index for unit in bins for index in unit]
-        assert join([Texts()[index] for index in samples]).keys() == row.keys()
-        for name, field in join([Texts()[index] for index in samples]).items():
-            assert torch.equal(field, row[name])
-        for index, part in zip(
-            samples, row["input_ids"].split(row["seq_lens"].tolist()), strict=True
-        ):
-            assert {index} == set(part.tolist())
-
-
-def test_bins_in_other_forms() -> None:
-    """Inner batches are lists of joined bins; items, arrays and `__getitems__` work inside bins."""
-    bins = indexplan_torch.Bins(Identity(), join=tuple)
-    plan = PLAN.replace(batch_size=(2, 2))
-    options: dict[str, Any] = {**ME, "collate_fn": as_they_are}
-    first = next(iter(PlanLoader(bins, plan, nested=True, **options)))
-    assert [[(7, 8), (9, 10, 11)], [(12,)]] == first
-    first = next(iter(PlanLoader(bins, plan, as_array=True, **options)))
-    assert [(7, 8), (9, 10, 11), (12,)] == first
+def test_bins_of_items() -> None:
+    """Items stand in bins as samples do; other forms are read below, of pieces."""
     item = lambda index, about: (index, about.phase.num_units)  # noqa: E731
-    first = next(iter(PlanLoader(bins, plan, item=item, **options)))
+    options: dict[str, Any] = {**ME, "collate_fn": as_they_are, "item": item}
+    bins = Bins(Identity(), join=tuple)
+    first = next(iter(PlanLoader(bins, PLAN.replace(batch_size=(2, 2)), **options)))
     assert [((7, 4), (8, 4)), ((9, 4), (10, 4), (11, 4))] == first[:2]
-    together = indexplan_torch.Bins(Together(), join=list)
-    first = next(iter(PlanLoader(together, plan, **options)))
-    assert [[(7, 2), (8, 2)], [(9, 3), (10, 3), (11, 3)]] == first[:2]
 
 
 def test_a_bin_that_is_a_batch() -> None:
@@ -195,17 +92,17 @@ def test_a_bin_that_is_a_batch() -> None:
     assert (6,) == batches[0].shape
     expected = [labels[batch].tolist() for batch in plan.replace(world_size=1).batches(0, rank=0)]
     assert expected == [batch.tolist() for batch in batches]
-    stacked = indexplan_torch.Bins(torch.from_numpy(labels), default_collate)
+    stacked = Bins(torch.from_numpy(labels), default_collate)
     assert expected == [b.tolist() for (b,) in PlanLoader(stacked, plan, rank=0, world_size=1)]
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_groups_of_the_samples_in_bins(num_workers: int) -> None:
     """`loader.groups` has an entry for each sample, bin after bin, as seq_lens have."""
-    sources = {"texts": Bins(20), "chats": ip.Shuffle(9)}
+    sources = {"texts": of_bins.Bins(20), "chats": ip.Shuffle(9)}
     order = ip.Mixture(sources, {"texts": 1, "chats": 1})
     plan = ip.Plan(order, world_size=2, batch_size=4)
-    bins = indexplan_torch.Bins(Texts(29))
+    bins = Bins(Texts(29))
     loader = PlanLoader(bins, plan, **ME, num_workers=num_workers, collate_fn=join)
     for row in loader:
         assert (row["number"] >= 20).int().tolist() == loader.groups.tolist()
@@ -237,10 +134,8 @@ def test_samples_without_tokens_do_not_change_others() -> None:
 
 def test_inner_batches_without_bins() -> None:
     """Steps that are not full have inner batches of no bin, which stay empty lists."""
-    plan = ip.Plan(Bins(7), world_size=1, batch_size=(5, 1))
-    loader = PlanLoader(
-        indexplan_torch.Bins(Identity(7), join=tuple), plan, nested=True, collate_fn=as_they_are
-    )
+    plan = ip.Plan(of_bins.Bins(7), world_size=1, batch_size=(5, 1))
+    loader = PlanLoader(Bins(Identity(7), join=tuple), plan, nested=True, collate_fn=as_they_are)
     (batch,) = list(loader)
     assert [[(0,)], [(1, 2)], [(3, 4, 5)], [(6,)], []] == batch
 
@@ -271,10 +166,8 @@ def test_a_mistake_of_a_dataset_is_its_own(
 def test_rows_for_causal_models(num_workers: int) -> None:
     """A row has a batch axis and flash-attention's names, and no first token to be guessed."""
     options: dict[str, Any] = {"collate_fn": join_causal, "num_workers": num_workers, **ME}
-    rows = list(PlanLoader(indexplan_torch.Bins(Texts()), PLAN, **options))
-    lists = list(
-        PlanLoader(indexplan_torch.Bins(Texts(), join=list), PLAN, collate_fn=sum_of, **ME)
-    )
+    rows = list(PlanLoader(Bins(Texts()), PLAN, **options))
+    lists = list(PlanLoader(Bins(Texts(), join=list), PLAN, collate_fn=sum_of, **ME))
     assert len(rows) == len(lists) > 4
     for row, samples in zip(rows, lists, strict=True):
         tokens = [sample["input_ids"].tolist() for sample in samples]
@@ -314,3 +207,107 @@ def test_samples_for_causal_models() -> None:
     samples = [{"input_ids": [7, 8], "position_ids": [5, 6]}]
     samples += [{"input_ids": [9], "position_ids": [7]}]
     assert [[0, 1, 0]] == join_causal(samples)["position_ids"].tolist()
+
+
+# --- pieces of samples
+
+FIELDS = Documents(tuple(i * 7 % 23 + 1 for i in range(60)), 16, 1, 8, 3)
+ORDER = ip.DocumentWindows(list(FIELDS.lengths), 16, block_size=8, seed=3)
+CUT = ip.Plan(ORDER, world_size=2, batch_size=3)
+UNITS = [[[Piece(*piece) for piece in unit] for unit in FIELDS.units(epoch)] for epoch in (0, 1)]
+
+
+def of_rank(epoch: int, rank: int = 1, plan: ip.Plan = CUT) -> list[list[list[Piece]]]:
+    """Return a rank's batches of the oracle's windows; of a step, ranks read one after another."""
+    batches = []
+    for step in range(plan.steps(epoch).stop):
+        sizes = [len(plan.units(epoch, step=step, rank=r).offsets) - 1 for r in range(2)]
+        start = plan.cursor(epoch, step=step).position + sum(sizes[:rank])
+        batches.append(UNITS[epoch][start : start + sizes[rank]])
+    return batches
+
+
+class Documented(Dataset[Any]):
+    """Token i of document d is 1000 * d + i; and the document's number, and its name."""
+
+    def __len__(self) -> int:
+        return len(FIELDS.lengths)
+
+    def __getitem__(self, index: int) -> Any:
+        tokens = 1000 * index + np.arange(FIELDS.lengths[index])
+        return {"input_ids": tokens, "labels": (tokens + 1).tolist(), "number": index, "name": "d"}
+
+
+class Rows(Documented):
+    """The tokens alone."""
+
+    def __getitem__(self, index: int) -> Any:
+        return super().__getitem__(index)["input_ids"]
+
+
+class ReadTogether(Documented):
+    """A dataset that is asked for several documents at once."""
+
+    def __getitem__(self, index: Any) -> Any:
+        raise AssertionError(index)
+
+    def __getitems__(self, asked: Any) -> list[Any]:
+        return [Rows()[index] for index in asked]
+
+
+def tokens_of(unit: list[Piece]) -> list[int]:
+    """Return the tokens of a window, cut out by hand."""
+    return [1000 * d + i for d, start, stop in unit for i in range(start, stop)]
+
+
+def no_names(samples: list[Any]) -> Any:
+    """Join without what is not to be joined, which came whole."""
+    assert {sample.pop("name") for sample in samples} == {"d"}
+    return join(samples)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("stored", [False, True])
+def test_windows_of_tokens(num_workers: int, stored: bool, tmp_path: Path) -> None:
+    """`Bins` cuts every field, in workers too; two epochs, of which one may come from files."""
+    plan = CUT
+    if stored:
+        ip.save(CUT, tmp_path / "a.plan", units_per_chunk=7)
+        plan = ip.load(tmp_path / "a.plan")
+    bins = Bins(Documented(), join=no_names)
+    options: dict[str, Any] = {"num_workers": num_workers, "collate_fn": as_they_are}
+    loader = PlanLoader(bins, plan, **ME, **options)
+    for epoch in (0, 1):
+        batches = list(loader)
+        assert len(of_rank(epoch)) == len(batches)
+        for units, batch in zip(of_rank(epoch), batches, strict=True):
+            for unit, row in zip(units, batch, strict=True):
+                tokens = tokens_of(unit)
+                assert tokens == row["input_ids"].tolist()
+                assert len(tokens) == 17
+                assert [token + 1 for token in tokens] == row["labels"].tolist()
+                assert [piece.sample for piece in unit] == row["number"].tolist()
+                sizes = [piece.stop - piece.start for piece in unit]
+                assert sizes == row["seq_lens"].tolist()
+                places = [i for size in sizes for i in range(size)]
+                assert places == row["position_ids"].tolist()
+
+
+@pytest.mark.parametrize("dataset", [Rows(), ReadTogether()], ids=["rows", "together"])
+@pytest.mark.parametrize("form", [{}, {"as_array": True}, {"nested": True}], ids=str)
+def test_pieces_in_other_forms(dataset: Any, form: Any) -> None:
+    """Rows without names, arrays of pieces, inner batches, documents read together."""
+    loader = PlanLoader(Bins(dataset), CUT, **ME, **form, collate_fn=as_they_are)
+    for units, batch in zip(of_rank(0), loader, strict=True):
+        rows = batch[0] if form.get("nested") else batch
+        assert [tokens_of(unit) for unit in units] == [row["input_ids"].tolist() for row in rows]
+
+
+def test_parts_of_tensors() -> None:
+    """Fields of several dimensions and types are cut along their first."""
+    whole = {"input_ids": torch.arange(9), "masks": torch.ones(9, 2), "weight": torch.tensor(0.5)}
+    bins = Bins([whole])
+    row = bins[[Piece(0, 2, 5), Piece(0, 8, 9)]]
+    assert [2, 3, 4, 8] == row["input_ids"].tolist()
+    assert ((4, 2), [0.5, 0.5]) == (tuple(row["masks"].shape), row["weight"].tolist())
+    assert [[2, 3], [8]] == Bins([list(range(9))], join=list)[[Piece(0, 2, 4), Piece(0, 8, 9)]]

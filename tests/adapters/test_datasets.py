@@ -1,4 +1,4 @@
-"""A dataset that grows or shrinks while a run reads it: each pass compares its length."""
+"""What a dataset has to be for a plan: as long in every pass, and in the mixture's sequence."""
 
 from __future__ import annotations
 
@@ -11,40 +11,24 @@ import grain
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import ConcatDataset, Dataset, StackDataset, TensorDataset
+from torch.utils.data import ConcatDataset, StackDataset, Subset, TensorDataset
 
 import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset
-from indexplan_torch import (
-    Bins,
-    PlanLoader,
-)
+from indexplan_torch import Bins, PlanLoader
 from indexplan_torch.megatron import PlanIterator
-from tests.adapters.small import as_they_are
+from tests.adapters.small import Identity, as_they_are
 
 PLAN = ip.Plan(ip.Shuffle(100, seed=0), world_size=1, batch_size=10, remainder="drop")
 PACKED = ip.Plan(ip.Packed([2] * 100, max_length=10), world_size=1, batch_size=2)
 ONE: dict[str, Any] = {"rank": 0, "world_size": 1}
 
 
-class Growing(Dataset[Any]):
-    """Samples that are their indices, as many as it is told."""
-
-    def __init__(self, num_samples: int = 100) -> None:
-        self.num_samples = num_samples
-
-    def __len__(self) -> int:
-        return self.num_samples
-
-    def __getitem__(self, index: int) -> int:
-        return index
-
-
 def of(make: Callable[[Any], Any], wrap: Callable[[Any], Any] = lambda data: data) -> Any:
     """Return what makes a loader of a dataset, and says how to change the number of samples."""
 
     def made() -> tuple[Any, Callable[[int], None]]:
-        data = Growing()
+        data = Identity(100)
         return make(wrap(data)), lambda num: setattr(data, "num_samples", num)
 
     return made
@@ -85,7 +69,7 @@ WAYS: dict[str, Any] = {
     ),
     "a dataset in another": of(lambda data: PlanLoader(data, PLAN), lambda d: ConcatDataset([d])),
     "side by side": of(
-        lambda data: PlanLoader(data, PLAN), lambda data: StackDataset(Growing(), data)
+        lambda data: PlanLoader(data, PLAN), lambda data: StackDataset(Identity(100), data)
     ),
     "tensors": of_tensors,
     "bins": of(
@@ -155,3 +139,92 @@ def test_a_run_goes_on_without_the_samples_that_went() -> None:
     order = ip.Without(PLAN.order, gone, since=cursor)
     rest = PlanLoader([*data, *[None] * 10], PLAN.replace(order=order).resume(cursor))
     assert data == sorted(read(rest))
+
+
+# --- datasets one after another, and the sources of a mixture
+
+SIZES = {"web": 70, "code": 30, "books": 9}
+MIXTURE = ip.Mixture(
+    {name: ip.Shuffle(size, seed=size) for name, size in SIZES.items()},
+    weights=dict.fromkeys(SIZES, 1),
+)
+
+
+web, code, books = (range(size) for size in SIZES.values())
+IN_ORDER = ConcatDataset([web, code, books])
+FIT: dict[str, Any] = {
+    "one after another": IN_ORDER,
+    "in one dataset": range(109),
+    "two sources in one dataset": ConcatDataset([web, range(39)]),
+    "a source in two datasets": ConcatDataset([range(50), range(20), code, books]),
+    "nested": ConcatDataset([web, ConcatDataset([code, books])]),
+    "nested across a source": ConcatDataset(
+        [ConcatDataset([range(50)]), ConcatDataset([range(20), code]), books]
+    ),
+    "an empty one": ConcatDataset([web, [], code, books]),
+    "a subset of all": Subset(IN_ORDER, range(109)),
+    "a subset in order": Subset(
+        ConcatDataset([books, code, web]), [*range(39, 109), *range(9, 39), *range(9)]
+    ),
+    "shuffled inside": Subset(
+        IN_ORDER, [*np.random.default_rng(0).permutation(70), *range(70, 109)]
+    ),
+    "side by side": StackDataset(IN_ORDER, range(109)),
+}
+TORN: dict[str, tuple[Any, list[int]]] = {
+    "changed places": (ConcatDataset([code, web, books]), [30, 70, 9]),
+    "nested": (ConcatDataset([web, ConcatDataset([books, code])]), [70, 9, 30]),
+    "a subset": (Subset(ConcatDataset([code, web, books]), range(109)), [30, 70, 9]),
+    "a shuffled subset": (Subset(IN_ORDER, np.random.default_rng(0).permutation(109)), [70, 30, 9]),
+    "counted from the end": (Subset(IN_ORDER, range(-1, -110, -1)), [70, 30, 9]),
+    "side by side": (StackDataset(IN_ORDER, ConcatDataset([books, web, code])), [9, 70, 30]),
+    "by name": (StackDataset(x=ConcatDataset([code, web, books])), [30, 70, 9]),
+}  # fmt: skip
+
+
+def fits(dataset: Any, order: ip.Order) -> None:
+    """Make a loader of a dataset."""
+    PlanLoader(dataset, ip.Plan(order, batch_size=4))
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_datasets_that_fit_are_taken(name: str) -> None:
+    """Each dataset holds whole sources, or each source whole datasets."""
+    fits(FIT[name], MIXTURE)
+
+
+@pytest.mark.parametrize("name", TORN)
+def test_datasets_in_another_sequence_are_refused(name: str) -> None:
+    """The error names the sizes of both, though they are as many samples together."""
+    dataset, sizes = TORN[name]
+    with pytest.raises(ip.IndexPlanError) as refused:
+        fits(dataset, MIXTURE)
+    assert str(refused.value) == (
+        f"datasets must lie one after another as the mixture's sources do; got datasets of {sizes} "
+        "samples for sources of {'web': 70, 'code': 30, 'books': 9}; pass ConcatDataset the "
+        "datasets in the sequence of the sources"
+    )
+
+
+def test_mixtures_inside_other_orders_are_seen() -> None:
+    """A mixture in a layer, in a mixture, and of bins."""
+    inner = ip.Mixture({"a": ip.Shuffle(5), "b": ip.Shuffle(7)}, weights={"a": 1, "b": 1})
+    outer = ip.Mixture({"x": inner, "y": ip.Shuffle(4)}, weights={"x": 1, "y": 1}, seed=1)
+    right, wrong = (ConcatDataset([range(n) for n in sizes]) for sizes in ((5, 7, 4), (7, 5, 4)))
+    for order in (outer, ip.Repeat(outer, 2)):
+        fits(right, order)
+        with pytest.raises(ip.IndexPlanError, match=r"sources of {'x/a': 5, 'x/b': 7, 'y': 4}"):
+            fits(wrong, order)
+    packed = {name: ip.Packed(np.full(size, 3), 9, seed=size) for name, size in SIZES.items()}
+    bins = ip.Mixture(packed, weights=dict.fromkeys(SIZES, 1))
+    fits(Bins(IN_ORDER), bins)
+    with pytest.raises(ip.IndexPlanError, match=r"datasets of \[30, 70, 9\]"):
+        fits(Bins(ConcatDataset([code, web, books])), bins)
+
+
+def test_other_orders_do_not_care() -> None:
+    """Where an index is all that is meant, any datasets do; so where a subset counts its own."""
+    torn = ConcatDataset([code, web, books])
+    fits(torn, ip.Shuffle(109))
+    kept = ip.Subset(MIXTURE, range(1, 110), num_samples=120)
+    fits(ConcatDataset([torn, range(11)]), kept)

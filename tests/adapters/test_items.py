@@ -1,4 +1,7 @@
-"""What `item` is told of each read: all of it against plain lists, and in workers of any kind."""
+"""What loaders and samplers ask a dataset for: every form is the plan's, on every rank.
+
+And what `item` is told of each read: against plain lists, and in workers of any kind.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,103 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
 
 import indexplan as ip
-from indexplan_torch import About, PlanLoader, ShardedDataset, open_parquet
+from indexplan_torch import (
+    About,
+    Piece,
+    PlanBatchSampler,
+    PlanLoader,
+    PlanSampler,
+    ShardedDataset,
+    open_parquet,
+)
 from indexplan_torch.items import Form, pieces
 from tests.adapters.small import Identity, as_they_are
-from tests.support.bins import Bins
+from tests.support.bins import Bins, Pieces, bin_orders
+from tests.support.examples import examples
 from tests.support.planned import phase_at
-from tests.support.strategies import balanced_plans, fresh_plans, plans, sub_epochs_of
+from tests.support.strategies import balanced_plans, fresh_plans, orders, plans, sub_epochs_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
+
+LENGTHS = [1 + i * i % 97 for i in range(103)]
+CUT, BALANCE = ip.DocumentWindows(LENGTHS, 50, block_size=8), ip.Balance(LENGTHS, quadratic=1)
+ASKED = orders() | bin_orders() | bin_orders(Pieces)
+
+
+def dealt(plan: ip.Plan, where: tuple[int, int], rank: int) -> list[list[Any]]:
+    """Return what each step deals to a rank: samples, bins of samples, or bins of their pieces."""
+    steps = []
+    for step in plan.steps(*where):
+        units = [unit.tolist() for unit in plan.units(*where, step=step, rank=rank).bins]
+        if plan.order.traits.cuts_samples:
+            units = [[Piece(*row) for row in unit] for unit in units]
+        steps.append(units if plan.order.deals_bins else sum(units, []))
+    return steps
+
+
+@given(plans(ASKED) | balanced_plans(orders() | bin_orders()))
+@example(ip.Plan(CUT, world_size=3, batch_size=3, sub_epochs=2, balance=BALANCE))
+@examples(30)
+def test_every_form_is_the_plans(plan: ip.Plan) -> None:
+    """Fresh, resumed or balanced: lists, arrays, items, inner batches and views, in any loader."""
+    size, order = plan.world_size or 1, plan.order
+    # partial: a later pass than that of a resume is read too
+    ours: dict[str, Any] = {"rank": size - 1, "world_size": size, "partial": True}
+    as_is: dict[str, Any] = {"dataset": Identity(order.num_samples), "collate_fn": as_they_are}
+    for where in sub_epochs_of(plan)[:2]:
+        if not plan.account(*where).min_batch_size:
+            continue  # a pass that loaders refuse, or an empty one
+        wanted = dealt(plan, where, size - 1)
+
+        def set_to(made: Any, where: Any = where) -> Any:
+            made.set_epoch(where[0] * plan.sub_epochs + where[1])
+            return made
+
+        def sampler(set_to: Any = set_to, **form: Any) -> Any:
+            return set_to(PlanBatchSampler(plan, **ours, **form))
+
+        assert wanted == list(sampler())
+        anew = {"batch_size": sampler().batch_size, "drop_last": False}  # as Lightning makes it
+        assert wanted == list(PlanBatchSampler(sampler().sampler, **anew))
+        assert wanted == list(set_to(PlanLoader(plan=plan, **as_is, **ours)))
+        for kind in (DataLoader, StatefulDataLoader):
+            assert wanted == list(kind(batch_sampler=sampler(), **as_is))
+        flat = [unit for batch in wanted for unit in batch]
+        assert flat == list(sampler().sampler)
+        assert len(flat) == len(sampler().sampler)
+        if plan.remainder != "spread" and isinstance(plan.batch_size, int):  # all batches are full
+            singles = set_to(PlanSampler(plan, **ours))
+            loader: Any = DataLoader(sampler=singles, batch_size=plan.batch_size, **as_is)
+            assert wanted == list(loader)
+
+        arrays = list(sampler(as_array=True))
+        units = [unit for batch in arrays for unit in (batch if order.deals_bins else [batch])]
+        assert {np.dtype(np.int64)} == {unit.dtype for unit in units}
+        rows = [row for unit in units for row in unit.tolist()]
+        single = [row for unit in flat for row in unit] if order.deals_bins else flat
+        assert single == ([Piece(*row) for row in rows] if order.traits.cuts_samples else rows)
+        items = list(sampler(item=lambda index, _: (index,)))
+        asked = (
+            [[(i,) for i in unit] for unit in flat] if order.deals_bins else [(i,) for i in flat]
+        )
+        assert asked == [unit for batch in items for unit in batch]
+        if order.deals_bins and not order.traits.cuts_samples:
+            assert [sum(batch, []) for batch in wanted] == list(sampler(keep_bins=False))
+        nests = zip(plan.steps(*where), sampler(nested=True), wanted, strict=True)
+        for step, parts, batch in nests:
+            for num in (phase_at(plan, *where, step).inner_counts or (1,))[:-1]:
+                assert num == len(parts)
+                parts = [part for each in parts for part in each]  # noqa: PLW2901 (one level down)
+            assert batch == [unit for part in parts for unit in part]
+
+
+# --- what `item` is told
 
 Pairs = list[tuple[int, int]]  # the first sample of each unit, and which copy the unit is
 
