@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from tests.support.builders import answer
 from tests.support.children import in_child
+from tests.support.in_a_fork import refused_in_a_fork
 from tests.support.trees import PLAN
 
 OTHER = PLAN.replace(order=ip.Shuffle(1000, seed=6))  # whose files have the same sizes
@@ -138,7 +138,7 @@ def test_forked_workers(root: Path) -> None:
     """A forked worker inherits its parent's reader, and what that will not take."""
     plan = ip.load(root)
     said = replace(root)
-    assert said == answer(lambda: refused(first_batch, plan))
+    assert said == refused_in_a_fork(lambda: first_batch(plan))
 
 
 def opened(root: Path) -> list[str]:

@@ -17,18 +17,12 @@ LAST_EPOCH = 2**32 - 1
 
 
 class Part(NamedTuple):
-    """The steps [start, stop) of a sub-epoch, which has `num_steps`."""
+    """The steps [start, stop) of a sub-epoch."""
 
     epoch: int
     sub_epoch: int
     start: int
     stop: int
-    num_steps: int
-
-    @property
-    def whole(self) -> bool:
-        """Whether nothing of the sub-epoch is left."""
-        return self.stop == self.num_steps
 
 
 def log_uniform(random: Random, most: int) -> int:
@@ -132,25 +126,24 @@ def parts(random: Random, plan: ip.Plan, *, most_steps: int) -> list[Part]:
     epoch, sub_epoch = plan.start.epoch, plan.start.sub_epoch
     ahead = random.choices([0, 1, 2, 3], [60, 20, 10, 10])[0]
     while True:
-        start, num_steps = plan.steps(epoch, sub_epoch).start, plan.steps(epoch, sub_epoch).stop
+        steps = plan.steps(epoch, sub_epoch)
+        start, num_steps = steps.start, steps.stop
         last = min(num_steps, start + most_steps)
         if ahead == len(found) or last < num_steps:
             stop = random.choices(
                 [start, last, random.randint(start, last), min(last, start + 3)], [8, 20, 52, 20]
             )[0]
-            return [*found, Part(epoch, sub_epoch, start, stop, num_steps)]
-        found.append(Part(epoch, sub_epoch, start, num_steps, num_steps))
+            return [*found, Part(epoch, sub_epoch, start, stop)]
+        found.append(Part(epoch, sub_epoch, start, num_steps))
         epoch, sub_epoch = next_pass(plan, epoch, sub_epoch)
 
 
 def parts_to_the_end(plan: ip.Plan) -> list[Part]:
     """Return all that is left of the epoch in which a plan starts."""
     epoch = plan.start.epoch
-    found = []
-    for sub_epoch in range(plan.start.sub_epoch, plan.sub_epochs):
-        start, stop = plan.steps(epoch, sub_epoch).start, plan.steps(epoch, sub_epoch).stop
-        found.append(Part(epoch, sub_epoch, start, stop, stop))
-    return found
+    left = range(plan.start.sub_epoch, plan.sub_epochs)
+    steps = [(part, plan.steps(epoch, part)) for part in left]
+    return [Part(epoch, part, each.start, each.stop) for part, each in steps]
 
 
 def next_pass(plan: ip.Plan, epoch: int, sub_epoch: int) -> tuple[int, int]:

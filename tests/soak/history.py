@@ -5,39 +5,21 @@ from __future__ import annotations
 import os
 import tempfile
 import traceback
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import indexplan as ip
 from tests.soak import drawing
-from tests.soak.carrying import Plans, through
 from tests.soak.counting import Count
 from tests.soak.drawing import Part
-from tests.soak.reading import WAYS, Read, WrongError
+from tests.soak.reading import CARRIERS, WAYS, Plans, Read, WrongError, read
+from tests.support.stories import Story
 
 # of a hundred histories, those with what takes long
 PER_CENT = {"huge orders": 3, "plan directories": 1.5}
 MOST_LEGS = 30
 MOST_CALLS = 60  # of batch, in a leg that asks for every one
 LATEST = drawing.LAST_EPOCH - 10**6  # of the epochs in which a history begins
-Counts = Counter[tuple[str, Any]]  # of (group, name)
-
-
-@dataclass
-class Story:
-    """What became of a history: what was counted, and in words what happened."""
-
-    seed: int
-    counts: Counts = field(default_factory=Counter)
-    words: list[str] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-
-    def count(self, group: str, name: Any, number: int = 1) -> None:
-        """Count something of a group."""
-        self.counts[group, name] += number
 
 
 def tell(seed: int, kinds: frozenset[str] | None = None) -> Story:
@@ -57,8 +39,7 @@ def tell(seed: int, kinds: frozenset[str] | None = None) -> Story:
     except Exception as error:  # whatever it is, it is a finding
         words = str(error) if isinstance(error, WrongError) else traceback.format_exc().strip()
         story.wrong.append(words)
-        story.count("", "legs that raised")
-    story.count("", "histories")
+        story.count("", "histories that raised")
     return story
 
 
@@ -124,7 +105,8 @@ class History:
     def _leg(self, *, last: bool = False) -> None:
         """Go on from what was saved, under another partition, to a stop; save."""
         random, story = self.random, self.story
-        cursor, carrier = through(self.cursor, random)
+        carrier = random.choice([*CARRIERS])
+        cursor = CARRIERS[carrier](self.cursor)
         plan, how = self._plan(cursor, last=last)
         parts = drawing.parts(random, plan, most_steps=5 if self.huge else 10**6)
         if last:
@@ -132,13 +114,13 @@ class History:
         way = "indices"
         calls = (plan.world_size or 0) * sum(part.stop - part.start for part in parts)
         if calls < MOST_CALLS:  # a batch by itself is the fastest to ask for
-            way = random.choices(list(WAYS), [30, 15, 50, 10])[0]
+            way = random.choices(list(WAYS), list(WAYS.values()))[0]
         story.words.append(
             f"leg {story.counts['', 'legs']}: {told(plan)}; a cursor through {carrier}, "
-            f"plan {how}; {where(parts)}; read by {way}"
+            f"plan {how}; {[*map(tuple, parts)]}; read by {way}"
         )
         for part in parts:
-            self._count(plan, part, WAYS[way](plan, part))
+            self._count(plan, part, read(plan, part, way))
         end = parts[-1]
         self.cursor = plan.cursor(end.epoch, end.sub_epoch, step=end.stop)
         for part in parts:
@@ -151,8 +133,7 @@ class History:
         story.count("remainders", plan.remainder)
         story.count("cursors carried by", carrier)
         story.count("plans", how)
-        for name, is_so in features(plan):
-            story.count("legs with", name, int(is_so))
+        story.count("legs with", "phases", len(plan._layout.phases) > 1)
 
     def _plan(self, cursor: ip.Cursor, *, last: bool) -> tuple[ip.Plan, str]:
         """Draw the plan of a leg."""
@@ -165,14 +146,12 @@ class History:
             fields = drawing.partition(random, run, cursor, most)
         return self.plans.resumed(fields, cursor)
 
-    def _count(self, plan: ip.Plan, part: Part, read: Read) -> None:
+    def _count(self, plan: ip.Plan, part: Part, found: Read) -> None:
         """Count what was read in a part."""
-        self.tally.add(part.epoch, read.before)
-        if plan.remainder == "carry":
-            self.tally.add_carried(part.epoch, read.last)
-        else:
-            self.tally.add(part.epoch, read.last)
-        self.story.count("", "samples read", len(read.before) + len(read.last))
+        self.tally.add(part.epoch, found.before)
+        add_last = self.tally.add_carried if plan.remainder == "carry" else self.tally.add
+        add_last(part.epoch, found.last)
+        self.story.count("", "samples read", len(found.before) + len(found.last))
 
     def _account(self, plan: ip.Plan, part: Part) -> None:
         """Count what the account says that an ended sub-epoch dropped and padded."""
@@ -193,27 +172,3 @@ def told(plan: ip.Plan) -> str:
     name = "batch_size" if plan.global_batch_size is None else "global_batch_size"
     phases = "; ".join(f"{phase.size} from {phase.at}" for phase in plan._layout.phases)
     return f"{plan.world_size} ranks, {name} {phases}, {plan.remainder}"
-
-
-def where(parts: list[Part]) -> str:
-    """Return what a leg finished, in words."""
-    each = [
-        f"steps {part.start} to {part.stop} of {part.num_steps} in {part.epoch}/{part.sub_epoch}"
-        for part in parts
-    ]
-    return ", ".join(each) or "nothing"
-
-
-def features(plan: ip.Plan) -> list[tuple[str, bool]]:
-    """Return what a leg's plan has, and what not."""
-    return [
-        ("a schedule", len(plan._layout.phases) > 1),
-        ("phases by place", any(isinstance(phase.at, int) for phase in plan._layout.phases[1:])),
-        (
-            "phases by sub-epoch",
-            any(isinstance(phase.at, tuple) for phase in plan._layout.phases[1:]),
-        ),
-        ("nested batches", any(isinstance(phase.size, tuple) for phase in plan._layout.phases)),
-        ("global_batch_size", plan.global_batch_size is not None),
-        ("sub-epochs", plan.sub_epochs > 1),
-    ]

@@ -1,8 +1,12 @@
-"""Ways to read what all ranks of a plan read, without a trainer."""
+"""What a leg of a run does without a trainer: it gets a plan and a cursor, and reads batches."""
 
 from __future__ import annotations
 
+import json
+import pickle
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +17,46 @@ from tests.soak.drawing import Part
 from tests.support.micro import micro_batches
 
 Int64 = NDArray[np.int64]
-NOTHING = np.empty(0, np.int64)
+CARRIERS: dict[str, Callable[[ip.Cursor], ip.Cursor]] = {
+    "itself": lambda cursor: cursor,
+    "JSON": lambda cursor: ip.Cursor.from_json(cursor.to_json()),
+    "dict": lambda cursor: ip.Cursor.from_dict(json.loads(json.dumps(cursor.to_dict()))),
+    "pickle": lambda cursor: pickle.loads(pickle.dumps(cursor)),  # noqa: S301 (ours)
+}
+"""How a checkpoint keeps a cursor."""
+WAYS = {"indices": 30, "batches": 15, "batch": 50, "micro_batches": 10}
+"""How batches are asked for, and how often: together, as a stream, each by itself."""
+
+
+class WrongError(Exception):
+    """What the library promises, beside samples that are read once, is not so."""
+
+
+class Plans:
+    """The plans of a history: of one order, computed or stored, under any partition."""
+
+    def __init__(self, run: ip.Plan, random: Random, directory: Path | None) -> None:
+        self.run, self.random, self.directory = run, random, directory
+        self.last = run
+
+    def resumed(self, fields: dict[str, Any], cursor: ip.Cursor) -> tuple[ip.Plan, str]:
+        """Return a plan of a partition that goes on after a cursor, and how it was made."""
+        how = self.random.choice(["new", "replaced", "JSON", "spaced JSON", "pickle"])
+        plan = self.last.replace(**fields)
+        if self.directory is not None and self.random.random() < 0.6:
+            how = self.random.choice(["stored", "stored, pickled"])
+            plan = ip.load(self.directory).replace(**fields)
+        elif how == "new":
+            plan = ip.Plan(self.run.order, sub_epochs=self.run.sub_epochs, **fields)
+        plan = plan.resume(cursor)
+        if "JSON" in how:
+            text = plan.to_json()
+            spaced = json.dumps(json.loads(text), indent=1)
+            plan = ip.Plan.from_json(text if how == "JSON" else spaced)
+        elif "pickle" in how:
+            plan = pickle.loads(pickle.dumps(plan))  # noqa: S301 (ours)
+        self.last = plan
+        return plan, how
 
 
 class Read(NamedTuple):
@@ -23,13 +66,9 @@ class Read(NamedTuple):
     last: Int64
 
 
-class WrongError(Exception):
-    """What the library promises, beside samples that are read once, is not so."""
-
-
 def flat(arrays: Iterable[Any]) -> Int64:
     """Return arrays or lists of indices as one array."""
-    return np.concatenate([NOTHING, *(np.asarray(array, np.int64) for array in arrays)])
+    return np.concatenate([np.empty(0, np.int64), *(np.asarray(a, np.int64) for a in arrays)])
 
 
 def leaves(nested: Any) -> list[Any]:
@@ -39,61 +78,29 @@ def leaves(nested: Any) -> list[Any]:
     return [leaf for part in nested for leaf in leaves(part)]
 
 
-def by_indices(plan: ip.Plan, part: Part) -> Read:
-    """Read each rank's share of the part; the last step apart, only where epochs can mix."""
-    where = {"epoch": part.epoch, "sub_epoch": part.sub_epoch}
-    ranks = range(plan.world_size or 0)
-    stop = part.stop - 1 if plan.remainder == "carry" and part.stop > part.start else part.stop
-    steps = {"start_step": part.start, "stop_step": stop}
-    before = flat(plan.indices(**where, rank=rank, **steps) for rank in ranks)
-    if stop == part.stop:
-        return Read(before, NOTHING)
-    return Read(before, flat(plan.batch(**where, step=stop, rank=rank) for rank in ranks))
-
-
-def by_batches(plan: ip.Plan, part: Part) -> Read:
-    """Read each rank's batches as they stream."""
-    steps = {"start_step": part.start, "stop_step": part.stop}
-    ranks = [
-        list(plan.batches(part.epoch, part.sub_epoch, rank=rank, **steps))
-        for rank in range(plan.world_size or 0)
-    ]
-    return joined(part, ranks)
-
-
-def by_batch(plan: ip.Plan, part: Part) -> Read:
-    """Ask for every batch by itself."""
-    return joined(part, [_each(plan.batch, part, rank) for rank in range(plan.world_size or 0)])
-
-
-def by_micro_batches(plan: ip.Plan, part: Part) -> Read:
-    """Ask for every micro-batch."""
-
-    def inner(epoch: int, sub_epoch: int, **where: int) -> list[Any]:
-        return micro_batches(plan.units(epoch, sub_epoch, **where))
-
-    ranks = [_each(inner, part, rank) for rank in range(plan.world_size or 0)]
-    return joined(part, [[flat(leaves(batch)) for batch in rank] for rank in ranks])
-
-
-def _each(ask: Callable[..., Any], part: Part, rank: int) -> list[Any]:
+def read(plan: ip.Plan, part: Part, way: str) -> Read:
+    """Read the steps of a part on all ranks; the last step apart, as epochs can mix in it."""
+    where, ranks = (part.epoch, part.sub_epoch), range(plan.world_size or 0)
     steps = range(part.start, part.stop)
-    return [ask(part.epoch, part.sub_epoch, step=step, rank=rank) for step in steps]
+    if way == "indices":  # the last step apart only where epochs do mix
+        stop = part.stop - (plan.remainder == "carry" and len(steps) > 0)
+        interval = {"start_step": part.start, "stop_step": stop}
+        before = flat(plan.indices(*where, rank=rank, **interval) for rank in ranks)
+        last = [part.stop - 1] if stop < part.stop else []
+        return Read(before, flat(plan.batch(*where, step=s, rank=r) for s in last for r in ranks))
 
+    def batches(rank: int) -> list[Any]:
+        if way == "batches":
+            interval = {"start_step": part.start, "stop_step": part.stop}
+            return list(plan.batches(*where, rank=rank, **interval))
+        if way == "batch":
+            return [plan.batch(*where, step=step, rank=rank) for step in steps]
+        inner = (micro_batches(plan.units(*where, step=step, rank=rank)) for step in steps)
+        return [flat(leaves(each)) for each in inner]
 
-def joined(part: Part, ranks: list[list[Any]]) -> Read:
-    """Return what ranks read, each in batches, of which there have to be as many as steps."""
-    for rank, batches in enumerate(ranks):
-        if len(batches) != part.stop - part.start:
-            got = f"{len(batches)} batches of {part.stop - part.start}"
-            raise WrongError(f"rank {rank} of {len(ranks)} received {got}, in {part}")
-    before = flat(batch for batches in ranks for batch in batches[:-1])
-    return Read(before, flat(batches[-1] for batches in ranks if batches))
-
-
-WAYS = {
-    "indices": by_indices,
-    "batches": by_batches,
-    "batch": by_batch,
-    "micro_batches": by_micro_batches,
-}
+    every = [batches(rank) for rank in ranks]
+    for rank, got in enumerate(every):
+        if len(got) != len(steps):
+            raise WrongError(f"rank {rank} received {len(got)} batches of {len(steps)}, in {part}")
+    before = flat(batch for got in every for batch in got[:-1])
+    return Read(before, flat(got[-1] for got in every if got))

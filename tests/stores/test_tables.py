@@ -29,7 +29,7 @@ import indexplan as ip
 from indexplan.reports.show import show_plan
 from indexplan.stores import cache as store_cache
 from indexplan.stores import tables
-from tests.kill_tables import kill
+from tests.kills import of_tables
 from tests.stores import tables_of_node
 from tests.support.children import NOBODY, in_child
 from tests.support.refused_calls import refuse
@@ -293,8 +293,8 @@ def test_a_fork_of_a_writer_holds_no_lock(
 
 @pytest.mark.usefixtures("cache")
 def test_killed_builders_and_readers(tmp_path: Path) -> None:
-    """After each kill, the next reads what the order gives; `tests.kill_tables` kills more."""
-    assert kill(6, tmp_path).total() > 0
+    """After each kill, the next reads what the order gives; `tests.kills` kills more."""
+    assert of_tables(tmp_path, 6).total() > 0
 
 
 @pytest.mark.parametrize("name", ORDERS)

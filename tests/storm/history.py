@@ -6,8 +6,6 @@ import json
 import re
 import shutil
 import time
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +16,7 @@ from tests.storm.planting import PLANTS, plant
 from tests.storm.store import FATES, SLOW, Mood, Store
 from tests.storm.truth import GLOBAL_BATCH, LONGER, NUM_EPOCHS, OTHER, REVERSED, RIGHT, Truth, drawn
 from tests.support.forked import Forked, Forks
+from tests.support.stories import Story
 
 # who counted the samples of tars, and where it says so
 TARS = {"their headers": "", "sizes.json": "sizes.json", "Energon": ".nv-meta/.info.json"}
@@ -27,21 +26,11 @@ CURE = re.compile(
 )
 
 
-@dataclass
-class Story:
-    """A history in words, what was counted, and what was wrong."""
-
-    seed: int
-    words: list[str] = field(default_factory=list)
-    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
-
-
 class History:
     """A run over one dataset, drawn from a seed."""
 
     def __init__(
-        self, seed: int, store: Store, forks: Forks, folder: Path, fault: str, *, tars: bool = False
+        self, seed: int, store: Store, forks: Forks, folder: Path, fault: bool, *, tars: bool
     ) -> None:
         self.story, self.store, self.forks, self.fault = Story(seed), store, forks, fault
         self.random = Random(f"storm {seed}")  # noqa: S311
@@ -108,8 +97,7 @@ class History:
             self.fail(f"not finished after {MOST_LEGS} legs, of which the last ones were calm")
         if not self.story.wrong:
             self._count(finished=True)
-        self.story.counts["", "histories"] += 1
-        self.story.counts["shards", self._shards()] += 1
+        self.story.count("shards", self._shards())
         return self.story
 
     def _shards(self) -> str:
@@ -165,12 +153,10 @@ class History:
                 mood = Mood(leg, mood.one_in, tuple(set(ways) - SLOW) or ("429",))
         events = [] if calm else self._draw_events()
         self._plant(nodes, calm=calm)
+        stormy = f"1 answer in {mood.one_in} is one of {', '.join(sorted(mood.ways))}"
         self.say(
             f"leg {number}: from step {self.done} of {self.steps}, {world} ranks on {nodes} nodes, "
-            f"{workers} workers, 1 answer in {mood.one_in} is one of {', '.join(sorted(mood.ways))}"
-            if mood.one_in
-            else f"leg {number}: from step {self.done} of {self.steps}, {world} ranks on {nodes} "
-            f"nodes, {workers} workers, a calm store"
+            f"{workers} workers, {stormy if mood.one_in else 'a calm store'}"
         )
         options = {
             "ahead": random.choice([1, 4, 16]),
@@ -178,8 +164,8 @@ class History:
             "keep_open": random.choice([1, 4, 16]),
         }
         self.store.set_mood(mood)
-        self.story.counts["", "legs"] += 1
-        self.story.counts["ranks", f"{world} on {nodes}"] += 1
+        self.story.count("", "legs")
+        self.story.count("ranks", f"{world} on {nodes}")
         Leg(self, number, world, nodes, workers, options, mood, events).run()
         self.store.set_mood(Mood("calm"))
         self.say(f"{time.monotonic() - begun:.1f} s, now at step {self.done}")
@@ -207,14 +193,14 @@ class History:
         cache = self.cache(node)
         if plant(what, cache, self.truth, self.random, self.victim, whole=self.whole):
             self.planted.add(node)
-            self.story.counts["planted", what] += 1
+            self.story.count("planted", what)
             self.say(f"planted: {what}, for node {node}")
 
     def replace(self, number: int, version: str) -> None:
         """Replace a file in the store."""
         self._put(number, version)
         self.disturbed.add(self.truth.names[number])
-        self.story.counts["replaced by", version] += 1
+        self.story.count("replaced by", version)
         self.say(f"{self.truth.names[number]} is replaced: {version}")
 
     def judge(self, message: str, mood: Mood) -> None:
@@ -223,7 +209,7 @@ class History:
         One about a room that does not hold a step names the bytes that do, with which it must run.
         """
         self.say(f"refused: {message[:600]}")
-        self.story.counts["", "refusals"] += 1
+        self.story.count("", "refusals")
         if room := re.match(r"cache_bytes must be at least (\d+), ", message):
             self.room = max(self.room, int(room[1]))  # its cure: what is drawn may be too small
             return
@@ -240,10 +226,9 @@ class History:
 
     def _count(self, *, finished: bool) -> None:
         found = count(self.truth, self.logs, NUM_EPOCHS, finished=finished)
-        counts = self.story.counts
         for name, which in (("lost", found.lost), ("twice", found.twice), ("wrong", found.wrong)):
             if which:
                 self.fail(f"{len(which)} samples {name}, such as {', '.join(which[:3])}")
-                counts["", f"samples {name}"] += len(which)
+                self.story.count("", f"samples {name}", len(which))
         if finished or self.story.wrong:
-            counts["", "samples read"] += found.num_read
+            self.story.count("", "samples read", found.num_read)

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +19,8 @@ if TYPE_CHECKING:
     from tests.storm.history import History
 
 PATIENCE = 180.0  # seconds in which some rank has to make progress
-KILL_ONE, KILL_FETCHER, KILL_WORKER, KILL_ALL = (
-    "a rank",
-    "the rank that fetches",
-    "a DataLoader worker",
-    "all ranks",
-)
-KILLS = (KILL_ONE, KILL_FETCHER, KILL_WORKER, KILL_ALL)
+KILL_ONE, KILL_WORKER, KILL_ALL = "a rank", "a DataLoader worker", "all ranks"
+KILLS = (KILL_ONE, KILL_ONE, KILL_WORKER, KILL_ALL)  # of a node, a rank fetches for all
 REPLACE = "replace"
 
 
@@ -51,30 +46,26 @@ class Rank:
         return list(json.loads(path.read_text())) if path.exists() else []
 
 
+@dataclass
 class Leg:
     """The processes of one leg."""
 
-    def __init__(
-        self,
-        history: History,
-        number: int,
-        world: int,
-        nodes: int,
-        workers: int,
-        options: dict[str, int],
-        mood: Mood,
-        events: list[tuple[int, str, Any]],
-    ) -> None:
-        self.history, self.number, self.world, self.nodes = history, number, world, nodes
-        self.workers, self.options, self.mood, self.events = workers, options, mood, events
-        self.begun = history.done
-        self.tried: list[Rank] = []  # all processes, in the order of their starts
-        self.refused: list[str] = []
-        self.ended = False
+    history: History
+    number: int
+    world: int
+    nodes: int
+    workers: int
+    options: dict[str, int]
+    mood: Mood
+    events: list[tuple[int, str, Any]]
+    tried: list[Rank] = field(default_factory=list)  # all processes, in the order of their starts
+    refused: list[str] = field(default_factory=list)
+    ended: bool = False
 
     def run(self) -> None:
         """Run until all ranks have finished, or the leg was ended."""
-        live = [self._start(rank, self.begun, self.history.state) for rank in range(self.world)]
+        begun = self.history.done, self.history.state
+        live = [self._start(rank, *begun) for rank in range(self.world)]
         seen, moved = -1, time.monotonic()
         try:
             while live and not self.ended:
@@ -162,9 +153,6 @@ class Leg:
         if what == KILL_WORKER:
             self._kill_worker(victim, how)
             return live
-        if what == KILL_FETCHER:
-            fetching = {self._fetcher(node) for node in range(self.nodes)}
-            victim = next((rank for rank in live if rank.process.pid in fetching), victim)
         for rank in live if what == KILL_ALL else [victim]:
             if rank.process.poll() is None:
                 rank.killed = True
@@ -191,18 +179,8 @@ class Leg:
             self._tell(KILL_WORKER)
 
     def _tell(self, what: str) -> None:
-        self.history.story.counts["killed", what] += 1
+        self.history.story.count("killed", what)
         self.history.say(f"killed: {what}")
-
-    def _fetcher(self, node: int) -> int | None:
-        """Return which process says that it fetches for a node."""
-        for path in self.history.cache(node).glob("*/fetcher"):
-            try:
-                data = path.read_bytes()
-                return int(json.JSONDecoder().raw_decode(data[8:].decode(errors="ignore"))[0][0])
-            except (OSError, ValueError, IndexError, TypeError):
-                continue
-        return None
 
     def _states(self, rank: int) -> dict[int, Path]:
         base = f"leg-{self.number}-rank-{rank}"
@@ -212,7 +190,7 @@ class Leg:
     def _newest(self, rank: int) -> tuple[int, Any]:
         if states := self._states(rank):
             return max(states), json.loads(states[max(states)].read_text())
-        return self.begun, self.history.state
+        return self.history.done, self.history.state
 
     def _settle(self) -> None:
         """Find the step that all ranks have saved, from which the next leg goes on."""

@@ -1,17 +1,9 @@
-"""Builders that tests kill: real saves of a few plans, each in a child of one warm process.
-
-Python and numba take half a second to start; a fork of a process that has done so takes none.
-"""
+"""Builds that tests disturb: real saves of a few plans."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import re
-import sys
 import tempfile
-import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,37 +49,6 @@ def warm() -> None:
             assert ip.verify(ip.load(Path(folder) / name)).ok
 
 
-def fork(run: Callable[[], object]) -> int:
-    """Run a function in a child, which exits with 0, or with 1 and a traceback; return its pid."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            run()
-            code = 0
-        except BaseException:  # a child never returns to its parent's code
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-    return pid
-
-
-def answer(run: Callable[[], str]) -> str | None:
-    """Run a function in a child; return its answer, or None if it failed."""
-    inside, outside = os.pipe()
-    pid = fork(lambda: os.write(outside, run().encode()))
-    os.close(outside)
-    with os.fdopen(inside) as pipe:
-        text = pipe.read()
-    return text if ended(pid) == 0 else None
-
-
-def ended(pid: int) -> int:
-    """Wait for a child; return its exit code, or minus the signal that killed it."""
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
 def digests(root: Path) -> dict[str, str]:
     """The sha256 of every file of a plan directory, hidden and temporary ones too, by name."""
     return {
@@ -95,39 +56,3 @@ def digests(root: Path) -> dict[str, str]:
         for file in root.rglob("*")
         if file.is_file()
     }
-
-
-def looked_at(kind: Kind, root: Path) -> str:
-    """What a reader gets: how far a half-built plan says it is, or the right plan, checked."""
-    allowed = {
-        "nothing there": f"{root} must be a plan directory; got nothing there; check the path, or "
-        "build it with `indexplan build`",
-        "a folder": f"{root} must be a plan directory; got a folder without plan.json; check "
-        "the path",
-        "half-built": rf"{root} must have all of its \d+ files; got none named "
-        r"[\w/.-]+; run the same build again, or each of its parts",
-    }
-    try:
-        plan = ip.load(root)
-    except ip.PlanFileError as error:
-        (answer,) = [
-            answer for answer, message in allowed.items() if re.fullmatch(message, str(error))
-        ]
-        return answer
-    assert kind.plan == plan
-    for epoch in range(kind.epochs):
-        last = plan.steps(epoch).stop - 1
-        for step in (0, last // 2, last):
-            expected = kind.plan.batch(epoch, step=step, rank=1).tolist()
-            assert expected == plan.batch(epoch, step=step, rank=1).tolist()
-    return "the right plan"
-
-
-def check_finished(kind: Kind, root: Path, expected: dict[str, str]) -> None:
-    """Run a build undisturbed; check that its bytes are those of `expected`, and verify them."""
-    kind.save(root)
-    found = digests(root)
-    different = sorted(set(found.items()) ^ set(expected.items()))
-    assert expected == found, f"{root} differs: {different}"
-    report = ip.verify(ip.load(root))
-    assert report.ok, str(report)

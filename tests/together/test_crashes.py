@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import indexplan as ip
-from tests.kill_at_calls import check_power_cuts
+from tests.kills import check_power_cuts
 from tests.support.builders import KINDS, digests
 from tests.support.children import in_child
 
@@ -28,7 +28,7 @@ def script(*words: str) -> str:
 
 def test_killed_at_random() -> None:
     """Builders killed at random moments, with links and without, four in five inside `save`."""
-    out = script("tests.kill_builders", "60")
+    out = script("tests.kills", "builders", "60")
     kills, at_work, without_links = (
         int(re.search(rf"(?m)^(\d+) {of}", out)[1])  # type: ignore[index]
         for of in ("kills", "of the killed were inside", "of the killed were in a folder")
@@ -44,7 +44,7 @@ def test_killed_at_random() -> None:
 @pytest.mark.parametrize("how", ["links", "renames"])
 def test_killed_before_every_call(how: str) -> None:
     """A builder killed before any of its calls, in turn; whether files get names by link or not."""
-    calls = [name for name, _ in json.loads(script("tests.kill_at_calls", how))]
+    calls = [name for name, _ in json.loads(script("tests.kills", "calls", how))]
     assert {"mkdir", "open", "write", "fsync", "link", "remove"} == set(calls) - {"rename"}
     assert (how == "renames") == ("rename" in calls)
     publishing = "open write fsync link rename open fsync remove"

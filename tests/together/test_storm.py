@@ -60,9 +60,9 @@ def test_a_wrong_value_counts_wherever_it_was_read(tmp_path: Path) -> None:
 
 def test_a_planted_fault_is_found() -> None:
     """A rank that resumes a step early reads samples twice; the command says so, and fails."""
-    options = "--histories 1 --seed 6 --fault resumes_a_step_early"
+    options = "--histories 1 --first 6 --fault"
     command = [sys.executable, "-m", "tests.storm", *options.split()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert 1 == done.returncode, done.stdout + done.stderr
     assert re.search(r"\d+ samples twice, such as epoch \d, sample \d+", done.stdout)
-    assert "result: WRONG in 1 histories" in done.stdout
+    assert "result: WRONG in 1 of 1 histories" in done.stdout
