@@ -1,307 +1,139 @@
 """Known answers of orders, from the oracles in tests/support: the design's words in plain Python.
 
-Nothing comes from the library but the fingerprints of bins. Other answers are another algorithm,
-with another name.
+The cases stand in the files. Nothing comes from the library but the fingerprints of bins. Other
+answers are another algorithm, with another name.
 """
 
 from __future__ import annotations
 
 import json
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 import indexplan as ip
-from tests.golden.lines import FOLDER, crc32, lines
+from tests.golden.lines import CRC, crc32, known, lines, numbers
 from tests.support import distinct_oracle, mixing, oracles
 from tests.support import left_out_oracle as left_out
 from tests.support.documents_oracle import Documents
 from tests.support.lengths import epoch_of
 from tests.support.windows_oracle import Windows
 
-LAST = 2**32 - 1
-
-LOCAL = [  # n, window, seed, epoch
-    (1, 1, 0, 0),
-    (10, 1, 3, 1),
-    (10, 4, 0, 0),
-    (10, 4, 42, 7),
-    (11, 100, 2**128 - 1, 1),
-    (3001, 600, 5, LAST),
-    (9000, 4096, 1, 0),
-    (10**12, 2**20, 9, 3),
-    (2**63 - 1, 3, 9, 3),
-    (2**63 - 1, 2**63 - 1, 9, 3),
-]
-
-DISTINCT: list[tuple[list[int], int, int, int]] = [  # labels, batch_size, seed, epoch
-    ([5], 1, 0, 0),
-    (list(range(12)), 5, 1, 0),
-    ([7, 1, 7, 3, 1, 7, 4, 5, 6], 3, 1, 0),
-    ([i * i % 31 for i in range(90)], 14, 2**128 - 1, LAST),
-    ([-(2**63), 2**63 - 1, 0, 0, 2**40, 1], 3, 42, 3),
-    ([i // 3 for i in range(60)], 20, 9, 1),
-    ([100 * (i // 40) + i // (1 + i // 40) for i in range(120)], 30, 5, 8),
-]
-
-WINDOWS = [  # and the epoch
-    (Windows(1, 1, 0), 0),
-    (Windows(2, 1), 1),
-    (Windows(30, 20), 3),  # one window, which moves
-    (Windows(61, 20), 3),
-    (Windows(100, 7, 3, False, 5), 2),
-    (Windows(1000, 1, 0, True, 2**128 - 1), LAST),
-    (Windows(5000, 16, 64), 7),
-    (Windows(301_966, 100, seed=42), 0),
-    (Windows(15 * 10**12, 4096, seed=9), 1),
-    (Windows(2**63 - 1, 1, 0), 0),
-    (Windows(2**63 - 1, 2**40 + 1, 2**50, True, 3), 5),
-    (Windows(2**63 - 1, 2**62, 1, True, 3), 5),
-]
-
-DOCUMENTS = {  # with the epoch
-    "one token": (Documents((1,), 1, 0), 0),
-    "one window of all": (Documents((3, 1, 4, 1, 5), 13), 1),
-    "single tokens": (Documents((1,) * 50, 7, 2, 8, 2**128 - 1), LAST),
-    "a giant": (Documents((1, 2, 500, 3, 1, 1), 16, 1, 2, 5), 2),
-    "a partial last block": (Documents(tuple(range(1, 42)), 30, 1, 8, 7), 3),
-    "blocks of one": (Documents(tuple(range(40, 0, -1)), 25, 0, 1, 7), 3),
-    "one block": (Documents(tuple(i * i % 90 + 1 for i in range(200)), 64, 1, 1024, 42), 0),
-    "much overlap": (Documents((20, 30, 1, 9, 50), 3, 100, 2, 1), 9),
-    "two of the default blocks": (Documents(tuple(i % 13 + 1 for i in range(1100)), 128), 1),
-    "past 2**32": (Documents((2**40, 1, 1, 2**33, 5) * 9, 2**38, 1, 4, 5), 6),
-    "many blocks": (Documents((1, 2, 3, 4, 5, 6, 7) * 600, 32, 1, 1, 3), 0),
-}
-
+NUM_INDICES = 8  # of each of the 1,000 cases of shuffle-v1
 KINDS = {
     "length-grouped-v1": ip.LengthGrouped,
     "token-budget-v1": ip.TokenBudget,
     "grouped-v1": ip.Grouped,
     "packed-v1": ip.Packed,
 }
-Cases = list[tuple[str, dict[str, int], dict[str, Any], list[int]]]
-# the numbers are (i * factor % modulus + plus) ** power for i in range(n)
-STRATA: Cases = [
-    ("length-grouped-v1", {"n": 1}, {"batch_size": 8}, [0, LAST]),
-    ("length-grouped-v1", {"n": 50, "factor": 37, "modulus": 41}, {"batch_size": 4}, [0, 1]),
-    (
-        "length-grouped-v1",
-        {"n": 3000, "factor": 7919, "modulus": 997, "power": 4},
-        {"batch_size": 8, "num_buckets": 16, "seed": 42},
-        [0, LAST],
-    ),
-    (
-        "length-grouped-v1",
-        {"n": 10000, "factor": 3, "modulus": 7},
-        {"batch_size": 32, "num_buckets": 2, "seed": 2**128 - 1},
-        [3],
-    ),
-    ("token-budget-v1", {"n": 50, "factor": 37, "modulus": 41}, {"max_tokens": 100}, [0, 1]),
-    (
-        "token-budget-v1",
-        {"n": 3000, "factor": 7919, "modulus": 997, "power": 2},
-        {"max_tokens": 10**6, "max_samples": 60, "multiple_of": 8, "num_buckets": 20, "seed": 7},
-        [0, LAST],
-    ),
-    ("grouped-v1", {"n": 40, "factor": 3, "modulus": 5, "plus": 0}, {"batch_size": 3}, [0, 1]),
-    (
-        "grouped-v1",
-        {"n": 6000, "factor": 1, "modulus": 3, "plus": 0, "power": 9},
-        {"batch_size": [[0, 5], [1, 12], [512, 7]], "seed": 5},
-        [0, LAST],
-    ),
-]
-
-PACKED: Cases = [
-    ("packed-v1", {"n": 1}, {"max_length": 1}, [0, LAST]),
-    ("packed-v1", {"n": 50, "factor": 37, "modulus": 41}, {"max_length": 50}, [0, 1]),
-    (
-        "packed-v1",  # some 26 samples a bin, of squares
-        {"n": 900, "factor": 7919, "modulus": 97, "power": 2},
-        {"max_length": 10**5, "seed": 42},
-        [0, LAST],
-    ),
-    (
-        "packed-v1",  # three samples a bin: best fit only
-        {"n": 900, "factor": 577, "modulus": 1501, "plus": 250},
-        {"max_length": 3000, "seed": 1},
-        [5],
-    ),
-    (
-        "packed-v1",  # two samples a bin
-        {"n": 700, "factor": 31, "modulus": 101, "plus": 30},
-        {"max_length": 160, "seed": 2**128 - 1},
-        [3],
-    ),
-    (
-        "packed-v1",
-        {"n": 900, "factor": 577, "modulus": 499, "power": 3},
-        {"max_length": 3 * 10**8, "max_samples": 7, "min_stratum": 12, "seed": 7},
-        [0, LAST],
-    ),
-]
+Case = dict[str, Any]
 
 
-WITHOUT: list[tuple[int, int, left_out.Groups, list[int]]] = [  # n, seed, groups, epochs
-    (10, 3, [(0, 4, [8, 3, 7])], [0, 1]),
-    (100, 0, [(0, 0, [99])], [0, LAST]),
-    (3001, 5, [(2, 1000, list(range(0, 3001, 3)))], [1, 2, 3]),
-    (3001, 5, [(2, 1000, [0, 5, 9]), (2, 2500, [1, 7]), (4, 0, [2, 3000])], [2, 3, 4]),
-    (500, 2**128 - 1, [(LAST, 499, list(range(250)))], [LAST - 1, LAST]),
-]
+def shuffle_cases() -> str:
+    """Return the answers to the 1,000 cases that every language is held to.
 
-Grown = tuple[str, list[tuple[int, int]], list[tuple[int, list[int]]], int, int, list[int]]
-GROWN: list[Grown] = [  # sources as (n, seed); phases, each with the sources of its time
-    ("one joins", [(100, 0), (50, 1), (30, 2)], [(0, [1, 1]), (70, [2, 1, 1])], 150, 0, [0, 1]),
-    ("at the end of an epoch", [(40, 3), (30, 4)], [(0, [1]), (80, [1, 3])], 40, 7, [1, 2, 3]),
-    (
-        "one after the other",
-        [(700, 1), (90, 2), (300, 3), (11, 4)],
-        [(0, [3, 1]), (500, [6, 2, 5]), (800, [0, 2, 5]), (1200, [7, 2, 0, 4])],
-        790,
-        2**128 - 1,
-        [0, 1, 2, 50],
-    ),
-    (
-        "after many phases",
-        [(64, 1), (65, 1), (66, 1)],
-        [*((100 * i, [i + 1, 10 - i]) for i in range(9)), (900, [2**14, 2**14, 2**14 + 1])],
-        1000,
-        5,
-        [0, 1, 70],
-    ),
-]
+    A number from 2**53 on is a decimal string, as a number of JavaScript would round it.
+    """
+    head = known("shuffle_v1_cases")
+    rows = [[*map(int, row[:4])] for row in head.pop("cases")]
+    return lines(head, "cases", [[*map(_exact, row), _indices(*row)] for row in rows])
 
 
-def without() -> str:
-    """Return the answers of without-v1."""
-    cases = []
-    for n, seed, groups, epochs in WITHOUT:
-        for epoch in epochs:
-            row = left_out.without(left_out.shuffled(n, seed, epoch), epoch, groups)
-            case = {"n": n, "seed": seed, "groups": groups, "epoch": epoch}
-            cases.append({**case, **_read(row)})
-    return lines({"algorithm": "without-v1", "order": "shuffle-v1"}, "cases", cases)
+def _indices(n: int, seed: int, epoch: int, start: int) -> list[Any]:
+    words = oracles.key_words(seed, oracles.SHUFFLE, epoch, 2 * oracles.rounds_of(n), n)
+    positions = islice(range(start, n), NUM_INDICES)
+    return [_exact(oracles.forward(n, words, position)) for position in positions]
 
 
-def _read(row: list[int]) -> dict[str, Any]:
-    """Return how many samples an epoch reads, the first and the last ones, and a sum of all."""
-    ends = {"first": row[:8], "last": row[-8:]}
-    return {"num_units": len(row), **ends, "crc32_of_all_as_little_endian_int64": crc32(row)}
+def _exact(number: int) -> Any:
+    return str(number) if number >= 2**53 else number
 
 
-def local_shuffle() -> str:
+def local_shuffle(case: Case) -> Case:
     """Return the answers of local-shuffle-v1."""
-    cases = []
-    for n, window, seed, epoch in LOCAL:
-        positions = sorted({p for p in (0, 1, 2, 5, n // 3, n // 2, n - 2, n - 1) if 0 <= p < n})
-        spec = (n, window, seed, epoch)
-        case: dict[str, Any] = dict(zip(("n", "window", "seed", "epoch"), spec, strict=True))
-        case["positions"] = positions
-        case["indices"] = [oracles.local_shuffle_forward(*spec, p) for p in positions]
-        if n <= 10**4:
-            row = [oracles.local_shuffle_forward(*spec, p) for p in range(n)]
-            case["crc32_of_all_as_little_endian_int64"] = crc32(row)
-        cases.append(case)
-    return lines({"algorithm": "local-shuffle-v1"}, "cases", cases)
+    spec = [case[name] for name in ("n", "window", "seed", "epoch")]
+    found: Case = {"indices": [oracles.local_shuffle_forward(*spec, p) for p in case["positions"]]}
+    if CRC in case:
+        found[CRC] = crc32([oracles.local_shuffle_forward(*spec, p) for p in range(case["n"])])
+    return found
 
 
-def distinct() -> str:
+def distinct(case: Case) -> Case:
     """Return the answers of distinct-v1."""
-    cases = []
-    for labels, batch_size, seed, epoch in DISTINCT:
-        spec = (labels, batch_size, seed, epoch)
-        case = dict(zip(("labels", "batch_size", "seed", "epoch"), spec, strict=True))
-        cases.append({**case, "reads": distinct_oracle.read(*spec)})
-    return lines({"algorithm": "distinct-v1"}, "cases", cases)
+    spec = [case[name] for name in ("labels", "batch_size", "seed", "epoch")]
+    return {"reads": distinct_oracle.read(*spec)}
 
 
-def token_windows() -> str:
+def token_windows(case: Case) -> Case:
     """Return the answers of token-windows-v1."""
-    cases = []
-    for windows, epoch in WINDOWS:
-        num = windows.num
-        positions = sorted({p for p in (0, 1, 2, num // 3, num - 2, num - 1) if 0 <= p < num})
-        case: dict[str, Any] = {**windows._asdict(), "epoch": epoch, "num_units": num}
-        case["phase"] = windows.phase(epoch)
-        case["positions"] = positions
-        case["starts"] = [windows.start(epoch, position) for position in positions]
-        if num <= 10**4:
-            row = [windows.start(epoch, position) for position in range(num)]
-            case["crc32_of_all_as_little_endian_int64"] = crc32(row)
-        cases.append(case)
-    return lines({"algorithm": "token-windows-v1"}, "cases", cases)
+    windows, epoch = Windows(*(case[name] for name in Windows._fields)), case["epoch"]
+    found: Case = {"num_units": windows.num, "phase": windows.phase(epoch)}
+    found["starts"] = [windows.start(epoch, position) for position in case["positions"]]
+    if CRC in case:
+        found[CRC] = crc32([windows.start(epoch, position) for position in range(windows.num)])
+    return found
 
 
-def document_windows() -> str:
+def document_windows(case: Case) -> Case:
     """Return the answers of document-windows-v1."""
-    cases = []
-    for name, (fields, epoch) in DOCUMENTS.items():
-        num = fields.num
-        positions = sorted({p for p in (0, 1, 2, num // 3, num - 1) if 0 <= p < num})
-        case: dict[str, Any] = {"name": name, **fields._asdict(), "epoch": epoch, "num_units": num}
-        case["positions"] = positions
-        case["units"] = [fields.far(epoch, position) for position in positions]
-        if sum(fields.lengths) <= 10**4:
-            pieces = [piece for unit in fields.units(epoch) for piece in unit]
-            case["crc32_of_all_as_little_endian_int64"] = crc32(pieces)
-        cases.append(case)
-    return lines({"algorithm": "document-windows-v1"}, "cases", cases)
+    fields, epoch = Documents(*(case[name] for name in Documents._fields)), case["epoch"]
+    found: Case = {"num_units": fields.num}
+    found["units"] = [fields.far(epoch, position) for position in case["positions"]]
+    if CRC in case:
+        found[CRC] = crc32([piece for unit in fields.units(epoch) for piece in unit])
+    return found
 
 
-def strata() -> str:
-    """Return the answers of the orders of strata."""
-    return _of_bins(STRATA, "strata_oracle.py")
+def bins(case: Case) -> Case:
+    """Return the answers of the orders of strata, and of packed-v1."""
+    kind: Any = KINDS[case["algorithm"]]
+    order = kind(numbers(case["numbers"]), **case["fields"])
+    epochs = [
+        {**each, **_of_an_epoch(each, epoch_of(order, each["epoch"]))} for each in case["epochs"]
+    ]
+    return {"fingerprint": order.fingerprint[:16], "epochs": epochs}
 
 
-def packed() -> str:
-    """Return the answers of packed-v1."""
-    return _of_bins(PACKED, "packed_oracle.py")
-
-
-def _of_bins(given_cases: Cases, oracle: str) -> str:
-    cases = []
-    for algorithm, given, fields, epochs in given_cases:
-        form = {"factor": 1, "modulus": 10, "plus": 1, "power": 1, **given}
-        n, factor, modulus = form["n"], form["factor"], form["modulus"]
-        numbers = [(i * factor % modulus + form["plus"]) ** form["power"] for i in range(n)]
-        kind: Any = KINDS[algorithm]
-        order = kind(numbers, **fields)
-        case: dict[str, Any] = {"algorithm": algorithm, "numbers": form, "fields": fields}
-        case["fingerprint"] = order.fingerprint[:16]
-        case["epochs"] = [_of_an_epoch(epoch, epoch_of(order, epoch)) for epoch in epochs]
-        cases.append(case)
-    origin = f"the oracle of tests/support/{oracle}; fingerprints are the library's"
-    return lines({"origin": origin}, "cases", cases)
-
-
-def _of_an_epoch(epoch: int, row: list[list[int]]) -> dict[str, Any]:
-    positions = sorted({0, len(row) // 2, len(row) - 1})
+def _of_an_epoch(case: Case, row: list[list[int]]) -> Case:
     return {
-        "epoch": epoch,
         "num_bins": len(row),
-        "positions": positions,
-        "bins": [row[position] for position in positions],
+        "bins": [row[position] for position in case["positions"]],
         "crc32_of_samples": crc32([sample for unit in row for sample in unit]),
         "crc32_of_offsets": crc32([0, *accumulate(map(len, row))]),
     }
 
 
+def without(case: Case) -> Case:
+    """Return the answers of without-v1."""
+    row = left_out.shuffled(case["n"], case["seed"], case["epoch"])
+    return _read(left_out.without(row, case["epoch"], case["groups"]))
+
+
+def _read(row: list[int]) -> Case:
+    """Return how many samples an epoch reads, the first and the last ones, and a sum of all."""
+    return {"num_units": len(row), "first": row[:8], "last": row[-8:], CRC: crc32(row)}
+
+
+def grown(case: Case) -> Case:
+    """Return the answers of mixtures that sources joined during the run."""
+    spec = (case["sources"], case["phases"], case["epoch_size"], int(case["seed"]), case["epoch"])
+    return _read(mixing.shuffles_of(*spec))
+
+
 def mixture() -> str:
     """Return the answers of mixture-v1 to the weights, places and units of its file."""
-    known = json.loads((FOLDER / "mixture_v1.json").read_text())
-    known["cases"] = [_mixed(case) for case in known["cases"]]
-    return json.dumps(known, separators=(",", ":"))
+    found = known("mixture_v1")
+    found["cases"] = [{**case, **_mixed(case)} for case in found["cases"]]
+    return json.dumps(found, separators=(",", ":"))
 
 
-def _mixed(case: dict[str, Any]) -> dict[str, Any]:
-    """Return a case of phases of weights, with its answers."""
+def _mixed(case: Case) -> Case:
+    """Return the answers to phases of weights."""
     phases = [(place, mixing.shares_of(weights)) for place, weights in case["weights"]]
     key = mixing.key_of(case["seed"])
     units = [mixing.unit(phases, key, place) for place in case["places"]]
     within = [mixing.phase_of(each, key, i).within for i, (_, each) in enumerate(phases)]
     return {
-        **case,
         "shares": phases,
         "key": key,
         "sources": [source for source, _ in units],
@@ -310,14 +142,3 @@ def _mixed(case: dict[str, Any]) -> dict[str, Any]:
         "find": [[j, n, mixing.place_of(phases, key, j, n)] for j, n, _ in case["find"]],
         "within": [str(Fraction(each, 2**32)) for each in within],
     }
-
-
-def grown() -> str:
-    """Return the answers of mixtures that sources joined during the run."""
-    cases = []
-    for name, sources, phases, epoch_size, seed, epochs in GROWN:
-        for epoch in epochs:
-            row = mixing.shuffles_of(sources, phases, epoch_size, seed, epoch)
-            case = {"name": name, "sources": sources, "phases": phases, "epoch_size": epoch_size}
-            cases.append({**case, "seed": str(seed), "epoch": epoch, **_read(row)})
-    return lines({"algorithm": "mixture-v1", "sources": "shuffle-v1"}, "cases", cases)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import indexplan as ip
 from tests.support import model
+
+Units = Callable[[model.Slot], list[Any]]  # the samples of the unit that a slot reads
 
 
 def cells_of(places: list[int], counts: tuple[int, ...]) -> list[list[int]]:
@@ -52,3 +57,17 @@ def balanced(step: model.Step, counts: tuple[int, ...], cost_of: dict[int, int])
 def cost_of(balance: ip.Balance, lengths: list[int]) -> int:
     """Return what a unit of samples of some lengths costs."""
     return sum(balance.linear * each + balance.quadratic * each**2 for each in lengths)
+
+
+def dealt(plan: ip.Plan, step: model.Step, units: Units) -> list[list[model.Slot]]:
+    """Return the slots of a step that each rank reads in turn, under balance or without."""
+    if plan.balance is None:
+        return step.ranks
+    lengths = plan.balance.lengths.array.tolist()
+    costs = {
+        place: cost_of(plan.balance, [lengths[sample] for sample in units(slot)])
+        for place, slot in enumerate(step.slots)
+        if not slot.padded
+    }
+    held = balanced(step, plan._layout.phases[step.phase].inner_counts, costs)
+    return [[step.slots[place] for place in rank] for rank in held]

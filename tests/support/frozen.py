@@ -27,6 +27,15 @@ def rebuilt(case: dict[str, Any]) -> ip.Plan:
     return ip.Plan.from_json(json.dumps(case["plan"]), columns=columns)
 
 
+def algorithms(form: Any) -> set[str]:
+    """Return the algorithms of all orders in a dict form."""
+    if not isinstance(form, dict | list):
+        return set()
+    named = {form["algorithm"]} if isinstance(form, dict) and "algorithm" in form else set()
+    inside = form.values() if isinstance(form, dict) else form
+    return named.union(*map(algorithms, inside))
+
+
 def answers(plan: ip.Plan) -> list[str]:
     """Return fingerprint, batches of two epochs, where they read, and batches after a resume."""
     first = plan.start.epoch
