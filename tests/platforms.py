@@ -42,7 +42,6 @@ FILES = [
 ]  # it asks torch's loaders too
 BITS = [
     *("tests/kernels/test_permutation.py", "tests/plan/test_golden_plans.py"),
-    "tests/plan/test_drawn_plans.py",
     *("tests/files/test_files.py", "tests/files/test_spans.py"),
 ]
 

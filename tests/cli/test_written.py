@@ -19,10 +19,10 @@ import indexplan as ip
 from indexplan.cli.written import order_as_written
 from indexplan.orders import registry as known
 from tests.cli.test_cli import fails, run
-from tests.orders.test_layers import INSIDE, layers
+from tests.support.nested import PLAIN, layers
 
 
-@given(layers(layers(INSIDE)))
+@given(layers(layers(PLAIN)))
 def test_what_python_writes_is_read(order: ip.Order) -> None:
     """An order's own repr makes it again, unless it holds a column, whose numbers no text has."""
     if not order.columns:

@@ -12,10 +12,8 @@ import os
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -141,16 +139,11 @@ def test_a_fork_waits_for_what_is_being_imported(module: str) -> None:
     assert 30 == counted_in_a_fork(IMPORTS.format(module=module), 2)
 
 
-def modules() -> Iterator[Any]:
-    """Import and yield every module of the library."""
-    for found in pkgutil.walk_packages(indexplan.__path__, "indexplan."):
-        if not found.name.endswith("__main__"):
-            yield importlib.import_module(found.name)
-
-
 def test_no_answer_is_kept_under_a_lock() -> None:
     """Up to Python 3.11, functools.cached_property holds one lock for all objects of a class."""
-    classes = [each for module in modules() for each in vars(module).values()]
+    found = pkgutil.walk_packages(indexplan.__path__, "indexplan.")
+    names = [each.name for each in found if not each.name.endswith("__main__")]
+    classes = [each for name in names for each in vars(importlib.import_module(name)).values()]
     locked = {
         f"{owner.__name__}.{name}"
         for owner in classes

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from random import Random
@@ -18,7 +17,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 import indexplan as ip
+from tests.orders.test_windows import documents, order_of, tokens_of, windows
+from tests.support.lengths import groupeds, length_grouped, packeds, token_budgets
 from tests.support.reweighted import reweighted
+from tests.support.units import units_of
 
 EPOCHS = range(6)
 Units: TypeAlias = list[list[Any]]  # the samples of each unit of an epoch, in the order of reading
@@ -36,7 +38,6 @@ class Promise(NamedTuple):
 
 seeds = st.integers(0, 2**128 - 1)
 sizes = st.integers(1, 50)
-lengths = st.lists(st.integers(1, 40), min_size=1, max_size=40)
 labels = st.lists(st.integers(0, 4), min_size=1, max_size=40)
 
 
@@ -372,14 +373,6 @@ def members_of(table: list[int], label: int) -> list[int]:
 # --- windows of tokens
 
 
-def token_windows(draw: Draw) -> ip.TokenWindows:
-    """Draw a row of tokens, and how it is cut."""
-    length, overlap = draw(st.integers(1, 9)), draw(st.integers(1, 9))
-    num = length + overlap + draw(st.integers(0, 150))
-    shift = draw(st.booleans())
-    return ip.TokenWindows(num, length, overlap=overlap, shift=shift, seed=draw(seeds))
-
-
 def tokens_predicted_once(order: Any, run: Run) -> bool:
     """Return whether targets are as stated: which, how many, in which window, and each once."""
     length, overlap, num = order.length, order.overlap, order.num_samples
@@ -399,15 +392,6 @@ def tokens_predicted_once(order: Any, run: Run) -> bool:
         if not right:
             return False
     return len({len(units) for units in run}) == 1
-
-
-def documents(draw: Draw) -> ip.DocumentWindows:
-    """Draw documents, and how they are cut."""
-    row = draw(st.lists(st.integers(1, 20), min_size=1, max_size=30))
-    overlap = draw(st.integers(0, min(4, sum(row) - 1)))
-    length = draw(st.integers(1, min(30, sum(row) - overlap)))
-    block = draw(st.integers(1, 9))
-    return ip.DocumentWindows(row, length, overlap=overlap, block_size=block, seed=draw(seeds))
 
 
 def documents_laid_out_once(order: Any, run: Run) -> bool:
@@ -449,29 +433,6 @@ def padded(order: Any, unit: list[int]) -> int:
     return int(order.lengths.array[unit].max()) * len(unit)
 
 
-def packed(draw: Draw) -> ip.Packed:
-    """Draw texts, and rows that they fit."""
-    row = draw(lengths)
-    fields: dict[str, Any] = {
-        "max_samples": draw(st.none() | st.integers(1, 5)),
-        "seed": draw(seeds),
-    }
-    fields["min_stratum"] = draw(st.integers(1, 5))
-    return ip.Packed(row, max(row) + draw(st.integers(0, 60)), **fields)
-
-
-def budget(draw: Draw) -> ip.TokenBudget:
-    """Draw texts, and a budget for a bin of them."""
-    row, most = draw(lengths), draw(st.none() | st.integers(1, 9))
-    fields: dict[str, Any] = {
-        "max_samples": most,
-        "num_buckets": draw(st.integers(1, 9)),
-        "seed": draw(seeds),
-    }
-    fields["multiple_of"] = draw(st.integers(1, most or 9))
-    return ip.TokenBudget(row, max(row) * draw(st.integers(1, 9)), **fields)
-
-
 def in_multiples(order: Any, units: Units) -> bool:
     """Return whether bins with more samples than this hold a multiple of it, except one."""
     counts = [len(unit) for unit in units]
@@ -479,23 +440,10 @@ def in_multiples(order: Any, units: Units) -> bool:
     return len(odd) <= 1 and max(counts) <= (order.max_samples or max(counts))
 
 
-def by_length(draw: Draw) -> ip.LengthGrouped:
-    """Draw texts, and bins of so many."""
-    fields: dict[str, Any] = {"num_buckets": draw(st.integers(1, 9)), "seed": draw(seeds)}
-    return ip.LengthGrouped(draw(lengths), draw(st.integers(1, 9)), **fields)
-
-
 def full_but_one(order: Any, units: Units) -> bool:
     """Return whether all bins but one have as many samples as they say."""
     odd = [unit for unit in units if len(unit) != order.batch_size]
     return len(odd) <= 1 and all(len(unit) < order.batch_size for unit in odd)
-
-
-def grouped(draw: Draw) -> ip.Grouped:
-    """Draw groups, and the sizes of their bins."""
-    row = draw(labels)
-    each: Any = {group: draw(st.integers(1, 5)) for group in sorted(set(row))}
-    return ip.Grouped(row, draw(st.sampled_from([each, 3])), seed=draw(seeds))
 
 
 def of_one_group(order: Any, unit: list[int]) -> bool:
@@ -526,49 +474,6 @@ def longest_first(order: Any, unit: list[int]) -> bool:
     """Return whether the longest samples of a bin come first, if lengths count as they are."""
     rows = order.lengths.array[unit].tolist()
     return bool(order.min_stratum > 1 or rows == sorted(rows, reverse=True))
-
-
-def part(draw: Draw, *, groups: bool) -> ip.Subset:
-    """Draw a split of samples or of groups, and shuffle a part of it."""
-    num = draw(st.integers(6, 50))
-    rows = [*(draw(st.integers(0, 9)) for _ in range(num - 3)), 10, 11, 12] if groups else None
-    split = ip.Split(num, {"a": draw(st.integers(1, 3)), "b": 1}, seed=draw(seeds), groups=rows)
-    return shuffled(draw, split[draw(st.sampled_from(["a", "b"]))])
-
-
-def fold(draw: Draw) -> ip.Subset:
-    """Draw what one of some folds trains on, or leaves out."""
-    k = draw(st.integers(2, 4))
-    split = ip.Split(draw(st.integers(4, 50)), {str(i): 1 for i in range(k)}, seed=draw(seeds))
-    i = draw(st.integers(0, k - 1))
-    train = replace(split[str(i)], parts=[j for j in range(k) if j != i])
-    return shuffled(draw, draw(st.sampled_from([train, split[str(i)]])))
-
-
-def shuffled(draw: Draw, mine: Any) -> ip.Subset:
-    """Draw a shuffle of a part."""
-    return ip.Subset(ip.Shuffle(len(mine), draw(seeds)), mine, mine.num_samples)
-
-
-def reads_its_part(order: Any, units: Units) -> bool:
-    """Return whether an epoch reads all that the part has, and nothing else."""
-    mine = order.indices.take(0, 0, len(order.indices)).tolist()
-    return sorted(flat(units)) == sorted(mine)
-
-
-def parts_are_apart(order: Any, _run: Run) -> bool:
-    """Return whether all parts together hold each sample once, have their sizes, cut no group."""
-    mine: Any = order.indices
-    parts = [replace(mine, parts=(number,)) for number in range(len(mine.sizes))]
-    rows = [part.take(3, 0, len(part)).tolist() for part in parts]
-    groups = range(mine.num_samples) if mine.groups is None else mine.groups.array.tolist()
-    whose = [{groups[sample] for sample in row} for row in rows]
-    whole = sorted(flat(rows)) == list(range(mine.num_samples))
-    return (
-        whole
-        and tuple(map(len, whose)) == mine.sizes
-        and len(set().union(*whose)) == sum(mine.sizes)
-    )
 
 
 # --- mixtures
@@ -648,37 +553,12 @@ def whole_epochs_of_sources(order: Any, run: Run) -> bool:
     return True
 
 
-def units_of(order: ip.Order, epoch: int) -> Units:
-    """Return the units of an epoch, as the order itself has them."""
-    num = order.num_units(epoch)
-    samples, offsets = order.take(epoch, 0, num), order.offsets(epoch, 0, num).tolist()
-    rows = samples[:, None] if order.traits.cuts_samples else samples
-    rows = np.hstack([rows, order.spans(epoch, 0, num)]) if order.traits.cuts_samples else rows
-    return [rows[low:high].tolist() for low, high in pairwise(offsets)]
-
-
 def whole_mixture(draw: Draw) -> ip.Mixture:
     """Draw a mixture whose weights are the sizes of its sources."""
     sources = {f"s{i}": ip.Shuffle(draw(sizes), i) for i in range(draw(st.integers(1, 4)))}
     return ip.Mixture(
         sources, {name: s.num_samples for name, s in sources.items()}, seed=draw(seeds)
     )
-
-
-def stopping_mixture(draw: Draw) -> ip.Mixture:
-    """Draw a mixture whose epoch ends when a source does, or all do."""
-    sources = {f"s{i}": ip.Shuffle(draw(sizes), i) for i in range(draw(st.integers(1, 4)))}
-    weights = {name: draw(st.integers(1, 9)) for name in sources}
-    size: Any = draw(st.sampled_from(["first_exhausted", "all_exhausted"]))
-    return ip.Mixture(sources, weights, epoch_size=size, seed=draw(seeds))
-
-
-def ends_as_it_says(order: Any, run: Run) -> bool:
-    """Return whether the first epoch ends before a source starts again, or after all were read."""
-    counts = Counter(sources_read(order, run[:1]))
-    full = [counts[j] >= source.num_samples for j, (_, source) in enumerate(order.sources)]
-    over = [counts[j] > source.num_samples for j, (_, source) in enumerate(order.sources)]
-    return (not any(over) and any(full)) or all(full)
 
 
 ORDERS: dict[str, Promise] = {
@@ -724,10 +604,14 @@ ORDERS: dict[str, Promise] = {
     "ClassBatches repeats short classes, or leaves them out": Promise(
         short_classes, reads_short_classes
     ),
-    "TokenWindows predicts its targets once": Promise(token_windows, tokens_predicted_once),
-    "DocumentWindows lays documents out once": Promise(documents, documents_laid_out_once),
+    "TokenWindows predicts its targets once": Promise(
+        lambda draw: tokens_of(draw(windows(most=30))), tokens_predicted_once
+    ),
+    "DocumentWindows lays documents out once": Promise(
+        lambda draw: order_of(draw(documents())), documents_laid_out_once
+    ),
     "Packed fills rows": Promise(
-        packed,
+        lambda draw: draw(packeds(40)),
         both(
             once,
             same_number_of_bins,
@@ -736,7 +620,7 @@ ORDERS: dict[str, Promise] = {
         ),
     ),
     "TokenBudget keeps its budget": Promise(
-        budget,
+        lambda draw: draw(token_budgets(40)),
         both(
             once,
             same_number_of_bins,
@@ -745,23 +629,15 @@ ORDERS: dict[str, Promise] = {
         ),
     ),
     "LengthGrouped fills all bins but one": Promise(
-        by_length, both(once, same_number_of_bins, each_epoch(full_but_one))
+        lambda draw: draw(length_grouped(40)),
+        both(once, same_number_of_bins, each_epoch(full_but_one)),
     ),
     "Grouped fills bins of one group": Promise(
-        grouped, both(once, each_unit(of_one_group), each_epoch(full_but_one_of_each))
-    ),
-    "Split shuffles a part": Promise(
-        lambda draw: part(draw, groups=False), both(each_epoch(reads_its_part), parts_are_apart)
-    ),
-    "Split cuts no group": Promise(
-        lambda draw: part(draw, groups=True), both(each_epoch(reads_its_part), parts_are_apart)
-    ),
-    "folds leave each sample out once": Promise(
-        fold, both(each_epoch(reads_its_part), parts_are_apart)
+        lambda draw: draw(groupeds(40)),
+        both(once, each_unit(of_one_group), each_epoch(full_but_one_of_each)),
     ),
     "Mixture keeps its shares, and whole epochs of its sources": Promise(
         mixture, both(within_shares, whole_epochs_of_sources)
     ),
     "Mixture by sizes reads all once": Promise(whole_mixture, once),
-    "Mixture ends its epoch as it says": Promise(stopping_mixture, ends_as_it_says),
 }

@@ -21,15 +21,15 @@ from tests.laws.promises import (
     classes_and_samples_once,
     fits_in_row,
     in_epochs,
-    less,
     mixture,
     of_one_group,
     padded,
     stream_of,
-    units_of,
     whole_epochs_of_sources,
     within_shares,
 )
+from tests.support.nested import subsets
+from tests.support.units import units_of
 
 
 class Recipe(NamedTuple):
@@ -96,14 +96,29 @@ def without_copies(order: Any, run: Run) -> Run:
     return found
 
 
-def numbers_inside(_order: Any, run: Run) -> Run:
-    """Return units by the numbers that samples have inside."""
-    return [[less(unit, 2) for unit in units] for units in run]
+def renamed(units: Units, names: Any) -> Units:
+    """Return units with other names for their samples."""
+    return [
+        [[names[s[0]], *s[1:]] if isinstance(s, list) else names[s] for s in unit] for unit in units
+    ]
+
+
+def kept_by(order: Any) -> list[int]:
+    """Return the samples of a subset, in turn."""
+    return list(order.indices if isinstance(order.indices, range) else order.indices.array.tolist())
 
 
 def renames(order: Any, run: Run) -> bool:
     """Return whether a subset reads its samples as the order inside says."""
-    return numbers_inside(order, run) == [units_of(order.order, e) for e in range(len(run))]
+    kept = kept_by(order)
+    return run == [renamed(units_of(order.order, e), kept) for e in range(len(run))]
+
+
+def numbers_inside(order: Any, run: Run) -> Run:
+    """Return units by the numbers that samples have inside, if each sample has one."""
+    kept = kept_by(order)
+    numbers = {sample: number for number, sample in enumerate(kept)}
+    return [renamed(units, numbers) for units in run] if len(numbers) == len(kept) else []
 
 
 def names_of(unit: list[Any]) -> list[int]:
@@ -144,7 +159,7 @@ RECIPES: dict[str, Recipe] = {
         without_copies,
     ),
     "Subset": Recipe(
-        lambda _, inner: ip.Subset(inner, range(2, 2 + inner.num_samples), inner.num_samples + 4),
+        lambda draw, inner: draw(subsets(st.just(inner))),
         renames,
         numbers_inside,
     ),

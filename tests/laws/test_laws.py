@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
 from tests.support import model
-from tests.support.micro import micro_batches
+from tests.support.balance_oracle import Units, dealt
+from tests.support.bins import Drawn, bin_orders
+from tests.support.micro import micro_batches, nested_bins
 from tests.support.strategies import (
     EPOCHS,
+    balanced_plans,
     epochs_of,
     fresh_plans,
     nums_samples,
+    orders,
     plans,
     some_ranks,
     steps_of,
     sub_epochs_of,
 )
+from tests.support.units import units_of
 
+ORDERS = st.one_of(orders(), bin_orders(), st.builds(Drawn, nums_samples, st.integers(0, 9)))
+KINDS: dict[str, Any] = {"plain": plans, "balanced": balanced_plans}
 EVERYWHERE = nums_samples.map(ip.Sequential)  # an order in which index == position
 INSIDE = [name for name, policy in REMAINDERS.items() if not policy.crosses]
 
@@ -44,36 +53,93 @@ def range_of(values: list[int]) -> int:
     return max(values, default=0) - min(values, default=0)
 
 
-@given(plans())
-def test_a_plan_is_the_order_after_the_model(plan: ip.Plan) -> None:
-    """Every batch of every rank and step is the order taken at the places the model walks to."""
-    epochs: dict[int, list[int]] = {}  # epoch -> its indices, in position order
+def units_by_slot(order: ip.Order) -> Units:
+    """Return what finds the samples of the unit that a slot of the model reads."""
+    epochs: dict[int, list[list[int]]] = {}
 
-    def index(slot: model.Slot) -> int:
+    def unit(slot: model.Slot) -> list[int]:
         if slot.epoch not in epochs:
-            num_units = plan.order.num_units(slot.epoch)
-            epochs[slot.epoch] = plan.order.take(slot.epoch, 0, num_units).tolist()
+            epochs[slot.epoch] = units_of(order, slot.epoch)
         return epochs[slot.epoch][slot.position]
 
+    return unit
+
+
+def listed(nested: Any) -> Any:
+    """Return arrays in lists as lists in lists."""
+    return [*map(listed, nested)] if isinstance(nested, list) else nested.tolist()
+
+
+def flat(nested: Any, depth: int) -> Any:
+    """Return nested batches of units as those of their samples."""
+    return [flat(each, depth - 1) for each in nested] if depth else sum(nested, [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(st.data())
+def test_a_plan_is_the_order_after_the_model(kind: str, data: st.DataObject) -> None:
+    """Every batch is the order's units at the places that the model walks to, drawn as any."""
+    plan = data.draw(KINDS[kind](ORDERS))
+    unit = units_by_slot(plan.order)
     walked = model.walk(model.run_of(plan), epochs_of(plan))
     assert sub_epochs_of(plan) == [(there.epoch, there.sub_epoch) for there in walked]
     for epoch, sub_epoch, first_step, _, steps in walked:
-        assert first_step == plan.steps(epoch, sub_epoch).start
-        assert first_step + len(steps) == plan.steps(epoch, sub_epoch).stop
-        drawn = [list(plan.batches(epoch, sub_epoch, rank=r)) for r in range(plan.world_size)]
+        pair, some = (epoch, sub_epoch), some_ranks(plan.world_size)
+        assert range(first_step, first_step + len(steps)) == plan.steps(*pair)
+        drawn = [list(plan.batches(*pair, rank=rank)) for rank in range(plan.world_size)]
+        in_bulk = {rank: list(plan.batches(*pair, rank=rank, units=True)) for rank in some}
+        for rank in some:
+            indices = np.concatenate([np.empty(0, np.int64), *drawn[rank]])
+            assert indices.tolist() == plan.indices(*pair, rank=rank).tolist()
+            sizes = [len(each.bins) for each in in_bulk[rank]]
+            assert sizes == plan.batch_sizes(*pair, rank=rank).tolist()
         for i, step in enumerate(steps):
             num_valid = sum(not slot.padded for slot in step.slots)
-            assert num_valid == plan.step_size(epoch, sub_epoch, step=step.number)
-            for rank, slots in enumerate(step.ranks):
-                assert [index(slot) for slot in slots] == drawn[rank][i].tolist()
-            for rank in some_ranks(plan.world_size):
+            assert num_valid == plan.step_size(*pair, step=step.number)
+            held = [[*map(unit, slots)] for slots in dealt(plan, step, unit)]
+            assert [flat(units, 0) for units in held] == [rank[i].tolist() for rank in drawn]
+            phase = plan._layout.phases[step.phase]
+            for rank in some:
+                counts = phase.inner_counts or (1,)
+                inner = model.nest(held[rank], counts)
                 num_valid = sum(not slot.padded for slot in step.ranks[rank])
-                where = {"step": step.number, "rank": rank}
-                batch = plan.units(epoch, sub_epoch, **where)
-                assert (num_valid, plan._layout.phases[step.phase]) == (
-                    batch.num_valid,
-                    batch.phase,
+                alone = plan.units(*pair, step=step.number, rank=rank)
+                assert (
+                    flat(held[rank], 0) == plan.batch(*pair, step=step.number, rank=rank).tolist()
                 )
+                for batch in (alone, in_bulk[rank][i]):
+                    assert (num_valid, phase) == (batch.num_valid, batch.phase)
+                    assert held[rank] == listed(batch.bins)
+                    assert np.cumsum([0, *map(len, held[rank])]).tolist() == batch.offsets.tolist()
+                    assert inner == listed(nested_bins(batch))
+                    assert flat(inner, len(counts)) == listed(micro_batches(batch))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(st.data())
+def test_every_read_is_located(kind: str, data: st.DataObject) -> None:
+    """`locate_all` names each slot that reads a sample, `locate` the first; others are nowhere."""
+    plan = data.draw(KINDS[kind](ORDERS))
+    unit = units_by_slot(plan.order)
+    reads: dict[tuple[int, int], list[Any]] = defaultdict(list)
+    num_read: Counter[int] = Counter()
+    for epoch, sub_epoch, _, _, steps in model.walk(model.run_of(plan), epochs_of(plan)):
+        for step in steps:
+            for rank, slots in enumerate(dealt(plan, step, unit)):
+                for i, slot in enumerate(slots):
+                    num_read[slot.epoch] += not slot.padded
+                    place = (epoch, sub_epoch, step.number, rank, i)
+                    for sample in [] if slot.padded else unit(slot):
+                        reads[slot.epoch, sample].append((slot.position, place))
+    samples = np.arange(plan.order.num_samples)
+    for epoch in range(epochs_of(plan)):
+        expected = [[place for _, place in sorted(reads[epoch, each])] for each in samples.tolist()]
+        places, offsets = plan.locate_all(samples, epoch)
+        rows = list(zip(*(part.tolist() for part in places), strict=True))
+        assert expected == [rows[a:b] for a, b in pairwise(offsets.tolist())]
+        firsts = zip(*(part.tolist() for part in plan.locate(samples, epoch)), strict=True)
+        assert [each[0] if each else (-1,) * 5 for each in expected] == list(firsts)
+        assert num_read[epoch] == plan.account(epoch).num_read
 
 
 @given(st.sampled_from(INSIDE).flatmap(lambda r: plans(EVERYWHERE, r)))
@@ -135,25 +201,6 @@ def test_the_account_counts_every_unit_slot_and_step(plan: ip.Plan) -> None:
             account.max_batch_size,
         )
         assert (per_rank.min(), per_rank.max()) == (account.min_per_rank, account.max_per_rank)
-
-
-@given(plans())
-def test_every_rank_has_the_same_steps_and_micro_batches(plan: ip.Plan) -> None:
-    """All ranks have num_steps batches, cut into equal numbers of inner batches at every level."""
-    for epoch, sub_epoch in sub_epochs_of(plan, 2)[:20]:
-        steps = plan.steps(epoch, sub_epoch)
-        for rank in range(plan.world_size):
-            assert len(steps) == len(plan.batch_sizes(epoch, sub_epoch, rank=rank))
-        for step in {*steps[:2], *steps[-1:]}:
-            size = plan.units(epoch, sub_epoch, step=step, rank=0).phase.size
-            counts = size[:-1] if isinstance(size, tuple) else (1,)
-            batches = batches_of(plan, epoch, sub_epoch, step)
-            for rank in some_ranks(plan.world_size):
-                cut = micro_batches(plan.units(epoch, sub_epoch, step=step, rank=rank))
-                assert model.nest(batches[rank].tolist(), counts) == _tolist(cut)
-                sizes = [len(leaf) for leaf in _leaves(cut)]
-                assert math.prod(counts) == len(sizes)
-                assert range_of(sizes) <= 1
 
 
 @given(fresh_plans())
@@ -227,13 +274,3 @@ def test_global_batches_are_the_same_for_every_world_size(
         expected, actual = (np.concatenate(batches_of(p, *step)).tolist() for p in (one, other))
         assert expected == actual
         assert one.step_size(*step[:2], step=step[2]) == other.step_size(*step[:2], step=step[2])
-
-
-def _tolist(nested: Any) -> Any:
-    return nested.tolist() if isinstance(nested, np.ndarray) else [_tolist(n) for n in nested]
-
-
-def _leaves(nested: Any) -> list[np.ndarray]:
-    if isinstance(nested, np.ndarray):
-        return [nested]
-    return [leaf for part in nested for leaf in _leaves(part)]

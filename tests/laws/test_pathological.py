@@ -1,11 +1,14 @@
-"""Specs that nobody has, and files that somebody forged: bounded memory and work, or refused."""
+"""Specs that nobody has, forged files and scarce threads: bounded memory and work, or refused."""
 
 from __future__ import annotations
 
 import json
+import os
 import resource
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from indexplan.partition import locate as locating
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.reports import laws as checks
 from indexplan.reports.show import show_plan
-from tests.support.children import in_child
+from tests.support.children import become_nobody, in_child
 from tests.support.planned import planned
 
 MANY = 2**31 - 1  # ranks, of which an array would take 16 GiB
@@ -34,6 +37,13 @@ def peak(ask: Callable[[], Any]) -> tuple[Any, int]:
         return ask(), tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def said(call: Any) -> str:
+    """Return what a call is refused with."""
+    with pytest.raises(ip.IndexPlanError) as refused:
+        call()
+    return str(refused.value)
 
 
 def scheduled(num_phases: int, **fields: Any) -> ip.Plan:
@@ -74,9 +84,7 @@ def test_shares_that_are_too_many() -> None:
         sub_epochs=2**30,
         remainder="drop",
     )
-    with pytest.raises(ip.IndexPlanError) as caught:
-        plan.account(0)
-    assert "at most 1048576" in str(caught.value)
+    assert "at most 1048576" in said(lambda: plan.account(0))
     assert 2**50 == plan.replace(remainder="spread").account(0).num_read
     assert accounting.MOST_SHARES == 1048576
 
@@ -167,19 +175,13 @@ HOSTILE: dict[str, Callable[[int], str]] = {  # JSON of many times its size in m
 def test_hostile_json_is_refused(name: str, tmp_path: Path) -> None:
     """JSON that would become thirty times its size in objects is refused before it does."""
     text = HOSTILE[name](4 * MB)
-    refused = pytest.raises(ip.IndexPlanError, match="must hold at most 1048576 brackets")
-    for read in (ip.Plan.from_json, ip.Cursor.from_json):
-        for said in (text, text.encode()):
-            tracemalloc.start()
-            with refused:
-                read(said)
-            held = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            assert held < MB
+    for read, written in product((ip.Plan.from_json, ip.Cursor.from_json), (text, text.encode())):
+        told, held = peak(lambda read=read, written=written: said(lambda: read(written)))
+        assert "must hold at most 1048576 brackets" in told
+        assert held < MB
     ip.save(ip.Plan(ip.Sequential(20), batch_size=2), tmp_path / "a.plan")
     (tmp_path / "a.plan/plan.json").write_text(text)
-    with refused:
-        ip.load(tmp_path / "a.plan")
+    assert "must hold at most 1048576 brackets" in said(lambda: ip.load(tmp_path / "a.plan"))
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
@@ -206,11 +208,8 @@ def test_millions_of_numbers_are_refused(name: str, tmp_path: Path) -> None:
     (written["plan"]["order"] if name == "seed" else written)[name] = "many"
     text = json.dumps(written).replace('"many"', "[" + "0," * (5 * 10**6) + "0]")
     (tmp_path / "a.plan/plan.json").write_text(text)
-    tracemalloc.start()
-    with pytest.raises(ip.PlanFileError, match="must hold at most 4194304 commas; got 50000"):
-        ip.load(tmp_path / "a.plan")
-    held = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    told, held = peak(lambda: said(lambda: ip.load(tmp_path / "a.plan")))
+    assert "must hold at most 4194304 commas; got 50000" in told
     assert held < 4 * len(text)
 
 
@@ -245,11 +244,8 @@ def test_epochs_are_not_all_listed(
             yield drawn
             drawn += 1
 
-    with pytest.raises(ip.IndexPlanError) as caught:
-        ask(plan, endless())
-    assert "epochs must be at most 1048576 epochs; got 'more'; pass fewer at a time" == str(
-        caught.value
-    )
+    told = said(lambda: ask(plan, endless()))
+    assert "epochs must be at most 1048576 epochs; got 'more'; pass fewer at a time" == told
     assert 2**20 == drawn
     assert [] == list(tmp_path.iterdir())
 
@@ -276,3 +272,49 @@ def test_a_plan_of_more_chunks_than_files_may_be_open(tmp_path: Path) -> None:
     assert read == [plan.indices(0, rank=rank).tolist() for rank in range(2)]
     assert again == plan.order.take(0, np.arange(2000)[::-7]).tolist()
     assert ([True, "{"], 4, 200) == (more, exported, kept)
+
+
+SAVED = ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=8)
+
+
+def without_threads(folder: str) -> tuple[str, str]:
+    """Ask for threads where there are none to be had."""
+    ip.save(SAVED, f"{folder}/there.plan")
+    become_nobody()
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+    return (
+        said(lambda: ip.save(SAVED, f"{folder}/new.plan")),
+        said(lambda: ip.verify(ip.load(f"{folder}/there.plan"))),
+    )
+
+
+def without_files(folder: str) -> str:
+    """Open a plan where a process may open no more files."""
+    ip.save(SAVED, f"{folder}/there.plan")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+    held = []
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return said(lambda: ip.load(f"{folder}/there.plan"))
+
+
+def test_no_thread_to_be_had() -> None:
+    """Indices are drawn by the threads that there are; a build says which limit to raise."""
+    message = (
+        "the executor must run until the build is done; got RuntimeError (can't start new "
+        "thread); raise the limit on processes (ulimit -u), then run it again"
+    )
+    with tempfile.TemporaryDirectory() as folder:  # unlike pytest's, one that others may enter
+        Path(folder).chmod(0o777)
+        assert (message, message) == in_child(without_threads, folder)
+
+
+def test_too_many_open_files(tmp_path: Path) -> None:
+    """Too many open files are no matter of permissions."""
+    message = (
+        f"{tmp_path}/there.plan/plan.json must be readable; got 'Too many open files'; raise "
+        f"the limit on open files (ulimit -n), or close some"
+    )
+    assert message == in_child(without_files, str(tmp_path))

@@ -6,11 +6,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from tests.laws.promises import EPOCHS, ORDERS, flat, read, units_of
+from tests.laws.promises import ORDERS, Run, read
+from tests.laws.recipes import IN_UNITS, IN_WHOLE_UNITS, RECIPES, names_of
 from tests.support.examples import examples
 
 
@@ -21,15 +22,6 @@ def test_what_is_stated_holds_in_every_epoch(name: str, data: st.DataObject) -> 
     """In epochs 0 to 5, each of which is stopped and resumed on other ranks."""
     order = ORDERS[name].make(data.draw)
     assert ORDERS[name].holds(order, read(data.draw, order)), order
-
-
-def test_removed_samples_are_not_replaced() -> None:
-    """As subsets.md says: the source that loses samples is read less, and the other as before."""
-    mixture = ip.Mixture({"a": ip.Shuffle(40, seed=1), "b": ip.Shuffle(60)}, {"a": 1, "b": 1})
-    left = ip.Without(mixture, range(0, 40, 2))
-    for epoch in EPOCHS:
-        before = units_of(mixture, epoch)
-        assert flat(units_of(left, epoch)) == [s for s in flat(before) if s >= 40 or s % 2]
 
 
 @pytest.mark.parametrize(
@@ -53,3 +45,52 @@ def test_copies_share_a_step(inside: ip.Order) -> None:
                 parts = [each.batch(epoch, step=step, rank=rank) for rank in range(ranks)]
                 assert {3} == set(Counter(np.concatenate(parts).tolist()).values())
                 assert all(len({*part.tolist()}) == len(part) for part in parts)  # of other ranks
+
+
+REFUSED = (  # the rules by which compositions are refused; anything else is a fault
+    "left with a unit in each epoch",
+    "not excluded already",
+    ", that of the samples that were excluded earlier",
+    "whose samples are what it reads",
+    "the same number of units in every epoch",
+    "all of which cut samples, or none",
+    "a seed that no mixture inside it has",
+)
+
+
+def check(order: ip.Order, name: str, outer: list[str], run: Run) -> None:
+    """Hold a run against what is stated of its order, and of all those inside."""
+    if not run:  # of the order inside, no epoch was read to its end
+        return
+    if not outer:
+        assert ORDERS[name].holds(order, run), (name, order)
+        return
+    recipe = RECIPES[outer[-1]]
+    assert recipe.holds(order, run), (outer, order)
+    inner = dict(order.sources)["a"] if isinstance(order, ip.Mixture) else order.order  # type: ignore[attr-defined]
+    if recipe.inside is not None:
+        check(inner, name, outer[:-1], recipe.inside(order, run))
+    elif len(outer) == 1:
+        whole = getattr(order, "cut", "") == "unit"
+        holds = (IN_WHOLE_UNITS if whole else IN_UNITS).get(inner.algorithm)
+        units = [names_of(unit) for units in run for unit in units]
+        assert holds is None or all(holds(inner, unit) for unit in units), (outer, order)
+
+
+@pytest.mark.parametrize("outer", RECIPES)
+@examples(150)
+@given(data=st.data())
+def test_recipes_hold_together(outer: str, data: st.DataObject) -> None:
+    """Each in all epochs, through resumes; what a recipe reads of the order inside, too."""
+    name = data.draw(st.sampled_from(list(ORDERS)))
+    stack = [*data.draw(st.lists(st.sampled_from(list(RECIPES)), max_size=1)), outer]
+    order = ORDERS[name].make(data.draw)
+    try:
+        for each in stack:
+            order = RECIPES[each].around(data.draw, order)
+        run = read(data.draw, order)
+    except ip.IndexPlanError as error:
+        if not any(rule in error.rule for rule in REFUSED):
+            raise
+        assume(False)
+    check(order, name, stack, run)

@@ -1,7 +1,8 @@
-"""batched-v1 and flat-v1: global batches of one group on all ranks, and where samples are read."""
+"""Orders for global batches: of one group or of different labels, on all ranks."""
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from typing import Any
 
@@ -11,6 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.orders.distinct import BLOCK, _listed
+from tests.golden.lines import cases
+from tests.support import distinct_oracle
 from tests.support.strategies import seeds
 
 
@@ -34,8 +38,24 @@ def mixed(draw: st.DrawFn) -> ip.Flat:
     return ip.Flat(ip.Mixture(sources, weights, seed=draw(seeds)))
 
 
-@given(grouped() | mixed(), st.data())
-def test_each_global_batch_has_one_group(order: ip.Flat, data: st.DataObject) -> None:
+@st.composite
+def distinct(draw: st.DrawFn) -> ip.Distinct:
+    """Draw labels, some of them often, and a batch size that they allow."""
+    kinds = draw(st.sampled_from([3, 20, 10**6, 2**63 - 1]))
+    labels = draw(st.lists(st.integers(-kinds, kinds), min_size=1, max_size=60))
+    most = len(labels) // max(Counter(labels).values())
+    return ip.Distinct(labels, draw(st.integers(1, most)), seed=draw(seeds))
+
+
+def keeps_its_law(order: Any, batch: list[int], size: int) -> bool:
+    """Return whether a global batch, or a part of it, is of one group, or of different labels."""
+    if isinstance(order, ip.Distinct):
+        return len(set(order.labels.array[batch].tolist())) == len(batch) == size
+    return len({*order.group_of(batch).tolist()}) == 1
+
+
+@given(grouped() | mixed() | distinct(), st.data())
+def test_each_global_batch_keeps_its_law(order: Any, data: st.DataObject) -> None:
     """In six epochs, on any ranks, in whole batches or parts, and after a resume at any step."""
     size = order.ip_global_batch
     parts = [part for part in range(1, size + 1) if size % part == 0]
@@ -43,13 +63,14 @@ def test_each_global_batch_has_one_group(order: ip.Flat, data: st.DataObject) ->
     plan = ip.Plan(order, world_size=1, global_batch_size=size, remainder=remainder)
 
     def read(steps: range) -> list[int]:
-        """Read some steps on all ranks, each of one group."""
+        """Read some steps on all ranks."""
         row: list[int] = []
         for step in steps:
             ranks = range(plan.world_size or 0)
-            batch = np.concatenate([plan.batch(epoch, step=step, rank=rank) for rank in ranks])
-            assert len({*order.group_of(batch).tolist()}) == 1
-            row += batch.tolist()
+            parts = [plan.batch(epoch, step=step, rank=rank) for rank in ranks]
+            batch = np.concatenate(parts).tolist()
+            assert keeps_its_law(order, batch, plan.global_batch_size)
+            row += batch
         return row
 
     for epoch in range(6):
@@ -81,15 +102,18 @@ def test_shares_are_those_of_what_is_read(order: ip.Flat) -> None:
     assert np.allclose(counts / len(row), order.group_shares(1, 0, len(row)))
 
 
-def test_other_samples_are_left_out_in_each_epoch() -> None:
-    """Each sample of a group that does not fill its bins is left out as often as another."""
-    order = ip.Flat(ip.Grouped([0] * 10 + [1] * 9, 4, seed=1))
-    left_out = Counter[int]()
+@pytest.mark.parametrize(
+    ("order", "num_units"),
+    [(ip.Flat(ip.Grouped([0] * 10 + [1] * 9, 4, seed=1)), 16), (ip.Distinct(range(10), 4, 3), 8)],
+)
+def test_other_samples_are_left_out_in_each_epoch(order: ip.Order, num_units: int) -> None:
+    """Each sample that fills no batch is left out as often as another."""
+    samples, left_out = {*range(order.num_samples)}, Counter[int]()
     for epoch in range(200):
-        left_out.update({*range(19)} - {*order.take(epoch, 0, 16).tolist()})
-    assert {*left_out} == {*range(19)}
-    assert sum(left_out.values()) == 600
-    assert max(left_out.values()) < 80
+        left_out.update(samples - {*order.take(epoch, 0, num_units).tolist()})
+    assert {*left_out} == samples
+    assert sum(left_out.values()) == 200 * (len(samples) - num_units)
+    assert max(left_out.values()) < 2 * sum(left_out.values()) / len(samples)
 
 
 INSIDE: dict[str, ip.Order] = {
@@ -158,20 +182,52 @@ def test_samples_are_left_out_from_an_epoch_on() -> None:
         assert len({*labels[batch].tolist()}) == 12
 
 
-PLANS: dict[str, dict[str, Any]] = {
-    "of another size": {"batch_size": 5},
-    "of two sizes": {"global_batch_size": [ip.Phase(0, 12), ip.Phase(24, 6)]},
-    "of parts that cut": {"batch_size": 6, "sub_epochs": 3},
-}
-
-
-@pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize(
     "order", [ip.Distinct(range(48), 12), ip.Flat(ip.Batched(ip.Shuffle(48), 12))]
 )
-def test_plans_that_would_break_the_law(name: str, order: ip.Order) -> None:
-    """They are refused, as no step may hold parts of two global batches."""
+def test_global_batches_of_two_sizes_are_refused(order: ip.Order) -> None:
+    """As no step may hold parts of two global batches; tests/errors refuses other plans."""
     with pytest.raises(ip.IndexPlanError, match="'s plan needs"):
-        ip.Plan(order, world_size=2, **PLANS[name])
-    assert ip.Plan(order, world_size=2, batch_size=6, sub_epochs=4)
-    assert ip.Plan(order, world_size=2, batch_size=3, sub_epochs=7, remainder="carry")
+        ip.Plan(order, world_size=2, global_batch_size=[ip.Phase(0, 12), ip.Phase(24, 6)])
+
+
+@pytest.mark.parametrize("case", cases("distinct_v1"), ids=lambda case: f"{len(case['labels'])}")
+def test_known_answers_of_distinct(case: dict[str, Any]) -> None:
+    """Bits that never change."""
+    order = ip.Distinct(case["labels"], case["batch_size"], case["seed"])
+    assert case["reads"] == order.take(case["epoch"], 0, order.num_units(0)).tolist()
+
+
+@given(distinct(), st.sampled_from([0, 1, 2, 17, 2**32 - 1]))
+def test_the_oracle_and_the_law(order: ip.Distinct, epoch: int) -> None:
+    """Each sample at most once, no label twice in a batch, fewer than a batch are left out."""
+    labels, size = order.labels.array.tolist(), order.batch_size
+    row = order.take(epoch, 0, order.num_units(epoch)).tolist()
+    assert row == distinct_oracle.read(labels, size, order.seed, epoch)
+    assert len(row) == len(set(row)) == len(labels) // size * size
+    for start in range(0, len(row), size):
+        assert keeps_its_law(order, row[start : start + size], size)
+
+
+def test_wide_labels_and_many_samples() -> None:
+    """Labels past 2**32 apart sort like others, and a batch of 1e5 samples is both ways its own."""
+    labels = np.random.default_rng(0).integers(-(2**62), 2**62, 100_000) // 3
+    labels[::3] = labels[0 : len(labels[::3])]
+    order = ip.Distinct(labels, 300, seed=1)
+    row = order.take(5, 0, order.num_units(5))
+    assert all(len(set(labels[batch])) == 300 for batch in row.reshape(-1, 300))
+    assert np.array_equal(np.arange(len(row)), order.locate(5, row))
+
+
+@pytest.mark.parametrize("kinds", [2**21, 4000])
+def test_what_building_takes(kinds: int) -> None:
+    """At most 16 bytes a sample, and what a block of samples takes: each label once, or often."""
+    labels = ip.Column(np.random.default_rng(0).permutation(2**21).astype(np.uint32) % kinds)
+    ip.Distinct(labels.array[: 2**17], 32).num_units(0)  # what is imported and compiled
+    tracemalloc.start()
+    try:
+        _listed(labels)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 16 * len(labels) + 80 * BLOCK

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import gc
 import math
 from collections import Counter
 from itertools import combinations, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.stores import tables
+from tests.golden.lines import known
 from tests.support import class_oracles
 from tests.support.examples import examples
 from tests.support.strategies import seeds
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "classes_v1.json").read_text())
+GOLDEN = known("classes_v1")
 LABELS = GOLDEN["labels"]
 
 rows_of_labels = st.one_of(
@@ -117,30 +118,6 @@ def test_first_reads_after_a_seam() -> None:
     assert late
 
 
-@given(batches(), st.integers(1, 4))
-def test_rows_of_batches(order: ip.ClassBatches, num_rows: int) -> None:
-    """Units of a row have disjoint classes; classes, and samples in them, are read evenly."""
-    labels, size = labels_of(order), order.num_units(0)
-    kept = [
-        label
-        for label, count in Counter(labels).items()
-        if count >= order.per_class or order.short != "leave_out"
-    ]
-    per_row = len(kept) // order.classes
-    counts: Counter[int] = Counter()
-    samples: Counter[int] = Counter()
-    for row in range(num_rows):
-        read = [order.take(*divmod(row * per_row + u, size)) for u in range(per_row)]
-        own = [{labels[index] for index in unit} for unit in read]
-        assert sum(map(len, own)) == len(set().union(*own)) == per_row * order.classes
-        counts.update(set().union(*own))
-        samples.update(np.concatenate(read).tolist())
-        assert max(counts.values()) - min(counts[label] for label in kept) <= 1
-    for label in kept:
-        seen = [samples[index] for index, each in enumerate(labels) if each == label]
-        assert max(seen) - min(seen) <= (2 if len(seen) >= order.per_class else 1)
-
-
 def test_huge_epochs() -> None:
     """Counts are closed forms, up to read 2**62 of the run, where the stream ends."""
     labels = [0] * 7 + [1] * 5 + [2] * 3
@@ -202,3 +179,26 @@ def test_classes_follow_each_other_by_chance() -> None:
     assert 0.5 < spread(places, num * num, most / num) < 1.4
     after = Counter(pair for row in rows for pair in pairwise(row.tolist()))
     assert 0.5 < spread(after, num * (num - 1), most / num) < 1.5
+
+
+def test_tables_are_shared() -> None:
+    """Orders over equal labels have one table while one of them lives."""
+    labels = np.arange(50_000) % 91
+    one, other = ip.ClassBalanced(labels), ip.ClassBatches(labels.tolist(), 3, 4)
+    one.take(0, 0, 9)
+    assert one._table is other._table
+    (key,) = [key for key in tables.TABLES if ip.Column(labels).identity["sha256"] in key]
+    del one, other
+    gc.collect()
+    assert key not in tables.TABLES
+
+
+def test_groups() -> None:
+    """Groups are the classes that are read, named by their label."""
+    order = ip.ClassBalanced([5, -1, 5, 5], 8, weights=[1, 3])
+    assert (("-1", "5"), [1, 0, 1, 1]) == (order.group_names, order.group_of(range(4)).tolist())
+    assert [0.25, 0.75] == order.group_shares(0, 1, 3).tolist()
+    assert [0.5, 0.5] == ip.ClassBalanced([5, -1, 5, 5]).group_shares(2, 0, 4).tolist()
+    some = ip.ClassBatches([5, -1, 5, 5, 7, 7], 2, 2, short="leave_out")
+    assert (("5", "7"), [0, -1, 0, 0, 1, 1]) == (some.group_names, some.group_of(range(6)).tolist())
+    assert [0.5, 0.5] == some.group_shares(0, 0, 1).tolist()

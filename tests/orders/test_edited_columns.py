@@ -102,24 +102,15 @@ TAKERS: dict[str, tuple[Callable[[Any], Any], Asks, Any, Any]] = {
     "LengthGrouped": (lambda c: ip.LengthGrouped(c, batch_size=2), of_order, SMALL, REVERSED),
     "Packed": (lambda c: ip.Packed(c, max_length=5), of_order, SMALL, REVERSED),
     "ShardShuffle": (lambda c: ip.ShardShuffle(c, lanes=2), of_order, SMALL, REVERSED),
-    "Split, first part": (
-        lambda c: ip.Split(N, PARTS, groups=c)["train"],
-        of_order,
-        GROUPS,
-        OTHER_GROUPS,
-    ),
-    "Split, other part": (
-        lambda c: ip.Split(N, PARTS, groups=c)["val"],
-        of_order,
-        GROUPS,
-        OTHER_GROUPS,
-    ),
-    "Part": (
-        lambda c: ip.types.Part(N, [N // 4, N // 4], [1], groups=c),
-        of_order,
-        GROUPS,
-        OTHER_GROUPS,
-    ),
+    **{
+        f"Split, {name}": (
+            lambda c, name=name: ip.Split(N, PARTS, groups=c)[name],
+            of_order,
+            GROUPS,
+            OTHER_GROUPS,
+        )
+        for name in PARTS
+    },
     "Subset": (
         lambda c: ip.Subset(ip.Shuffle(N), c, N + 8),
         of_order,
@@ -149,9 +140,7 @@ TAKERS: dict[str, tuple[Callable[[Any], Any], Asks, Any, Any]] = {
         REVERSED,
     ),
     "step_total": (
-        lambda c: (
-            lambda: ip.Plan(ip.Shuffle(N), world_size=1, batch_size=5).step_total(c, 0, step=0)
-        ),
+        lambda c: lambda: OF_N.step_total(c, 0, step=0),
         of_numbers,
         SMALL,
         REVERSED * 2,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from indexplan.testing import check_order
+from tests.support.nested import layers
 
 
 @ip.register
@@ -56,22 +57,9 @@ def aims(order: Any, epoch: int) -> list[float]:
     return row[: order.epoch_size]
 
 
-def layers(inside: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Return a strategy for a layer that reads all of another order."""
-    return st.one_of(
-        st.builds(ip.Epochs, inside, st.integers(1, 40)),
-        st.builds(
-            lambda order, copies, width: ip.Repeat(order, copies, copies * width),
-            inside,
-            st.integers(1, 4),
-            st.integers(1, 12),
-        ),
-        st.builds(lambda o: ip.Subset(o, range(o.num_samples)[::-1], o.num_samples + 3), inside),
-    )
-
-
 LEANING = st.builds(Leaning, st.integers(2, 12))
-LAYERS = LEANING | layers(LEANING) | layers(layers(LEANING))
+KINDS = ("range", "mask", "permutation")  # a sample that is named twice may have no group
+LAYERS = LEANING | layers(LEANING, KINDS) | layers(layers(LEANING, KINDS), KINDS)
 
 
 @given(LAYERS, st.sampled_from([0, 1, 5]), st.data())

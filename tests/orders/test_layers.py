@@ -2,114 +2,26 @@
 
 from __future__ import annotations
 
-import pickle
-from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.orders import streams
+from indexplan.orders.base import Int64
 from indexplan.reports.lockstep import agrees_until
-from tests.orders.test_protocol import Later, units
-from tests.support.bins import Bins, Drawn
+from tests.orders.test_protocol import Later
+from tests.support.bins import Bins
 from tests.support.reweighted import reweighted
-
-INSIDE = st.one_of(
-    st.builds(ip.Shuffle, st.integers(1, 40), st.integers(0, 9)),
-    st.builds(ip.BlockShuffle, st.integers(1, 40), st.integers(1, 9), st.integers(1, 3)),
-    st.builds(Drawn, st.integers(1, 40), st.integers(0, 9)),
-    st.builds(Bins, st.integers(1, 40)),
-)
-
-
-@st.composite
-def subsets(draw: st.DrawFn, inside: st.SearchStrategy[Any]) -> ip.Subset:
-    """Draw a subset by a list, a mask or a range."""
-    order = draw(inside)
-    num, most = order.num_samples, draw(st.integers(order.num_samples, 90))
-    kind = draw(st.sampled_from(["list", "mask", "range", "permutation"]))
-    if kind == "range":
-        step = draw(st.integers(1, max(1, (most - 1) // max(1, num - 1))))
-        kept: Any = range(0, num * step, step)
-        kept = kept[::-1] if draw(st.booleans()) else kept
-        most = max(most, kept[0] + 1, kept[-1] + 1)
-    elif kind == "mask":
-        kept = np.zeros(most, bool)
-        kept[draw(st.permutations(range(most)))[:num]] = True
-    elif kind == "permutation":
-        kept = draw(st.permutations(range(most)))[:num]
-    else:
-        kept = draw(st.lists(st.integers(0, most - 1), min_size=num, max_size=num))
-    return ip.Subset(order, kept, most)
-
-
-def layers(inside: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Return a strategy for one layer over some orders."""
-    return st.one_of(
-        st.builds(ip.Epochs, inside, st.integers(1, 100)),
-        st.builds(
-            lambda order, copies, width: ip.Repeat(order, copies, copies * width),
-            inside,
-            st.integers(1, 4),
-            st.integers(1, 12),
-        ),
-        subsets(inside),
-    )
-
-
-LAYERS = layers(INSIDE) | layers(layers(INSIDE)) | layers(layers(layers(INSIDE)))
-
-
-def oracle(order: Any, epoch: int) -> list[list[int]]:
-    """Return the units of an epoch, by the words of the docstrings alone."""
-    if isinstance(order, ip.Epochs):
-        size, row, inner = order.epoch_size, [], 0
-        n = len(oracle(order.order, 0))
-        inner, skip = divmod(epoch * size, n)
-        row = oracle(order.order, inner)[skip:]
-        while len(row) < size:
-            inner += 1
-            row += oracle(order.order, inner)
-        return row[:size]
-    if isinstance(order, ip.Repeat):
-        row, left = [], oracle(order.order, epoch)
-        width = order.span // order.copies
-        while left:
-            row += left[:width] * order.copies
-            left = left[width:]
-        return row
-    if isinstance(order, ip.Subset):
-        kept = order.indices if isinstance(order.indices, range) else order.indices.array.tolist()
-        return [[kept[sample] for sample in unit] for unit in oracle(order.order, epoch)]
-    return units(order, epoch)
-
-
-@given(LAYERS, st.sampled_from([0, 1, 2, 7]))
-def test_layers_are_their_words(order: ip.Order, epoch: int) -> None:
-    """Every unit of an epoch is the oracle's, taken whole, in cuts and one by one."""
-    row = oracle(order, epoch)
-    assert row == units(order, epoch)
-    num = len(row)
-    ends = sorted({0, num, num // 3, num // 2})
-    cuts = order.take(epoch, ends[:-1], ends[1:])
-    flat = [sample for unit in row for sample in unit]
-    assert flat == cuts.tolist()
-    backwards = list(range(num))[::-1]
-    assert [s for at in backwards for s in row[at]] == order.take(epoch, backwards).tolist()
-    counts = Counter(flat)
-    most = max(counts.values())
-    assert {"once": most == 1 and len(counts) == order.num_samples, "at most once": most == 1}.get(
-        order.traits.reads, True
-    )
+from tests.support.units import units_of
 
 
 def test_a_unit_that_holds_a_sample_twice_is_verified() -> None:
     """It is named twice, and found so."""
     order = ip.Subset(Bins(3), [1, 0, 0], 3)
-    assert [[1], [0, 0]] == units(order, 0)
+    assert [[1], [0, 0]] == units_of(order, 0)
     assert ([1, 1], [0, 2]) == tuple(part.tolist() for part in order.locate_all(0, [0]))
     assert ip.verify(ip.Plan(order, world_size=1, batch_size=1)).ok
 
@@ -130,36 +42,24 @@ def test_known_answers() -> None:
     assert "09b684e0fa7eb624" == listed.fingerprint[:16]
 
 
-@given(st.integers(1, 30), st.integers(1, 90), st.integers(0, 20), st.integers(1, 9))
-def test_nothing_comes_twice_before_all_have_come(n: int, size: int, first: int, num: int) -> None:
-    """Over some epochs counts differ by at most 2, and from the start by at most 1."""
-    order = ip.Epochs(ip.Shuffle(n, seed=5), size)
-    for begin, most in ((0, 1), (first, 2)):
-        counts = sum(order.count(epoch, range(n)) for epoch in range(begin, begin + num))
-        assert counts.max() - counts.min() <= most
-    period = [order.take(*divmod(place, size))[0] for place in range(first * n, first * n + n)]
-    assert sorted(period) == list(range(n))
-
-
 def test_runs_may_go_on_where_the_order_inside_may() -> None:
     """A layer asks the order inside, from where on the two may differ."""
-    for layer, epoch in ((ip.Epochs(Later(20), 10), 3), (ip.Repeat(Later(20), 2), 1)):
-        other = {
-            since: type(layer)(Later(20, since=since), *list(vars(layer).values())[1:2])
-            for since in (1, 2)
-        }
-        saved = layer.to_dict()
-        assert not other[1].continues(saved, epoch, 5)
-        assert other[2].continues(saved, epoch, 5)
-        assert not other[2].continues({**saved, "algorithm": "x"}, epoch, 5)
-
-
-def test_what_was_worked_out_is_not_pickled() -> None:
-    """A subset's sorted list stays where it was sorted."""
-    subset = ip.Subset(ip.Shuffle(10**4), np.arange(10**4)[::-1], 10**4)
-    before = len(pickle.dumps(subset))
-    subset.locate(0, 5)
-    assert before == len(pickle.dumps(subset))
+    makers: list[tuple[Any, int]] = [
+        (lambda order: ip.Epochs(order, 10), 3),
+        (lambda order: ip.Repeat(order, 2), 1),
+        # of 75 units of the mixture, 37 or 38 are read from the order, in its epoch 1
+        (
+            lambda order: ip.Mixture(
+                {"a": order, "b": ip.Shuffle(5)}, MIXED.weights, epoch_size=10
+            ),
+            7,
+        ),
+    ]
+    for make, epoch in makers:
+        saved = make(Later(20)).to_dict()
+        assert not make(Later(20, since=1)).continues(saved, epoch, 5)
+        assert make(Later(20, since=2)).continues(saved, epoch, 5)
+        assert not make(Later(20, since=2)).continues({**saved, "algorithm": "x"}, epoch, 5)
 
 
 def test_huge_streams() -> None:
@@ -223,6 +123,22 @@ def test_ranges_of_the_same_samples_are_equal() -> None:
     )
 
 
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Turned(ip.Layer):
+    """Names samples from the last one on: where the order inside gets more, all names change."""
+
+    order: ip.Order
+
+    algorithm = "test-turned-v1"
+
+    def renamed(self, samples: Int64) -> Int64:
+        return self.num_samples - 1 - samples
+
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return self.order.find(epoch, self.num_samples - 1 - indices, most)
+
+
 SHUFFLED = ip.Shuffle(40, seed=3)
 WEIGHTED = ip.Weighted([1, 2, 3], 9)
 MIXED = ip.Mixture({"a": ip.Shuffle(30), "b": ip.Shuffle(9, seed=1)}, {"a": 1, "b": 1}, seed=4)
@@ -242,6 +158,8 @@ AROUND: dict[str, Any] = {
     "itself": lambda order: order,
     "epochs": lambda order: ip.Epochs(order, 7),
     "copies": lambda order: ip.Repeat(order, 2, 6),
+    "without": lambda order: ip.Without(order, [1]),
+    "turned": Turned,
     "subset": lambda order: ip.Subset(order, range(2, 2 + order.num_samples), 90),
     "mixture": lambda order: ip.Mixture({"x": order, "y": ip.Shuffle(6, seed=9)}, {"x": 2, "y": 1}),
 }
@@ -258,7 +176,7 @@ def test_a_changed_order_agrees_up_to_its_last_place(changed: str, around: str) 
         return
     saved = before.to_dict()
     until = agrees_until(after, saved)
-    renumbered = changed == "a source" and around in ("subset", "mixture")
+    renumbered = changed == "a source" and around in ("subset", "turned", "mixture")
     assert (until == (0, 0)) == renumbered
     if renumbered:
         assert not after.continues(saved, 0, 0)
@@ -273,3 +191,66 @@ def test_a_changed_order_agrees_up_to_its_last_place(changed: str, around: str) 
     one, other = (ip.Plan(order, world_size=2, batch_size=1) for order in (before, after))
     parted = ip.diff(one, other).steps_from
     assert parted is None or parted >= (epoch, 0, position // 2)
+
+
+SIZE = 2**34  # of epochs that nobody lists: 128 GiB of positions
+OFTEN = [
+    ip.Weighted([1, 2, 3], epoch_size=SIZE, seed=1),
+    ip.ClassBalanced([7, 7, 9], epoch_size=SIZE, seed=1),
+    ip.ClassBalanced([7, 7, 9], epoch_size=SIZE, weights=[1, 2], seed=1),
+    ip.Repeat(ip.Shuffle(2**17, seed=1), 2**28, span=2**45),
+]
+
+
+@pytest.mark.parametrize("order", OFTEN, ids=lambda order: f"{order.algorithm}")
+def test_the_first_of_very_many_reads(order: ip.Order) -> None:
+    """The first read is where reading from the start finds it; of a subset too."""
+    start = order.take(0, 0, 1000)
+    samples, first = np.unique(start, return_index=True)
+    np.testing.assert_array_equal(first, order.locate(0, samples))
+    moved = ip.Subset(order, range(order.num_samples - 1, -1, -1), order.num_samples)
+    np.testing.assert_array_equal(first, moved.locate(0, order.num_samples - 1 - samples))
+    counts = order.count(0, samples)
+    np.testing.assert_array_equal(counts, moved.count(0, order.num_samples - 1 - samples))
+
+
+@pytest.mark.parametrize("order", OFTEN, ids=lambda order: f"{order.algorithm}")
+def test_a_short_epoch_of_a_very_long_one(order: ip.Order) -> None:
+    """Epochs and Mixture answer about some units of an epoch that has billions of reads."""
+    short = ip.Epochs(order, 50)
+    mixed = ip.Mixture({"a": order, "b": ip.Shuffle(9, seed=2)}, {"a": 5, "b": 1}, epoch_size=60)
+    for made in (short, mixed):
+        for epoch in (0, 3):
+            read = made.take(epoch, 0, made.num_units(epoch))
+            samples, first, counts = np.unique(read, return_index=True, return_counts=True)
+            np.testing.assert_array_equal(first, made.locate(epoch, samples))
+            np.testing.assert_array_equal(counts, made.count(epoch, samples))
+            positions, offsets = made.locate_all(epoch, samples)
+            np.testing.assert_array_equal(counts, np.diff(offsets))
+            np.testing.assert_array_equal(np.argsort(read, kind="stable"), positions)
+
+
+def test_whole_epochs_inside_are_counted() -> None:
+    """Whole epochs of billions of reads are counted, and two units of the next are read."""
+    order = ip.Weighted([1, 3], epoch_size=2**30, seed=1)
+    made = ip.Epochs(order, 2**30 + 2)
+    expected = order.count(0, [0, 1]) + np.bincount(order.take(1, 0, 2), minlength=2)
+    np.testing.assert_array_equal(expected, made.count(0, [0, 1]))
+
+
+def test_the_first_read_of_a_sample_that_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search ends: with an answer, or with an error where there are too many epochs."""
+    made = ip.Epochs(ip.Subset(ip.Shuffle(1), [0], 2), 100)
+    assert [0, -1] == made.locate(0, [0, 1]).tolist()
+    monkeypatch.setattr(streams, "MOST_EPOCHS", 99)
+    assert made.locate(0, [0]).tolist() == [0]
+    with pytest.raises(ip.IndexPlanError, match="must be at most 99; got 100; use smaller epochs"):
+        made.locate(0, [0, 1])
+
+
+def test_shares_of_epochs_without_end() -> None:
+    """Shares over billions of epochs inside are an error, and no endless loop."""
+    made = ip.Epochs(ip.ClassBalanced([5]), 2**31)
+    with pytest.raises(ip.IndexPlanError, match="got 2147483648; use smaller epochs"):
+        made.group_shares(0, 0, 2**31)
+    assert made.group_shares(0, 7, 2**10).tolist() == [1.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,47 +15,12 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.orders.base import Int64
 from indexplan.orders.registry import register
-from tests.orders.test_protocol import Later, units
+from tests.golden.lines import CRC, cases, crc32
 from tests.support import mixing
-from tests.support.bins import Bins, Drawn
-from tests.support.strategies import cursors, fresh_plans, partitions, seeds
-
-WEIGHTS = st.sampled_from([0, 1, 1, 2, 3, 7, 0.5, 0.1, 0.25, 1 / 7, 0.123456789, 1e-9, 2**60 - 1])
-
-
-def source(n: int, kind: str, seed: int) -> ip.Order:
-    """Return an order of n samples, or of n kept ones."""
-    if kind == "blocks":
-        return ip.BlockShuffle(n, 3, seed=seed)
-    if kind == "epochs":
-        return ip.Epochs(ip.Shuffle(n, seed=seed), n // 2 + 1)
-    if kind == "subset":
-        return ip.Subset(ip.Shuffle(n, seed=seed), range(1, n + 1), n + 2)
-    if kind == "part" and n > 1:
-        return ip.Split(n, {"a": 1, "b": 1}, seed=seed)["b"]
-    if kind == "drawn":
-        return Drawn(n, seed)
-    return Bins(n) if kind == "bins" else ip.Shuffle(n, seed=seed)
-
-
-PLAIN = ("shuffle", "blocks", "epochs", "subset", "part", "drawn")
-
-
-@st.composite
-def mixtures(draw: st.DrawFn, kinds: tuple[str, ...] = (*PLAIN, "bins")) -> ip.Mixture:
-    """Draw a mixture of small sources, in phases of weights that begin anywhere."""
-    sizes = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4))
-    names = [f"s{i}" for i in range(len(sizes))]
-    chosen = [draw(st.sampled_from(kinds)) for _ in names]
-    sources = {
-        name: source(size + 20 * i, kind, i)  # of other sizes, so that none are equal
-        for i, (name, size, kind) in enumerate(zip(names, sizes, chosen, strict=True))
-    }
-    places = sorted({0, *draw(st.lists(st.integers(1, 130), max_size=2))})
-    rows = st.lists(WEIGHTS, min_size=len(names), max_size=len(names)).filter(any)
-    phases = [(place, dict(zip(names, draw(rows), strict=True))) for place in places]
-    size = draw(st.none() | st.integers(1, 60))
-    return ip.Mixture(sources, phases, epoch_size=size, seed=draw(seeds))
+from tests.support.bins import Drawn
+from tests.support.nested import MIXTURES
+from tests.support.strategies import fresh_plans
+from tests.support.units import units_of
 
 
 def read(mixture: ip.Mixture, start: int, stop: int) -> tuple[list[int], list[int]]:
@@ -64,24 +30,17 @@ def read(mixture: ip.Mixture, start: int, stop: int) -> tuple[list[int], list[in
     return sources.tolist(), numbers.tolist()
 
 
-@given(mixtures(), st.sampled_from([0, 1, 2, 7]))
+@given(MIXTURES, st.sampled_from([0, 1, 2, 7]))
 def test_it_reads_what_the_words_say(mixture: ip.Mixture, epoch: int) -> None:
-    """Every unit of an epoch is the oracle's, taken whole, in cuts and one by one."""
+    """Every unit of an epoch is the oracle's."""
     row = mixing.row_of(mixture, epoch)
-    assert row == units(mixture, epoch)
-    num = len(row)
-    ends = sorted({0, num, num // 3, num // 2})
-    flat = [sample for unit in row for sample in unit]
-    assert flat == mixture.take(epoch, ends[:-1], ends[1:]).tolist()
-    backwards = list(range(num))[::-1]
-    assert [s for at in backwards for s in row[at]] == mixture.take(epoch, backwards).tolist()
-    samples = list(range(mixture.num_samples))
-    most = max(map(flat.count, samples))
-    every = min(map(flat.count, samples))
-    assert {"once": most == every == 1, "at most once": most == 1}.get(mixture.traits.reads, True)
+    assert row == units_of(mixture, epoch)
+    counts = Counter(sample for unit in row for sample in unit)
+    most, every = max(counts.values()), len(counts) == mixture.num_samples
+    assert {"once": most == 1 and every, "at most once": most == 1}.get(mixture.traits.reads, True)
 
 
-@given(mixtures(), st.integers(0, 2**40), st.integers(1, 60))
+@given(MIXTURES, st.integers(0, 2**40), st.integers(1, 60))
 def test_places_far_off_and_back(mixture: ip.Mixture, place: int, num: int) -> None:
     """Wherever it is, a place reads the oracle's unit, and is found again by it."""
     expected = [
@@ -113,7 +72,7 @@ def test_known_samples() -> None:
     } == mixture.to_dict()
 
 
-@given(fresh_plans(mixtures(PLAIN)), st.data())
+@given(fresh_plans(MIXTURES), st.data())
 def test_phases_that_are_planned_for_later(plan: ip.Plan, data: st.DataObject) -> None:
     """They are kept or left out as it is said; and where it is not, nothing changes."""
     order: Any = plan.order
@@ -132,64 +91,19 @@ def test_phases_that_are_planned_for_later(plan: ip.Plan, data: st.DataObject) -
         order.with_phase(place, weights)
 
 
-@given(fresh_plans(mixtures(PLAIN)), st.data())
-def test_weights_may_change_at_a_resume(plan: ip.Plan, data: st.DataObject) -> None:
-    """What was read stays as it was, and over both parts of the run sources have no gap."""
-    cursor = data.draw(cursors(plan), label="cursor")
-    order: Any = plan.order
-    place = cursor.epoch * order.epoch_size + cursor.position
-    later = place + data.draw(st.integers(0, 30), label="later")
-    weights = {name: data.draw(st.integers(1, 5), label=name) for name in order.names}
-    changed = order.with_phase(later, weights, planned="drop")
-    fields = data.draw(partitions(changed, plan.sub_epochs), label="partition")
-    rest = ip.Plan(changed, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
-    assert ip.verify(rest, [cursor.epoch]).ok
-    assert read(order, 0, later) == read(changed, 0, later)
-    sources, numbers = read(changed, 0, later + 100)
-    for j in range(len(order.names)):
-        mine = [number for of, number in zip(sources, numbers, strict=True) if of == j]
-        assert list(range(len(mine))) == mine
-    if place > 0 and len(order.names) > 1:
-        other = dict.fromkeys(order.names, 1) | {order.names[0]: 1000}
-        early = order.with_phase(place - 1, other, planned="drop")
-        with pytest.raises(ip.IndexPlanError, match="since which the weights are others"):
-            ip.Plan(early, sub_epochs=plan.sub_epochs, **fields).resume(cursor)
-
-
-def test_a_later_phase_takes_the_place_of_others() -> None:
-    """`with_phase` keeps what begins before, and nothing else."""
+def test_what_else_may_not_change() -> None:
+    """Another seed, size or kind of order, or other sources, are another run."""
     sources = {"a": ip.Shuffle(10), "b": ip.Shuffle(5)}
-    phases = [(0, {"a": 1, "b": 1}), (10, {"a": 2, "b": 1}), (20, {"a": 3, "b": 1})]
-    mixture = ip.Mixture(sources, phases, epoch_size=7, seed=9)
-    changed = mixture.with_phase(10, {"a": 0, "b": 1}, planned="drop")
-    assert ((0, (1, 1)), (10, (0, 1))) == changed.weights
-    assert (7, 9, (0, 1)) == (changed.epoch_size, changed.seed, changed.shares)
-    assert ((0, (4, 1)),) == mixture.with_phase(0, {"a": 0.8, "b": 0.2}, planned="drop").weights
-    assert (13, 7) == mixture.with_phase(10, {"a": 13, "b": 7}, planned="drop").shares
-    saved = mixture.to_dict()
-    assert changed.continues(saved, 1, 3)  # at place 10
-    assert not changed.continues(saved, 1, 4)
-    assert not changed.continues({**saved, "seed": 1}, 1, 3)
-    assert not changed.continues({"algorithm": "shuffle-v1"}, 1, 3)
-    assert not changed.continues({**saved, "sources": [["c", {}], ["b", {}]]}, 0, 0)
-    again = ip.Mixture(sources, mixture.weights, epoch_size=7, seed=9)  # shares as they are
-    assert again == mixture
+    mixture = ip.Mixture(sources, {"a": 1, "b": 1}, epoch_size=7, seed=9)
+    assert mixture == ip.Mixture(sources, mixture.weights, epoch_size=7, seed=9)  # from shares
+    saved, others = mixture.to_dict(), [["c", {}], ["b", {}]]
+    assert mixture.continues(saved, 1, 4)
+    for form in ({**saved, "seed": 1}, {**saved, "epoch_size": 8}, {**saved, "sources": others}):
+        assert not mixture.continues(form, 0, 0)
+    assert not mixture.continues({"algorithm": "shuffle-v1"}, 0, 0)
 
 
-def test_sources_may_change_where_nothing_was_read() -> None:
-    """A source is asked from where on it may differ: from its own epoch and position."""
-
-    def mixed(since: int) -> ip.Mixture:
-        sources = {"a": Later(20, since=since), "b": ip.Shuffle(5)}
-        return ip.Mixture(sources, {"a": 1, "b": 1}, epoch_size=10)
-
-    saved = mixed(1).to_dict()
-    assert mixed(2).continues(saved, 7, 9)  # 39 or 40 units of 20 are read, in epoch 1 of a
-    assert not mixed(2).continues(saved, 8, 0)
-    assert not mixed(1).continues(saved | {"epoch_size": 11}, 0, 0)
-
-
-@given(mixtures(), st.booleans())
+@given(MIXTURES, st.booleans())
 def test_stops_in_whatever_phase(mixture: ip.Mixture, first: bool) -> None:
     """A walk along the run finds the end of the first source, or of the last one, there."""
     sizes = [source.num_units(0) for _, source in mixture.sources]
@@ -323,17 +237,25 @@ def test_huge_runs() -> None:
     assert 2**32 // 3 <= tiny.count(1, 4) <= 2**32 // 3 + 1
 
 
-def test_nothing_is_written_of_an_epoch_that_cannot_be_read_whole(tmp_path: Path) -> None:
-    """Its first units could be; in an Epochs too."""
-    sources = {"a": ip.Shuffle(2), "b": ip.Shuffle(3)}
-    mixture = ip.Mixture(sources, {"a": 1, "b": 1}, epoch_size=15)
-    last = 2**34 // 15  # a is read in all its epochs before unit 2**34
-    assert 15 == mixture.num_units(last - 1) == ip.Epochs(mixture, 15).num_units(last - 1)
-    for order in (mixture, ip.Epochs(mixture, 15), ip.Epochs(mixture, 30)):
-        epoch = last * 15 // order.num_units(0)
+def test_an_epoch_that_cannot_be_read_whole_is_refused_beforehand(tmp_path: Path) -> None:
+    """Its first units could be read; so it is in layers and in mixtures around it."""
+    parts = {"a": ip.Shuffle(2), "b": ip.Shuffle(3)}
+    inner = ip.Mixture(parts, {"a": 1, "b": 1}, epoch_size=15, seed=1)
+    last = 2**34 // 15  # its source a is read in all epochs before unit 2**34
+    orders = {inner: last, ip.Epochs(inner, 15): last, ip.Epochs(inner, 30): last // 2}
+    for source in (inner, ip.Subset(inner, range(5), 9), ip.Epochs(inner, 15)):
+        sources = {"inner": source, "other": ip.Shuffle(10**6)}
+        orders[ip.Mixture(sources, {"inner": 1, "other": 1}, epoch_size=30)] = last
+    for order, epoch in orders.items():
+        assert order.num_units(0) == order.num_units(epoch - 1)
         plan = ip.Plan(order, world_size=2, batch_size=3)
-        with pytest.raises(ip.IndexPlanError, match="the epochs of the source 'a' must be below"):
-            ip.save(plan, tmp_path / "plan", epochs=[epoch])
+        for ask in (
+            lambda plan=plan, epoch=epoch: ip.save(plan, tmp_path / "plan", epochs=[epoch]),
+            lambda order=order, epoch=epoch: order.take(epoch, 0),
+            lambda order=order, epoch=epoch: order.num_units(epoch),
+        ):
+            with pytest.raises(ip.IndexPlanError, match="epochs of the source 'a' must be below"):
+                ask()
         assert not (tmp_path / "plan").exists()
 
 
@@ -355,28 +277,6 @@ def test_phases_are_worked_out_as_far_as_they_are_read() -> None:
         assert known <= len(located._phases._bases) <= known + 1
 
 
-def test_a_mixture_inside_another_ends_beforehand_too(tmp_path: Path) -> None:
-    """So does one around it: what needs an unreadable epoch is refused before its first unit."""
-    parts = {"a": ip.Shuffle(2), "b": ip.Shuffle(3)}
-    inner = ip.Mixture(parts, {"a": 1, "b": 1}, epoch_size=15, seed=1)
-    last = 2**34 // 15  # the first epoch of it that cannot be read whole
-    for source in (inner, ip.Subset(inner, range(5), 9), ip.Epochs(inner, 15)):
-        weights = {"inner": 1, "other": 1}
-        outer = ip.Mixture({"inner": source, "other": ip.Shuffle(10**6)}, weights, epoch_size=30)
-        assert 30 == outer.num_units(last - 1)
-        plan = ip.Plan(outer, world_size=2, batch_size=3)
-        for ask in (
-            lambda plan=plan: ip.save(plan, tmp_path / "plan", epochs=[last]),
-            lambda outer=outer: outer.take(last, 0),
-            lambda outer=outer: outer.num_units(last),
-        ):
-            with pytest.raises(
-                ip.IndexPlanError, match="the epochs of the source 'a' must be below"
-            ):
-                ask()
-        assert not (tmp_path / "plan").exists()
-
-
 @given(st.integers(1, 40), st.lists(st.integers(0, 40), min_size=1, max_size=60))
 def test_places_that_are_near_read_as_each_alone(k: int, steps: list[int]) -> None:
     """As one of several ranks asks for them, whether they are dealt together or one by one."""
@@ -385,3 +285,75 @@ def test_places_that_are_near_read_as_each_alone(k: int, steps: list[int]) -> No
     places = 1 + np.cumsum(steps)
     together = order.take(0, places, places + 1).tolist()
     assert together == [order.take(0, place, place + 1).item() for place in places.tolist()]
+
+
+TWO = ip.Mixture({"a": ip.Shuffle(100), "b": ip.Shuffle(50, seed=1)}, {"a": 2, "b": 1}, seed=4)
+NEW = {"c": ip.Shuffle(30, seed=2)}
+ALL = {"a": 1, "b": 1, "c": 2}
+PLAN = ip.Plan(TWO, world_size=4, batch_size=3)
+CURSOR = PLAN.cursor(1, step=5)
+GROWN = TWO.with_phase(CURSOR, ALL, sources=NEW)
+
+
+@pytest.mark.parametrize(
+    "case", cases("mixture_grown"), ids=lambda case: f"{case['name']}-{case['epoch']}"
+)
+def test_known_answers_of_grown(case: dict[str, Any]) -> None:
+    """They are the plain oracle's, from `tests.golden.make`, joined one phase after the other."""
+    sources = {str(i): ip.Shuffle(n, seed=seed) for i, (n, seed) in enumerate(case["sources"])}
+    names = list(sources)
+    (_, shares), *later = case["phases"]
+    num = len(shares)
+    order = ip.Mixture(
+        {name: sources[name] for name in names[:num]},
+        dict(zip(names, shares, strict=False)),
+        epoch_size=case["epoch_size"],
+        seed=int(case["seed"]),
+    )
+    for place, shares in later:
+        new = {name: sources[name] for name in names[num : len(shares)]}
+        order = order.with_phase(place, dict(zip(names, shares, strict=False)), sources=new or None)
+        num = len(shares)
+    row = order.take(case["epoch"], 0, case["num_units"])
+    assert (case["first"], case["last"]) == (row[:8].tolist(), row[-8:].tolist())
+    assert case[CRC] == crc32(row)
+
+
+def test_a_cursor_is_a_place() -> None:
+    """A cursor names the unit of the run at which its run stands; one of another order none."""
+    place = TWO.epoch_size + CURSOR.position
+    assert GROWN == TWO.with_phase(place, ALL, sources=list(NEW.items()))
+    assert GROWN == TWO.with_phase(np.int64(place), ALL, sources=NEW)  # type: ignore[arg-type]
+    assert ((0, (2, 1, 0)), (place, (1, 1, 2))) == GROWN.weights
+    assert (150, 180, ("a", "b", "c")) == (GROWN.epoch_size, GROWN.num_samples, GROWN.names)
+    by_hand = ip.Mixture(GROWN.sources, GROWN.weights, epoch_size=150, seed=4)
+    assert by_hand == GROWN
+    other = ip.Plan(ip.Shuffle(150), world_size=1, batch_size=2).cursor(0, step=1)
+    with pytest.raises(ip.IndexPlanError, match="place must be a cursor of the order that is read"):
+        TWO.with_phase(other, ALL, sources=NEW)
+
+
+def test_a_stored_plan_grows(tmp_path: Path) -> None:
+    """A plan directory continues a run of fewer sources, and its order is a place to grow from."""
+    ip.save(PLAN, tmp_path / "two.plan", epochs=[0, 1])
+    stored: Any = ip.load(tmp_path / "two.plan").order
+    assert stored.source.with_phase(CURSOR, ALL, sources=NEW) == GROWN
+    ip.save(PLAN.replace(order=GROWN), tmp_path / "grown.plan", epochs=[1, 2])
+    loaded = ip.load(tmp_path / "grown.plan").replace(world_size=3)
+    expected = PLAN.replace(order=GROWN, world_size=3).resume(CURSOR)
+    assert np.array_equal(loaded.resume(CURSOR).indices(1, rank=2), expected.indices(1, rank=2))
+    with pytest.raises(ip.IndexPlanError, match="at or before unit 210 of the run"):
+        loaded.resume(PLAN.cursor(1, step=6))
+
+
+def test_a_stored_order_joins(tmp_path: Path) -> None:
+    """It is read from its files, and is in JSON what was stored."""
+    ip.save(PLAN, tmp_path / "two.plan", epochs=[0, 1])
+    one = ip.Mixture({"a": ip.Shuffle(9)}, {"a": 1}, epoch_size=159, seed=1)
+    stored, computed = (
+        one.with_phase(20, {"a": 1, "more": 1}, sources={"more": order})
+        for order in (ip.load(tmp_path / "two.plan").order, TWO)
+    )
+    assert computed == stored
+    assert stored.continues(one.to_dict(), 0, 20)
+    assert np.array_equal(computed.take(2, 0, 159), stored.take(2, 0, 159))

@@ -1,11 +1,17 @@
-"""The pattern of a mixture: the oracle's at every place, in runs, by counts and by finding."""
+"""Shares and the pattern of a mixture: the oracle's at every place, and its laws.
+
+Chances are a law of one node, and are asked of the oracle, which the kernels equal at every place;
+counts are asked of the kernels.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -19,10 +25,11 @@ from indexplan.orders.base import Int64
 from indexplan.orders.phases import Pattern, Phases
 from indexplan.orders.shares import phases_of
 from indexplan.orders.shuffle import UInt32
-from tests.support import mixes, mixing
+from tests.golden.lines import cases
+from tests.support import mixes, mixing, rank_counts
+from tests.support.mixing import Dealer
 from tests.support.strategies import seeds
 
-GOLDEN = json.loads(Path(__file__).parents[1].joinpath("golden/mixture_v1.json").read_text())
 PLACES = st.integers(0, 2**17) | st.integers(2**40, 2**62) | st.integers(2**63 - 9, 2**63 - 1)
 PHASES = st.integers(0, 2**12 - 1)
 
@@ -48,7 +55,7 @@ def counted(some: Pattern, k: int, place: int) -> list[int]:
     return some.count(np.zeros(k, np.int64), place).tolist()
 
 
-@pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: str(case["weights"])[:40])
+@pytest.mark.parametrize("case", cases("mixture_v1"), ids=lambda case: str(case["weights"])[:40])
 def test_known_answers(case: dict[str, Any]) -> None:
     """Bits that never change: shares, key, and places as far off as a run may get."""
     names = [str(j) for j in range(len(case["shares"][0][1]))]
@@ -144,3 +151,194 @@ def test_the_rarest_source_and_the_most_sources() -> None:
     assert np.array_equal(np.arange(2**16), np.sort(sources))
     assert {3} == set(numbers.tolist())
     assert 3 * 2**16 + 5 == many.find(int(sources[5]), 0, np.array([3]))[0]
+
+
+RATIOS = [(p, q) for q in range(2, 12) for p in range(1, q // 2 + 1) if gcd(p, q) == 1]
+
+
+def parts_of(outcome: Callable[[int], int], bits: int) -> list[tuple[int, int]]:
+    """Return words with the outcomes of all, and how many have each; it rises with the word."""
+    found, start, end = [], 0, 2**bits
+    while start < end:
+        low, high = start, end  # the last word with the outcome of `start`, by halves
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if outcome(middle) == outcome(start) else (low, middle)
+        found.append((start, high - start))
+        start = high
+    return found
+
+
+def chances_of(p: int, q: int, c: int, bits: int) -> dict[int, Fraction]:
+    """Return with which chance a unit gets each slot, over all words of its node."""
+    chances: dict[int, Fraction] = defaultdict(Fraction)
+    drawn = {pair: [0, 0, 0] for pair in (c // 2 - 1, c // 2, c // 2 + 1)}
+
+    def slot(of: int, which: int, word: int) -> int:
+        drawn[of // 2][which] = word
+        return Dealer(p, q, drawn.__getitem__, bits).slot(of)
+
+    full = 2**bits
+    if c % 2 == 0:
+        for word, num in parts_of(lambda word: slot(c, 0, word), bits):
+            chances[slot(c, 0, word)] += Fraction(num, full)
+        return chances
+    first, last = c * q // p, ((c + 1) * q - 1) // p  # of neighbours only what they take matters
+
+    def of_before(word: int) -> int:
+        return max(first - 1, slot(c - 1, 0, word))
+
+    def of_after(word: int) -> int:
+        return min(last + 1, slot(c + 1, 0, word))
+
+    for before, num_before in parts_of(of_before, bits):
+        for after, num_after in parts_of(of_after, bits):
+            drawn[c // 2][0], drawn[c // 2 + 1][0] = before, after
+            taken = {slot(c - 1, 0, before), slot(c + 1, 0, after)}
+            for coin, num_coins in parts_of(lambda word: slot(c, 1, word), bits):
+                drawn[c // 2][1] = coin
+                for word, num in parts_of(lambda word: slot(c, 2, word), bits):
+                    found = slot(c, 2, word)
+                    assert found not in taken
+                    chances[found] += Fraction(num_before * num_after * num_coins * num, full**4)
+                drawn[c // 2][2] = 0
+    return chances
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize(("p", "q"), [*RATIOS, (13, 27), (1, 40), (3, 100)])
+def test_chances(p: int, q: int, bits: int) -> None:
+    """Law 4: over all words of either length, each slot is the minority's with chance p / q."""
+    total: dict[int, Fraction] = defaultdict(Fraction)
+    for c in range(p + 1):  # the last one is of the next period, but may share a slot
+        for slot, chance in chances_of(p, q, c, bits).items():
+            total[slot] += chance
+    for slot in range(q):
+        assert abs(total[slot] - Fraction(p, q)) <= Fraction(8, 2**bits)
+
+
+def checked_at_every_place(phases: Phases, number: int, start: int, num: int) -> None:
+    """Law 2 at all places of a run in a phase, which begins at `start` places of the phase."""
+    begin, shares = phases.phases[number]
+    whole, reach = sum(shares), phases.pattern(number).reach
+    assert reach < 3.36 * 2**32
+    kinds = len(shares) - shares.count(0)
+    assert reach <= {1: 0, 2: 1, 3: 2}.get(kinds, 4) * 2**32
+    sources, numbers = phases.deal(begin + start, np.array([0]), np.array([num]))
+    base, first = phases.count(begin).tolist(), phases.count(begin + start).tolist()
+    # a source's count is furthest below its share just before it is read, and furthest above after
+    ends = [
+        (start + num, j, n + c)
+        for j, (n, c) in enumerate(
+            zip(first, np.bincount(sources, minlength=len(shares)).tolist(), strict=True)
+        )
+    ]
+    reads = zip(range(start, start + num), sources.tolist(), numbers.tolist(), strict=True)
+    edges = [each for t, j, n in reads for each in ((t, j, n), (t + 1, j, n + 1))]
+    for t, j, n in [*edges, *ends]:
+        assert 2**32 * abs((n - base[j]) * whole - shares[j] * t) <= reach * whole
+
+
+@given(
+    st.lists(mixes.shares((3, *mixes.MANY)), min_size=1, max_size=1)
+    | st.lists(mixes.shares((3,)), min_size=2, max_size=3)
+    | st.lists(mixes.shares((9,)), min_size=2, max_size=3),
+    st.integers(0, 2**61),
+    st.integers(0, 2**32 - 1),
+)
+def test_counts(rows: list[tuple[int, ...]], start: int, seed: int) -> None:
+    """Laws 2 and 3: near its share at every place of each phase, and exact at multiples."""
+    places = [0, 10_001, 2**62][: len(rows)]
+    phases = Phases(tuple(zip(places, rows, strict=True)), np.array([seed, 1], np.uint32))
+    for number, shares in enumerate(rows):
+        last = number == len(rows) - 1
+        length = (2**63 - 1 if last else places[number + 1]) - places[number]
+        for first in (0, min(start, length - 2000)):
+            checked_at_every_place(phases, number, first, 2000)
+        most = length // sum(shares)
+        base = phases.count(places[number])
+        for times in {min(1, most), most // 3, most}:
+            count = phases.count(places[number] + times * sum(shares)) - base
+            assert [times * share for share in shares] == count.tolist()
+
+
+def test_sizes_of_a_large_mix_are_exact() -> None:
+    """A source of four samples next to a million is read as often as its size says."""
+    sizes = {"big": 1_000_003, "small": 4, "other": 12_400_000}
+    sources = {name: ip.Shuffle(n, seed=i) for i, (name, n) in enumerate(sizes.items())}
+    mixture = ip.Mixture(sources, sizes)
+    assert mixture.traits.reads == "once"
+    small = range(1_000_003, 1_000_007)
+    assert [1] * 4 == mixture.count(0, small).tolist() == mixture.count(10**6, small).tolist()
+
+
+IN_STEP = rank_counts.Case((25, 26, 49), 4, 1, 0), rank_counts.Case((10, 3, 72, 15), 8, 1, 0)
+
+
+def test_no_rank_is_favoured() -> None:
+    """Over drawn weights and ranks, counts by source and rank are as of independent draws."""
+    chi_square = freedom = 0.0
+    for number, case in enumerate([*IN_STEP, *rank_counts.cases(298, 0)]):
+        found = rank_counts.looked_at(case, rank_counts.dealt(case, number), 2**16)
+        assert not found.favours, (case, found)
+        chi_square, freedom = chi_square + found.chi_square, freedom + found.freedom
+    assert 0.8 < chi_square / freedom < 1.02
+
+
+def shares(*weights: Any) -> tuple[int, ...]:
+    """Return the shares of a mixture with these weights."""
+    names = [str(i) for i in range(len(weights))]
+    ((_, found),) = phases_of(dict(zip(names, weights, strict=True)), names)
+    return found
+
+
+@given(mixes.weights((*mixes.FEW, *mixes.MANY)))
+def test_shares_are_the_weights(weights: list[Any]) -> None:
+    """Exactly, if their sum allows it; else to within what the specification says."""
+    found = shares(*weights)
+    written = [mixes.written(each) for each in weights]
+    assert mixing.shares_of(written) == found
+    exact = mixing.integers(written)
+    all_exact, all_found = sum(exact), sum(found)
+    assert [each > 0 for each in exact] == [each > 0 for each in found]
+    for share, each in zip(found, exact, strict=True):
+        wanted, got = each * all_found, share * all_exact
+        if all_exact < 2**62:
+            assert wanted == got
+        elif share > 1:
+            assert abs(got - wanted) <= wanted * (Fraction(1, share) + Fraction(len(found), 2**61))
+
+
+def test_numbers_of_all_kinds() -> None:
+    """As people write them; what a decimal or a fraction says is what is dealt."""
+    assert (7, 2, 1) == shares(0.7, 0.2, 0.1) == shares(70, 20, 10)
+    assert (1, 1, 1) == shares(1 / 3, 1 / 3, 1 / 3) == shares(1e300, 1e300, 1e300)
+    assert (3, 0, 1) == shares(Fraction(3, 4), 0, np.float64(0.25))
+    assert (2, 1) == shares(Fraction(2, 3), Fraction(1, 3))
+    assert (2, 1) == shares(2 / 3, 1 / 3)
+    assert (1_000_003, 4) == shares(1_000_003, 4) == shares(Decimal("1.000003"), Decimal("4E-6"))
+    assert (10**12, 10**3, 1) == shares(1, 1e-9, 1e-12)
+    assert (2**53 + 1, 1) == shares(np.int64(2**53 + 1), np.uint8(1))
+    assert (0, 1) == shares(-0.0, 5e-324)
+
+
+def test_what_cannot_be_exact_is_as_near_as_can_be() -> None:
+    """A weight above 0 keeps at least one unit in 2**61; the others are rounded down."""
+    assert (2**61 - 1, 1) == shares(1, 1e-300)
+    assert (2**61 - 1, 2**61) == shares(2**61 - 1, 2**61)  # exact, to the last sum
+    third = 2**61 // 3
+    assert (third, third, third, 1) == shares(1, 1, 1, Fraction(1, 10**30))
+    assert (2**59, 2**59, 2**60 - 1) == shares(2**62, 2**62 + 2, 2**63 - 2)
+
+
+def test_those_of_a_dict_form_are_in_lowest_terms() -> None:
+    """Shares passed to a mixture are divided by what all can be; a dict form has no other ones."""
+    sources = {"a": ip.Shuffle(9), "b": ip.Shuffle(8)}
+    mixture = ip.Mixture(sources, {"a": 1, "b": 3})
+    assert mixture == ip.Mixture(sources, [(0, (2**14, 3 * 2**14))])
+    plan = json.loads(ip.Plan(mixture, batch_size=1).to_json())
+    assert [[0, [1, 3]]] == plan["order"]["phases"]
+    other = {**plan["order"], "phases": [[0, [2**14, 3 * 2**14]]]}
+    with pytest.raises(ip.IndexPlanError, match="phases of an order of mixture-v1 must be as"):
+        ip.Plan.from_json(json.dumps({**plan, "order": other}))
+    assert not mixture.continues(other, 3, 1)

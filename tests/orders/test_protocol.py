@@ -1,73 +1,26 @@
-"""What plans ask of an order, and what an order may leave to its base class."""
+"""Orders and layers that somebody writes: what plans ask, and what the base classes do."""
 
 from __future__ import annotations
 
+import re
+import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import indexplan as ip
-from tests.support.bins import Bins, ChangingBins, Drawn
+from indexplan.orders import Units, expand
+from indexplan.orders.registry import order_from_dict
+from indexplan.testing import check_order
+from tests.support.bins import Bins
 from tests.support.listed import Wrapped
-from tests.support.strategies import plans
-
-ORDERS = st.one_of(
-    st.builds(Drawn, st.integers(1, 60), st.integers(0, 9)),
-    st.builds(ChangingBins, st.integers(1, 60)),
-    st.builds(Bins, st.integers(1, 60)),
-    st.builds(ip.Shuffle, st.integers(1, 60)),
-)
-
-
-def units(order: ip.Order, epoch: int) -> list[list[int]]:
-    """Return the samples of each unit of an epoch."""
-    num = order.num_units(epoch)
-    offsets = order.offsets(epoch, 0, num)
-    return [part.tolist() for part in np.split(order.take(epoch, 0, num), offsets[1:-1])][:num]
-
-
-@given(ORDERS, st.integers(0, 3))
-def test_locating_keeps_shapes_and_counts_in_int64(order: ip.Order, epoch: int) -> None:
-    """`locate` and `count` of any array; what they say is for every kind in test_every_order."""
-    square = np.arange(order.num_samples).reshape(1, -1, 1)
-    assert square.shape == order.locate(epoch, square).shape == order.count(epoch, square).shape
-    answers = [*order.locate_all(epoch, []), order.count(epoch, []), order.locate(epoch, [])]
-    assert [np.int64] * 4 == [each.dtype for each in answers]
-
-
-@given(plans(st.builds(Drawn, st.integers(1, 60), st.integers(0, 9))))
-def test_every_read_of_a_plan_is_found(plan: ip.Plan) -> None:
-    """`plan.locate_all` names each slot that reads a sample, and `plan.locate` the first."""
-    start = plan.start.epoch
-    read: dict[tuple[int, int], list[tuple[int, ...]]] = {}
-    for epoch in range(start, start + 2):
-        for sub_epoch in range(plan.sub_epochs):
-            if (epoch, sub_epoch) < (plan.start.epoch, plan.start.sub_epoch):
-                continue
-            for step in plan.steps(epoch, sub_epoch):
-                for rank in range(plan.world_size):
-                    where = {"step": step, "rank": rank}
-                    valid = plan.units(epoch, sub_epoch, **where).num_valid
-                    batch = plan.batch(epoch, sub_epoch, **where).tolist()
-                    for slot, sample in enumerate(batch[:valid]):
-                        place = (epoch, sub_epoch, step, rank, slot)
-                        read.setdefault((epoch, sample), []).append(place)
-    if plan.remainder == "carry":
-        return  # whose steps read from the next epoch: test_laws has the inverse of the partition
-    samples = np.arange(plan.order.num_samples)
-    for epoch in range(start, start + 2):
-        expected = [read.get((epoch, sample), []) for sample in samples.tolist()]
-        places, offsets = plan.locate_all(samples, epoch)
-        rows = list(zip(*(part.tolist() for part in places), strict=True))
-        assert expected == [rows[a:b] for a, b in pairwise(offsets.tolist())]
-        first = zip(*(part.tolist() for part in plan.locate(samples, epoch)), strict=True)
-        assert [each[0] if each else (-1,) * 5 for each in expected] == list(first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,3 +88,154 @@ def test_equal_orders_have_one_fingerprint() -> None:
     one, other = Held(5, {"a": 1}), Held(5, {"a": True})
     assert one != other
     assert one.fingerprint != other.fingerprint
+
+
+Int64 = NDArray[np.int64]
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Backwards(ip.Layer):
+    """Every epoch of another order, from its end to its start."""
+
+    order: ip.Order
+
+    algorithm = "test-layer-backwards-v1"
+
+    def turned(self, epoch: int, positions: Int64) -> Int64:
+        return self.order.num_units(epoch) - 1 - positions
+
+    def inside(self, epoch: int, starts: Int64, stops: Int64) -> list[tuple[int, Int64, Int64]]:
+        units = self.turned(epoch, expand(starts, stops))
+        return [(epoch, units, units + 1)]
+
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        which, positions = self.order.find(epoch, indices)
+        return which, self.turned(epoch, positions)
+
+    def tally(self, epoch: int, indices: Int64) -> Int64:
+        return self.order.tally(epoch, indices)
+
+
+@dataclass(frozen=True, eq=False)
+class Reaching(Backwards):
+    """The same; it says that all of an epoch may have been read once one unit was."""
+
+    algorithm = "test-layer-reaching-v1"
+
+    def reach(self, epoch: int, position: int) -> tuple[int, int]:
+        return epoch + (position > 0), 0
+
+
+@dataclass(frozen=True, eq=False)
+class Keeps(Bins):
+    """Deals arrays that it keeps, which an order should not."""
+
+    algorithm = "test-layer-keeps-v1"
+    kept: ClassVar[dict[Any, Units]] = {}
+
+    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
+        asked = epoch, starts.tobytes(), stops.tobytes()
+        if asked not in self.kept:
+            self.kept[asked] = super().deal(epoch, starts, stops)
+        return self.kept[asked]
+
+
+MIXTURE = ip.Mixture({"a": ip.Shuffle(30), "b": ip.Shuffle(50, seed=1)}, {"a": 1, "b": 1})
+
+
+@pytest.mark.parametrize(
+    "order", [ip.Shuffle(30), Bins(20), MIXTURE, ip.DocumentWindows([5, 3, 9, 4] * 5, 10)]
+)
+def test_a_layer_of_a_few_lines(order: ip.Order) -> None:
+    """It passes all laws over single samples, bins, groups and parts of samples."""
+    assert check_order(Backwards(order), epochs=(0, 1), fresh_process=False).ok
+
+
+def test_a_layer_that_reads_elsewhere_does_not_continue_over_a_changed_order() -> None:
+    """What it has read may lie behind the cursor's place inside: it must say where."""
+    changed = MIXTURE.with_phase(8, {"a": 1, "b": 3})
+    saved = Backwards(MIXTURE).to_dict()
+    assert Backwards(MIXTURE).continues(saved, 0, 8)
+    assert not Backwards(changed).continues(saved, 0, 8)
+    saved = Reaching(MIXTURE).to_dict()
+    later = MIXTURE.with_phase(MIXTURE.epoch_size, {"a": 1, "b": 3})
+    assert not Reaching(changed).continues(saved, 0, 8)
+    assert Reaching(later).continues(saved, 0, 8)
+
+
+@pytest.mark.parametrize("kept", [range(5, 65, 3), np.arange(5, 65, 3)])
+def test_a_layer_does_not_write_over_what_is_dealt_to_it(kept: Any) -> None:
+    """An order inside that keeps what it dealt deals the same again."""
+    order = ip.Subset(Keeps(20), kept, 100)
+    first = order.take(0, 0, 5).tolist()
+    assert first == order.take(0, 0, 5).tolist()
+    mixed = ip.Mixture({"a": ip.Shuffle(9), "b": Keeps(20)}, {"a": 1, "b": 1})
+    assert mixed.take(0, 0, 8).tolist() == mixed.take(0, 0, 8).tolist()
+
+
+@pytest.mark.parametrize("name", ["inside", "renamed"])
+def test_only_the_layer_knows_the_way_back(name: str) -> None:
+    """A layer that moves units or renames samples finds nothing by the inner order's word."""
+    lost = type("Lost", (ip.Layer,), {name: lambda *given: given[-1], "algorithm": "lost"})
+    order = lost()
+    object.__setattr__(order, "order", ip.Shuffle(5))
+    for ask in (order.find, order.tally):
+        with pytest.raises(ip.IndexPlanError, match="find of Lost must be written, as the inverse"):
+            ask(0, np.arange(2))
+
+
+def test_a_class_that_is_made_again_replaces_the_first() -> None:
+    """As a cell of a notebook that runs twice; a class of another name is refused."""
+
+    def cell() -> Any:
+        @ip.register
+        @dataclass(frozen=True, eq=False)
+        class Cell(ip.Sequential):
+            algorithm = "test-cell-v1"
+
+        return Cell
+
+    first, again = cell(), cell()
+    assert first is not again
+    assert again is type(order_from_dict(again(5).to_dict()))
+    with pytest.raises(ip.IndexPlanError, match="must be a name that no other class"):
+        ip.register(type("Other", (ip.Sequential,), {"algorithm": "test-cell-v1"}))
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "orders.md"
+
+
+@pytest.fixture
+def permuted(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return the page's module."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    (source,) = (each for each in blocks if each.startswith("# permuted.py"))
+    module = ModuleType("permuted")
+    monkeypatch.setitem(sys.modules, "permuted", module)
+    exec(source, vars(module))  # noqa: S102 (our own page)
+    return module
+
+
+def test_the_page_draws_a_permutation_once_an_epoch(permuted: ModuleType) -> None:
+    """Batches of an epoch, in several threads, share one permutation, and so does `find`."""
+    order = permuted.Permuted(1000, seed=3)
+    plan = ip.Plan(order, world_size=2, batch_size=16)
+    read: list[list[int]] = []
+
+    def some(rank: int) -> None:
+        read.extend(batch.tolist() for batch in plan.batches(4, rank=rank))
+
+    plan.batch(4, step=0, rank=0)
+    threads = [threading.Thread(target=some, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(sum(read, [])) == list(range(1000))
+    plan.locate(7, epoch=4)
+    assert permuted.permutation.cache_info().misses == 1
+    plan.replace(remainder="carry").batch(4, step=31, rank=1)  # the next epoch's first units, too
+    plan.replace(remainder="carry").batch(4, step=30, rank=1)
+    assert permuted.permutation.cache_info().misses == 2
+    assert check_order(permuted.Permuted(100), fresh_process=False).ok

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from tests.golden.lines import cases
 from tests.support.examples import examples
 from tests.support.shards_oracle import Shards
 from tests.support.strategies import seeds
-
-GOLDEN = Path(__file__).parents[1] / "golden" / "shard_shuffle_v1.json"
-CASES = json.loads(GOLDEN.read_text())["cases"]
 
 epochs = st.integers(0, 2**32 - 1)
 
@@ -47,7 +43,9 @@ def drawn(most: int, num: int) -> st.SearchStrategy[ip.ShardShuffle]:
     return shards(most, num).map(made)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['seed']}, epoch {case['epoch']}")
+@pytest.mark.parametrize(
+    "case", cases("shard_shuffle_v1"), ids=lambda case: f"{case['seed']}, epoch {case['epoch']}"
+)
 def test_known_answers(case: dict[str, Any]) -> None:
     """Bits that never change."""
     order = made(Shards(*(case[name] for name in Shards._fields)))

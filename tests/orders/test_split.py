@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -47,6 +48,10 @@ def test_parts_are_the_oracles(n: int, shares: list[float], seed: int) -> None:
         expected = [own.index(sample) if sample in own else -1 for sample in range(n)]
         assert expected == part.locate(7, range(n)).tolist()
     assert [] == row
+    for left_out, part in enumerate(split.values() if len(split) > 1 else []):  # as folds do
+        others = replace(part, parts=[i for i in range(len(split)) if i != left_out])
+        rows = [each.take(0, 0, len(each)).tolist() for each in (part, others)]
+        assert list(range(n)) == sorted(sum(rows, []))
 
 
 @given(st.lists(GROUPS, min_size=1, max_size=80), SHARES, st.integers(0, 9))

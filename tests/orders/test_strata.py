@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
-import zlib
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,23 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.orders import packed
 from indexplan.orders.strata import _edges, _sorted
-from tests.orders.test_protocol import units
-from tests.support import strata_oracle
+from indexplan.stores.tables import TABLES
+from tests.golden.lines import cases, crc32, numbers
+from tests.support import packed_oracle, strata_oracle
 from tests.support.lengths import (
     binned,
     epoch_of,
-    length_grouped,
-    strata_of,
-    token_budgets,
+    fields_of,
+    lengths,
 )
+from tests.support.units import units_of
 
-FOLDER = Path(__file__).parents[1] / "golden"
-KNOWN = [
-    case
-    for name in ("strata_v1.json", "packed_v1.json")
-    for case in json.loads((FOLDER / name).read_text())["cases"]
-]
 KINDS: dict[str, Any] = {
     "length-grouped-v1": ip.LengthGrouped,
     "token-budget-v1": ip.TokenBudget,
@@ -42,16 +37,9 @@ EPOCHS = st.sampled_from([0, 1, 2, 7, 2**31, 2**32 - 1])
 
 @given(binned(), EPOCHS)
 def test_bins_are_the_oracles(order: Any, epoch: int) -> None:
-    """Every bin of an epoch is the oracle's, taken whole, in cuts and one by one."""
+    """Every bin of an epoch is the oracle's."""
     row = epoch_of(order, epoch)
-    assert row == units(order, epoch)
-    num = len(row)
-    assert num == order.num_units(epoch)
-    ends = sorted({0, num, num // 3, num // 2})
-    flat = [sample for unit in row for sample in unit]
-    assert flat == order.take(epoch, ends[:-1], ends[1:]).tolist()
-    backwards = list(range(num))[::-1]
-    assert [s for at in backwards for s in row[at]] == order.take(epoch, backwards).tolist()
+    assert row == units_of(order, epoch)
 
 
 @given(
@@ -65,99 +53,213 @@ def test_edges_are_the_oracles(counts: list[tuple[int, int]], num_buckets: int) 
     assert strata_oracle.edges(row, num_buckets) == _edges(keys, places, num_buckets)
 
 
-@pytest.mark.parametrize("kind", ["lengths", "budget", "groups", "packed"])
-def test_other_seeds_and_epochs_mix_anew(kind: str) -> None:
-    """L9: few pairs of samples share a bin again, and few bins are dealt where they were."""
-    row = [1 + i % 5 for i in range(400)]
+ROW = [1 + i % 5 for i in range(400)]
 
-    def order(seed: int) -> ip.Order:
-        if kind == "lengths":
-            return ip.LengthGrouped(row, 4, num_buckets=5, seed=seed)
-        if kind == "budget":
-            return ip.TokenBudget(row, 20, num_buckets=5, seed=seed)
-        if kind == "packed":
-            return ip.Packed(row, 12, seed=seed)
-        return ip.Grouped(row, 4, seed=seed)
+
+@pytest.mark.parametrize(
+    "order_of",
+    [
+        lambda seed: ip.LengthGrouped(ROW, 4, num_buckets=5, seed=seed),
+        lambda seed: ip.TokenBudget(ROW, 20, num_buckets=5, seed=seed),
+        lambda seed: ip.Packed(ROW, 12, seed=seed),
+        lambda seed: ip.Grouped(ROW, 4, seed=seed),
+    ],
+)
+def test_other_seeds_and_epochs_mix_anew(order_of: Callable[[int], ip.Order]) -> None:
+    """L9: few pairs of samples share a bin again, and few bins are dealt where they were."""
 
     def pairs(bins: list[list[int]]) -> set[tuple[int, int]]:
         return {(a, b) for unit in bins for a in unit for b in unit if a < b}
 
-    first = units(order(1), 0)
-    for other in (units(order(1), 1), units(order(2), 0)):
-        both = len(pairs(first) & pairs(other)) / len(pairs(first))
-        assert both < 0.2
+    first = units_of(order_of(1), 0)
+    for other in (units_of(order_of(1), 1), units_of(order_of(2), 0)):
+        assert len(pairs(first) & pairs(other)) < 0.2 * len(pairs(first))
         kept = [set(one) & set(two) for one, two in zip(first, other, strict=False)]
         assert sum(map(bool, kept)) < len(kept) / 2
-        held = [[row[sample] for sample in unit] for unit in first]
         # bins, and not only their samples, are shuffled
-        assert held != [[row[sample] for sample in unit] for unit in other]
-
-
-@given(st.one_of(length_grouped(), token_budgets()), EPOCHS)
-def test_buckets_are_intervals_of_the_sorted_row(order: Any, epoch: int) -> None:
-    """Samples of bins that share a bucket lie between the next buckets' in length."""
-    row = order.lengths.array.tolist()
-    strata = [samples for samples, _ in strata_of(order)]
-    of = {sample: c for c, samples in enumerate(strata) for sample in samples}
-    for unit in units(order, epoch):
-        assert 1 == len({of[sample] for sample in unit})
-    for longer, shorter in pairwise(strata):
-        assert min(row[sample] for sample in longer) >= max(row[sample] for sample in shorter)
-    assert len(strata) <= order.num_buckets
+        held = [[[ROW[sample] for sample in unit] for unit in bins] for bins in (first, other)]
+        assert held[0] != held[1]
 
 
 def padding(order: Any) -> float:
     """Return how much of a padded epoch is padding."""
-    row, bins = order.lengths.array, units(order, 0)
+    row, bins = order.lengths.array, units_of(order, 0)
     return 1 - row.sum() / sum(int(row[unit].max()) * len(unit) for unit in bins)
 
 
 def test_padding_is_little_and_the_same_in_any_unit() -> None:
-    """Lengths in tokens and in millionths of them give like bins, better than equal counts do."""
+    """Lengths in tokens and in millionths of them give like bins."""
     rng = np.random.default_rng(0)
     row = rng.lognormal(5, 1, 8000).astype(np.int64) + 1
     tokens = padding(ip.LengthGrouped(row, 8, num_buckets=16))
     finer = row * 10**6 + rng.integers(10**6, size=8000)  # nearly all of them different
     millionths = padding(ip.LengthGrouped(finer, 8, num_buckets=16))
-    counts = padding(Even(row, 8, num_buckets=16))
     assert abs(tokens - millionths) < 0.01
-    assert 1.5 * tokens < counts
+    assert tokens < 0.11  # buckets of equal counts have 1.5 times as much
 
 
-class Even(ip.LengthGrouped):
-    """Buckets of equal counts, to compare with."""
-
-    algorithm = "test-even-v1"
-
-    def _cut(self, keys: Any, places: Any) -> tuple[list[int], list[int]]:
-        each = self.num_samples // self.num_buckets
-        return list(range(0, self.num_samples + 1, each)), [self.batch_size] * self.num_buckets
-
-
-def order_of(case: dict[str, Any]) -> ip.Order:
-    """Return the order of a known answer."""
-    made: ip.Order = KINDS[case["algorithm"]](numbers_of(case["numbers"]), **case["fields"])
-    return made
-
-
-def numbers_of(form: dict[str, int]) -> list[int]:
-    """Return the numbers of a known answer: i * factor % modulus + 1, to a power."""
-    row = [(i * form["factor"] % form["modulus"] + form["plus"]) for i in range(form["n"])]
-    return [number ** form["power"] for number in row]
-
-
-@pytest.mark.parametrize("case", KNOWN, ids=lambda case: case["algorithm"])
+@pytest.mark.parametrize(
+    "case", [*cases("strata_v1"), *cases("packed_v1")], ids=lambda case: case["algorithm"]
+)
 def test_known_answers(case: dict[str, Any]) -> None:
     """Bits that never change."""
-    order: Any = order_of(case)
+    order = KINDS[case["algorithm"]](numbers(case["numbers"]), **case["fields"])
     for known in case["epochs"]:
         epoch, num = known["epoch"], known["num_bins"]
         assert num == order.num_units(epoch)
-        for position, samples in zip(known["positions"], known["bins"], strict=True):
-            assert samples == order.take(epoch, position).tolist()
-            assert [position] * len(samples) == order.locate(epoch, samples).tolist()
-        row = order.take(epoch, 0, num).astype("<i8")
-        ends = order.offsets(epoch, 0, num).astype("<i8")
-        assert known["crc32_of_samples"] == zlib.crc32(row.tobytes())
-        assert known["crc32_of_offsets"] == zlib.crc32(ends.tobytes())
+        assert known["bins"] == units_of(order, epoch, known["positions"])
+        assert known["crc32_of_samples"] == crc32(order.take(epoch, 0, num))
+        assert known["crc32_of_offsets"] == crc32(order.offsets(epoch, 0, num))
     assert case["fingerprint"] == order.fingerprint[:16]
+
+
+LENGTHS = [1 + i * i * 37 % 90 for i in range(300)]
+ORDERS = [
+    ip.LengthGrouped(LENGTHS, 4, num_buckets=9, seed=3),
+    ip.TokenBudget(LENGTHS, 200, max_samples=12, multiple_of=4, num_buckets=9, seed=3),
+    ip.Grouped([length % 7 * 5 for length in LENGTHS], {5 * i: 1 + i for i in range(9)}, seed=3),
+    ip.Packed(LENGTHS, 200, max_samples=7, min_stratum=6, seed=3),
+]
+names = [order.algorithm for order in ORDERS]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=names)
+def test_many_bins_are_drawn_as_few_are(order: ip.Order) -> None:
+    """Bins that are sorted by stratum, as many are, are what single ones are; lanes may be cut."""
+    longer = {0: np.tile(LENGTHS, 30), 5: np.tile(LENGTHS, 30) % 7 * 5}
+    fields = {**fields_of(order)}
+    name = next(iter(fields))
+    fields[name] = longer[5 if name == "groups" else 0]
+    large: Any = type(order)(**fields)
+    num = large.num_units(1)
+    samples, offsets = large.take(1, 0, num), large.offsets(1, 0, num)
+    assert list(range(9000)) == sorted(samples.tolist())
+    for position in range(0, num, 37):
+        expected = samples[offsets[position] : offsets[position + 1]]
+        assert expected.tolist() == large.take(1, position).tolist()
+    some = np.random.default_rng(1).integers(9000, size=3)
+    every = large.locate(1, range(9000))
+    assert every[some].tolist() == large.locate(1, some).tolist()
+    assert every[samples].tolist() == np.repeat(np.arange(num), np.diff(offsets)).tolist()
+
+
+def test_large_bins_are_drawn_few_at_a_time() -> None:
+    """What a loop holds does not grow with its bins: the first draw is of one, the last of 64."""
+    plan = ip.Plan(ip.Grouped(np.zeros(2**19, np.int64), 2**10), world_size=1, batch_size=1)
+    drawn: list[Any] = [batch.base for batch in plan.batches(0, rank=0)]
+    assert 2**10 == len(drawn[0])
+    assert 2**16 == max(map(len, drawn))
+    first = next(plan.batches(0, rank=0, units=True))
+    assert 2**10 == len(first.samples.base)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=names)
+def test_templates_are_shared(order: Any) -> None:
+    """Orders of one column share one, whatever their seeds, while one of them lives."""
+    fields = fields_of(order)
+    one, other = type(order)(**fields), type(order)(**{**fields, "seed": 77})
+    assert one._template is other._template is order._template
+    alone = type(order)(**{**fields, next(iter(fields)): [5, 10, 5, 15], "seed": 1})
+    assert alone._template is not one._template
+    for name, value in fields.items():  # whatever else differs, bins may be cut elsewhere
+        if name not in ("seed", next(iter(fields))) and isinstance(value, int):
+            other = type(order)(**{**fields, name: value + (4 if name == "max_samples" else 1)})
+            assert other._template is not one._template
+    held = len(TABLES)
+    del alone
+    gc.collect()
+    assert len(TABLES) < held
+
+
+def test_sizes_of_groups_are_written_in_one_way() -> None:
+    """A number, a mapping, a row or pairs: equal orders are equal."""
+    groups = [2, 0, 2, 3]
+    one = ip.Grouped(groups, {0: 4, 2: 8, 3: 1, 9: 7})  # of group 9 there is no sample
+    assert one == ip.Grouped(groups, [4, 5, 8, 1])
+    assert one == ip.Grouped(groups, [(3, 1), (2, 8), (0, 4)])
+    assert one == ip.Grouped(groups, np.array([4, 5, 8, 1]))
+    assert [[0, 4], [2, 8], [3, 1]] == one.to_dict()["batch_size"]
+    assert ip.Grouped(groups, 4) == ip.Grouped(groups, {0: 4, 2: 4, 3: 4})
+    assert ip.Grouped(groups, 4) == ip.Grouped(groups, np.array(4))
+    assert json.loads(json.dumps(one.to_dict())) == one.to_dict()
+
+
+def test_groups_are_named() -> None:
+    """Groups, and their shares of the samples, which are what is drawn, whatever bins they have."""
+    order = ip.Grouped([7, 3, 7, 7, 3, 9, 3], {3: 2, 7: 1, 9: 5})
+    assert ("3", "7", "9") == order.group_names
+    assert [1, 0, 2] == order.group_of([0, 4, 5]).tolist()
+    assert [3 / 7, 3 / 7, 1 / 7] == order.group_shares(0, 2, 3).tolist()
+    drawn = ip.draws(ip.Plan(order, world_size=1, batch_size=2))
+    assert [3, 3, 1] == drawn.drawn.tolist()
+    assert np.allclose([3, 3, 1], drawn.aimed)
+
+
+def test_what_is_worked_out_waits() -> None:
+    """An order, a plan of it and a cursor say what they are before any bin is cut."""
+    held = len(TABLES)
+    order = ip.LengthGrouped([3, 1, 4, 1, 5, 9, 2], 2, seed=5)
+    assert order.to_dict()["lengths"]["length"] == 7
+    assert held == len(TABLES)
+
+
+RNG = np.random.default_rng(0)
+CHATS = np.clip(np.round(RNG.lognormal(5.4, 1, 20_000)), 1, 4096).astype(np.int64)
+
+
+@given(lengths(40), st.integers(1, 7), st.integers(1, 9) | st.none(), st.integers(0, 100))
+def test_any_tail_is_the_oracles(
+    row: list[int], factor: int, samples: int | None, tail: int
+) -> None:
+    """How many tokens fill what others leave decides the bins, whichever of them is the best."""
+    before = packed.TAILS
+    packed.TAILS = packed_oracle.TAILS = (tail,)
+    try:
+        order = ip.Packed(row, max(row) * factor, max_samples=samples, min_stratum=2)
+        made = packed_oracle.template(row, max(row) * factor, samples, 2)
+        assert packed_oracle.epoch_of(*made, 0, 0) == units_of(order, 0)
+    finally:
+        packed.TAILS = packed_oracle.TAILS = before
+
+
+def test_which_tail_is_taken() -> None:
+    """Of those with hardly more bins than the fewest, that with the least squares; then the first.
+
+    Each number stands for a pattern: so many bins of so many samples.
+    """
+
+    def kept(*made: list[tuple[int, int]]) -> int:
+        tried: list[int] = []
+
+        def pack(tail: int) -> Any:
+            tried.append(tail)
+            groups = np.zeros((9, 4), np.int64)
+            for row, (count, size) in enumerate(made[packed.TAILS.index(tail) % len(made)]):
+                groups[row, 1], groups[row, 3] = size, count
+            return np.array([tail]), groups
+
+        (tail,) = packed._best(pack)[0].tolist()
+        assert tried.count(tail) <= 2
+        return packed.TAILS.index(tail)
+
+    most = packed.ENOUGH
+    even, uneven, more = [(most, 5)], [(most - 1, 5), (1, 6)], [(most + 1, 4)]
+    assert kept(even) == 0
+    assert kept(uneven, even) == 1
+    assert kept(uneven, uneven, even, more) == 3
+    assert kept([(most + 2, 1)], even, uneven) == 1
+    assert kept([(most + 2, 1)], [(most + 1, 3)], [(2, 500), (most - 2, 1)]) == 1
+    assert kept([(most - 1, 5)], [(most, 3)]) == 0
+    assert kept([(2, 2**31 - 1)], [(2, 2**31 - 2)]) == 1
+    assert kept(*[uneven] * (len(packed.TAILS) - 1), even) == len(packed.TAILS) - 1
+
+
+def test_bins_are_full_and_mixed() -> None:
+    """Hardly any place is left, and steps are as alike in their lengths as random samples are."""
+    order = ip.Packed(CHATS, 4096, seed=1)
+    bins = units_of(order, 0)
+    assert CHATS.sum() / (4096 * len(bins)) > 0.998
+    batches = [np.concatenate(bins[i : i + 16]) for i in range(0, len(bins) - 15, 16)]
+    spread = np.var([CHATS[batch].mean() for batch in batches])
+    alone = np.mean([CHATS.var() / len(batch) for batch in batches])  # of random ones
+    assert spread < alone

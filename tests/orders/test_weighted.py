@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +14,10 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.kernels import thresholds, weighted
+from tests.golden.lines import cases
 from tests.support import oracles
 from tests.support.reweighted import reweighted
 from tests.support.weighted_oracle import Weighted
-
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "weighted_v1.json").read_text())
 
 EPOCHS = st.sampled_from([0, 1, 2, 7, 2**31, 2**32 - 1])
 WEIGHTS = st.one_of(
@@ -203,7 +200,7 @@ def weights_of(case: dict[str, Any]) -> list[float]:
     return [weight for weight, count in value for _ in range(count)]
 
 
-@pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: str(case["epoch_size"]))
+@pytest.mark.parametrize("case", cases("weighted_v1"), ids=lambda case: str(case["epoch_size"]))
 def test_known_answers(case: dict[str, Any]) -> None:
     """Bits that never change."""
     weights = weights_of(case)
@@ -227,28 +224,75 @@ def test_known_fingerprints() -> None:
     ]
 
 
-# numbers of epochs after which a count deviates most, for one f or another; all were looked at
-WORST = (3, 11, 13, 25, 49, 243, 465, 501, 611, 779, 837, 883, 947, 1015, 1019)
+@pytest.mark.parametrize("epoch", [0, 7])
+@pytest.mark.parametrize("cap", [None, 3])
+def test_counts_are_what_is_expected_over_seeds(epoch: int, cap: int | None) -> None:
+    """Of a sample that an epoch reads floor(E) or ceil(E) times, the mean over seeds is E."""
+    weights = 1 / np.arange(1, 121)
+    shares = weights * 150 / weights.sum()
+    if cap:
+        while shares.max() > cap * (1 + 1e-12):  # cap, and share what is too much
+            capped = shares >= cap
+            shares[capped] = cap
+            left = 150 - cap * capped.sum()
+            shares[~capped] = weights[~capped] * left / weights[~capped].sum()
+    seeds = 600
+    orders = (ip.Weighted(weights, 150, seed=seed, max_repeats=cap) for seed in range(seeds))
+    mean = sum(order.count(epoch, range(120)) for order in orders) / seeds
+    part = shares % 1
+    some = (part > 1e-6) & (part < 1 - 1e-6)
+    z = ((mean - shares) / np.sqrt(np.maximum(part * (1 - part), 1e-12) / seeds))[some]
+    assert some.sum() > 80
+    assert np.abs(z).max() < 4.5
+    assert 0.75 < math.sqrt(np.mean(z**2)) < 1.25
+    assert np.allclose(mean[~some], shares[~some])
 
 
-def test_no_weights_at_all_deviate_further() -> None:
-    """A count is within 4 of what is expected, or within 10.1 from 2**42 draws an epoch on.
+def test_what_an_epoch_holds_together() -> None:
+    """The share of a label that alternates is as random as that of a sample of so many."""
+    n, size, seeds = 1000, 500, 200
+    orders = [ip.Weighted([1.0] * n, size, seed=seed) for seed in range(seeds)]
+    shares = [float(np.mean(order.take(0, 0, size) % 2)) for order in orders]
+    deviation = math.sqrt(0.25 / size * (1 - size / n) * n / (n - 1))  # without replacement
+    assert abs(np.mean(shares) - 0.5) < 4 * deviation / math.sqrt(seeds)
+    assert 0.8 < np.std(shares) / deviation < 1.25
 
-    Whatever its slots, it is how often v lies in an interval of the circle of 2**f integers.
-    """
-    furthest = {}
-    for f in range(1, 62):
-        step = (0x9E3779B97F4A7C15 >> (64 - f)) | 1
-        offsets = np.array([epoch * step % 2**f for epoch in range(1024)], np.uint64)
-        for num_epochs in WORST:
-            at, first, times = np.unique(
-                np.sort(offsets[:num_epochs]), return_index=True, return_counts=True
-            )
-            expected = num_epochs / 2**f
-            before = first - at.astype(float) * expected
-            after = first + times - (at.astype(float) + 1) * expected
-            deviation = max(after.max(), 0) - min(before.min(), 0)
-            furthest[f] = max(furthest.get(f, 0), deviation)
-    assert 4 > max(furthest[f] for f in range(62 - 42, 62))
-    assert 4 < furthest[62 - 43]  # the bound on M is no lower than it has to be
-    assert 10 < max(furthest.values()) < 10.1
+
+def test_neighbours() -> None:
+    """A sample follows itself as often as in a shuffle of all reads."""
+    size, seeds = 64, 300
+    equal = sum(
+        int(np.sum(np.diff(ip.Weighted([1.0] * 8, size, seed=seed).take(0, 0, size)) == 0))
+        for seed in range(seeds)
+    )
+    expected = seeds * (size - 1) * 7 / 63
+    assert abs(equal - expected) < 4 * math.sqrt(expected)
+
+
+def test_ranks_share_alike() -> None:
+    """No rank has more of the heavy samples than others, over some epochs."""
+    weights = np.where(np.arange(1000) % 10 == 0, 9.0, 1.0)
+    plan = ip.Plan(ip.Weighted(weights, 4000, seed=3), world_size=8, batch_size=25)
+    heavy = np.zeros(8)
+    for epoch in range(10):
+        for rank in range(8):
+            heavy[rank] += np.sum(plan.indices(epoch, rank=rank) % 10 == 0)
+    assert heavy.sum() == pytest.approx(20_000, abs=20)
+    deviation = math.sqrt(40_000 / 8 * 0.25 * 7 / 8)
+    assert np.abs(heavy - heavy.sum() / 8).max() < 4 * deviation
+
+
+@given(st.lists(st.floats(1e-300, 1e-25), min_size=1, max_size=30), st.integers(0, 9))
+def test_no_sample_is_lost(small: list[float], seed: int) -> None:
+    """However small it is, a positive weight has a share."""
+    order = ip.Weighted([1.0, *small, 0.0], 2**40, seed=seed)
+    shares = np.diff(order._table(0).thresholds.astype(np.int64))
+    assert 1 == np.count_nonzero(shares == 0)
+    assert shares.sum() == 2**40 << 62 - 41
+
+
+def test_small_weights_beside_a_giant() -> None:
+    """They are read as often as they should be."""
+    order = ip.Weighted([1.0, *[1e-10] * 10**5], 10**9, seed=3)
+    counts = order.count(0, range(1, 10**5 + 1))
+    assert 9999 == pytest.approx(counts.sum(), abs=2)

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import pickle
-import zlib
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,22 +11,20 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.plan import layout as module
-from indexplan.plan.plan import columns_of
-from tests.golden.plans import numbers
-from tests.support import balance_oracle, model
+from tests.golden.lines import cases, crc32
+from tests.golden.plans import plan_of
+from tests.support import balance_oracle
 from tests.support.bins import Bins, ChangingBins, Drawn
 from tests.support.examples import examples
-from tests.support.micro import micro_batches, nested_bins
-from tests.support.planned import replaced
+from tests.support.micro import micro_batches
 from tests.support.strategies import (
     balanced_plans,
-    epochs_of,
     nums_samples,
     some_ranks,
     sub_epochs_of,
 )
+from tests.support.units import units_of
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "balance_v1.json").read_text())["cases"]
 KINDS = (ip.Sequential, ip.Shuffle, Bins, ChangingBins, Drawn)
 ORDERS = st.builds(lambda kind, n: kind(n), st.sampled_from(KINDS), nums_samples)
 
@@ -42,69 +35,6 @@ def without(plan: ip.Plan) -> ip.Plan:
     return changed if plan._resumed is None else changed.resume(plan.start)
 
 
-def units_of(order: ip.Order, epoch: int) -> list[list[int]]:
-    """Return the samples of each unit of an epoch."""
-    num = order.num_units(epoch)
-    samples, offsets = order.take(epoch, 0, num), order.offsets(epoch, 0, num)
-    return [part.tolist() for part in np.split(samples, offsets[1:-1])]
-
-
-def nested(batch: Any) -> Any:
-    """Return arrays in lists as lists in lists."""
-    return [nested(each) for each in batch] if isinstance(batch, list) else batch.tolist()
-
-
-def flat(batch: list[list[int]]) -> list[int]:
-    """Return the samples of some units."""
-    return [sample for unit in batch for sample in unit]
-
-
-@examples(40)
-@given(balanced_plans(ORDERS))
-def test_every_batch_is_what_plain_integers_say(plan: ip.Plan) -> None:
-    """Batches, inner batches, bins and offsets are those of the oracle, one by one and in bulk."""
-    lengths, epochs = plan.balance.lengths.array.tolist(), {}
-    for epoch, sub_epoch, first, _, steps in model.walk(model.run_of(plan), epochs_of(plan)):
-        ranks, pair = some_ranks(plan.world_size), (epoch, sub_epoch)
-        drawn = {rank: list(plan.batches(*pair, rank=rank, units=True)) for rank in ranks}
-        bulk = {rank: [batch.bins for batch in each] for rank, each in drawn.items()}
-        parts = {rank: [nested_bins(batch) for batch in each] for rank, each in drawn.items()}
-        streams = {rank: list(plan.batches(*pair, rank=rank)) for rank in ranks}
-        for step in steps:
-            units = []
-            for slot in step.slots:
-                if slot.epoch not in epochs:
-                    epochs[slot.epoch] = units_of(plan.order, slot.epoch)
-                units.append(epochs[slot.epoch][slot.position])
-            cost_of = {
-                place: balance_oracle.cost_of(plan.balance, [lengths[i] for i in units[place]])
-                for place, slot in enumerate(step.slots)
-                if not slot.padded
-            }
-            counts = plan._layout.phases[step.phase].inner_counts
-            held = balance_oracle.balanced(step, counts, cost_of)
-            for rank in ranks:
-                batch = [units[place] for place in held[rank]]
-                where = {"step": step.number, "rank": rank}
-                assert flat(batch) == plan.batch(epoch, sub_epoch, **where).tolist()
-                ends = plan.units(epoch, sub_epoch, **where).offsets.tolist()
-                assert np.cumsum([0, *map(len, batch)]).tolist() == ends
-                inner = model.nest(batch, counts or (1,))
-                assert inner == nested(parts[rank][step.number - first])
-                if not plan.order.deals_bins:
-                    found = nested(micro_batches(plan.units(epoch, sub_epoch, **where)))
-                    assert found == nested(flattened(inner, len(counts or (1,))))
-                assert batch == nested(bulk[rank][step.number - first])
-                assert flat(batch) == streams[rank][step.number - first].tolist()
-
-
-def flattened(inner: Any, depth: int) -> Any:
-    """Return nested batches of units of one sample as arrays of samples."""
-    if depth:
-        return [flattened(part, depth - 1) for part in inner]
-    return np.array(flat(inner), np.int64)
-
-
 @examples(40)
 @given(balanced_plans(ORDERS), st.data())
 def test_steps_counts_and_cursors_are_those_without_balance(
@@ -112,6 +42,11 @@ def test_steps_counts_and_cursors_are_those_without_balance(
 ) -> None:
     """A step reads the same units, every rank as many of them; so cursors are the same."""
     other = without(plan)
+    numbers = {"linear": plan.balance.linear + 1, "quadratic": plan.balance.quadratic}
+    third = plan.replace(balance=ip.Balance(plan.balance.lengths, **numbers))
+    assert (
+        len({each.replace().fingerprint for each in (plan.replace(), other.replace(), third)}) == 3
+    )
     for pair in sub_epochs_of(plan):
         assert other.account(*pair) == plan.account(*pair)
         assert other.steps(*pair) == plan.steps(*pair)
@@ -140,45 +75,6 @@ def test_a_rank_whose_units_are_as_many_as_its_steps() -> None:
     assert by_rank[1] == [plan.batch(0, step=step, rank=1).tolist() for step in range(2)]
 
 
-@examples(40)
-@given(balanced_plans(st.builds(lambda kind, n: kind(n), st.sampled_from(KINDS[:4]), nums_samples)))
-def test_locate_is_the_inverse_of_batch(plan: ip.Plan) -> None:
-    """The step, rank and slot that locate names reads the sample there, and all are named so."""
-    for epoch in range(epochs_of(plan)):
-        samples = np.arange(plan.order.num_samples)
-        where, other = plan.locate(samples, epoch), without(plan).locate(samples, epoch)
-        assert other.step.tolist() == where.step.tolist()
-        for sample in samples[where.step >= 0].tolist():
-            found = plan.locate(sample, epoch)
-            assert found == tuple(part[sample] for part in where)
-            place = {"step": found.step, "rank": found.rank}
-            batch = plan.batch(found.epoch, found.sub_epoch, **place)
-            ends = plan.units(found.epoch, found.sub_epoch, **place).offsets
-            assert sample in batch[ends[found.slot] : ends[found.slot + 1]].tolist()
-            assert found.slot < plan.units(found.epoch, found.sub_epoch, **place).num_valid
-
-
-@examples(25)
-@given(balanced_plans(st.builds(Drawn, nums_samples), "spread"))
-def test_all_reads_of_repeated_samples_are_found(plan: ip.Plan) -> None:
-    """Of an order that repeats samples, the reads are those that batches show."""
-    for epoch in range(epochs_of(plan)):
-        shown: dict[int, list[tuple[int, ...]]] = {}
-        for sub_epoch in range(plan.sub_epochs):
-            if plan._resumed is not None and (epoch, sub_epoch) < plan._resumed[:2]:
-                continue
-            for rank in range(plan.world_size):
-                first = plan.steps(epoch, sub_epoch).start
-                for step, batch in enumerate(plan.batches(epoch, sub_epoch, rank=rank), first):
-                    for slot, sample in enumerate(batch.tolist()):
-                        read = (epoch, sub_epoch, step, rank, slot)
-                        shown.setdefault(sample, []).append(read)
-        every, offsets = plan.locate_all(np.arange(plan.order.num_samples), epoch)
-        reads = list(zip(*(part.tolist() for part in every), strict=True))
-        for sample, (low, high) in enumerate(pairwise(offsets)):
-            assert sorted(shown.get(sample, [])) == sorted(reads[low:high])
-
-
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=90), st.integers(60, 200), st.data())
 def test_bins_that_know_their_costs_agree_with_their_samples(
     lengths: list[int], most: int, data: st.DataObject
@@ -198,16 +94,10 @@ def test_bins_that_know_their_costs_agree_with_their_samples(
             assert expected == found.tolist()
 
 
-@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["fingerprint"])
+@pytest.mark.parametrize("case", cases("balance_v1"), ids=lambda case: case["fingerprint"])
 def test_known_answers(case: dict[str, Any]) -> None:
     """The batches are those of the first version, which plain Python once wrote down."""
-    fields = {**case["fields"]}
-    for name in ("batch_size", "global_batch_size"):
-        if isinstance(fields.get(name), list):
-            fields[name] = tuple(fields[name])
-    lengths = numbers(case["lengths"])
-    balance = ip.Balance(lengths, **case["weights"])
-    plan = ip.Plan(ip.Sequential(len(lengths)), **fields, balance=balance)
+    plan = plan_of(case)
     assert case["fingerprint"] == plan.fingerprint[:16]
     steps = [
         [plan.batch(0, part, step=step, rank=rank).tolist() for rank in range(plan.world_size)]
@@ -216,25 +106,7 @@ def test_known_answers(case: dict[str, Any]) -> None:
     ]
     assert case["num_steps"] == len(steps)
     assert [case["first_step"], case["last_step"]] == [steps[0], steps[-1]]
-    row = np.array([sample for step in steps for batch in step for sample in batch], "<i8")
-    assert case["crc32"] == zlib.crc32(row.tobytes())
-
-
-@given(balanced_plans(st.builds(ip.Shuffle, nums_samples)))
-def test_a_plan_is_itself_again_from_json_and_pickles(plan: ip.Plan) -> None:
-    """JSON has the lengths by their sha256; another balance is another plan."""
-    plan = plan.replace(remainder=plan.remainder)  # not resumed
-    again = ip.Plan.from_json(plan.to_json(), columns=columns_of(plan).values())
-    for each in (again, pickle.loads(pickle.dumps(plan))):  # noqa: S301 (our own)
-        assert (plan, plan.fingerprint) == (each, each.fingerprint)
-        assert hash(plan) == hash(each)
-    numbers = {"linear": plan.balance.linear + 1, "quadratic": plan.balance.quadratic}
-    for other in (None, ip.Balance(plan.balance.lengths, **numbers)):
-        changed = plan.replace(balance=other)
-        assert plan != changed
-        assert plan.fingerprint != changed.fingerprint
-    assert "balance" not in json.loads(plan.replace(balance=None).to_json())
-    assert plan.balance == replaced(plan, world_size=3).balance
+    assert case["crc32"] == crc32([sample for step in steps for batch in step for sample in batch])
 
 
 @pytest.mark.parametrize("remainder", ["spread", "pad"])
@@ -287,18 +159,10 @@ def test_work_is_more_even_on_average(size: Any) -> None:
     plan = ip.Plan(ip.Shuffle(8192), world_size=8, batch_size=size)
     ratios = []
     for each in (plan, plan.replace(balance=ip.Balance(lengths))):
-        work = np.array(
-            [
-                [
-                    [
-                        lengths[part].sum()
-                        for part in micro_batches(each.units(0, step=step, rank=rank))
-                    ]
-                    for rank in range(8)
-                ]
-                for step in range(each.steps(0).stop)
-            ]
-        )  # steps, ranks, inner batches
+        steps = [[each.units(0, step=s, rank=rank) for rank in range(8)] for s in each.steps(0)]
+        cut = [[micro_batches(batch) for batch in ranks] for ranks in steps]
+        # by step, rank and inner batch
+        work = np.array([[[lengths[b].sum() for b in rank] for rank in step] for step in cut])
         slowest = work.max(axis=1).sum(axis=1)
         ratios.append((8 * slowest / work.sum(axis=(1, 2))).mean())
     before, after = ratios

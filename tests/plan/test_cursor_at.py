@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -15,6 +15,7 @@ from tests.support.strategies import (
     EPOCHS,
     cursors,
     epochs_of,
+    orders,
     plans,
     steps_of,
     sub_epochs_of,
@@ -22,6 +23,7 @@ from tests.support.strategies import (
 
 EXACT = sorted(name for name, policy in REMAINDERS.items() if policy.exact)
 remainders = st.sampled_from(EXACT)
+ORDERS = orders() | st.builds(ChangingBins, st.integers(1, 40))  # whose epochs differ in units
 
 
 def place_of(cursor: ip.Cursor, plan: ip.Plan) -> int:
@@ -50,7 +52,7 @@ def read_by(plan: ip.Plan, epochs: int) -> dict[tuple[int, int], list[list[int]]
     return {pair: ranks for pair, ranks in found.items() if any(ranks)}
 
 
-@given(remainders.flatmap(lambda kind: plans(remainder=kind)), st.data())
+@given(remainders.flatmap(lambda kind: plans(ORDERS, kind)), st.data())
 def test_the_place_of_a_cursor_is_all_of_it(plan: ip.Plan, data: st.DataObject) -> None:
     """`cursor_at` is the inverse of a place; of an empty sub-epoch it finds the next one."""
     cursor = data.draw(cursors(plan), label="cursor")
@@ -87,25 +89,6 @@ def test_a_place_anywhere_is_resumed_there(plan: ip.Plan, data: st.DataObject) -
     if steps:
         read = places_read(rest, steps)
         assert [*range(place, place + len(read))] == sorted(read.elements())
-
-
-@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 7), st.integers(1, 9), st.data())
-def test_epochs_that_differ_in_units_are_added_up(
-    num_samples: int, world_size: int, sub_epochs: int, batch_size: int, data: st.DataObject
-) -> None:
-    """Where no closed form is, a place is found by the sum of the epochs before it."""
-    plan = ip.Plan(
-        ChangingBins(num_samples),
-        world_size=world_size,
-        batch_size=batch_size,
-        sub_epochs=sub_epochs,
-    )
-    if data.draw(st.booleans(), label="resumed"):
-        plan = plan.resume(data.draw(cursors(plan), label="start"))
-    cursor = data.draw(cursors(plan), label="cursor")
-    found = plan.cursor_at(place_of(cursor, plan))
-    assume(plan.account(cursor.epoch, cursor.sub_epoch).num_units)
-    assert found == cursor
 
 
 def test_a_place_of_a_run_too_long_to_walk() -> None:

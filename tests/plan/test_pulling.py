@@ -5,19 +5,15 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import random
 import threading
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.plan.pulling import Stream
 from tests.support.in_a_fork import refused_in_a_fork
-from tests.support.pulls import Run, check, runs, some_run
+from tests.support.pulls import Run, check, runs
 from tests.support.strategies import cursors, fresh_plans
 
 PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
@@ -77,18 +73,18 @@ def test_a_plan_continues_a_stream() -> None:
 
 
 def test_the_state_has_one_size_and_costs_nothing_to_load() -> None:
-    """After 1e5 draws, and 1e15 units into a run, it has a few digits more than at its start."""
+    """After 1e4 draws, and 1e15 units into a run, it has a few digits more than at its start."""
     plan = ip.Plan(ip.Sequential(100), world_size=1, batch_size=2, remainder="carry")
     stream = ip.stream(plan, rank=0)
     size = len(json.dumps(stream.state_dict()))
-    for number in range(100_000):
+    for number in range(10_000):
         stream.draw(1 + number % 2)
         if number % 10 == 9:
             stream.give_back(5)
             stream.trained(7)
             stream.discarded(3)
     counts = stream.num_drawn, stream.num_trained, stream.num_discarded, stream.num_given_back
-    assert (150_000, 70_000, 30_000, 50_000) == counts
+    assert (15_000, 7_000, 3_000, 5_000) == counts
     assert len(json.dumps(stream.state_dict())) < size + 30
     far = ip.stream(plan, plan.cursor_at(10**10), rank=0)
     assert len(json.dumps(far.state_dict())) < size + 30
@@ -159,75 +155,6 @@ def test_a_copy_is_refused() -> None:
         assert f"{rule}one to be copied or pickled{cure}" == str(raised.value)
     assert f"{rule}a fork of that process{cure}" == refused_in_a_fork(lambda: stream.draw(4))
     assert 2 == len(stream.draw(4))
-
-
-def wrong_streams() -> dict[str, type[Stream]]:
-    """Streams that break one rule each, as mistakes do."""
-
-    class Drawn(Stream):  # resumes where it has drawn, so what is in hand is lost
-        def state_dict(self) -> dict[str, Any]:
-            cursor = self._cursor_at(*self._next).to_dict()
-            return {**super().state_dict(), "cursor": cursor}
-
-    class Kept(Stream):  # forgets to go back
-        def give_back(self, m: int) -> None:
-            self._in_hand -= m
-
-    class First(Stream):  # gives the first units of a draw back
-        def give_back(self, m: int) -> None:
-            self._settled = self._after(self._settled, m)
-            self._in_hand -= m
-
-    class Even(Stream):  # loses what the ranks do not divide
-        def draw(self, k: int, **options: Any) -> Any:
-            each = k // self._plan.world_size
-            drawn = super().draw(k, **options)
-            return drawn[:each] if isinstance(drawn, np.ndarray) else drawn
-
-    class Ended(Stream):  # skips what is left of an epoch
-        def draw(self, k: int, **options: Any) -> Any:
-            if k > self.num_left:
-                self._next = self._next[0] + 1, 0
-            return super().draw(k, **options)
-
-    class Own(Stream):  # keeps its own hand at a resume
-        def _stand_at(self, cursor: ip.Cursor, counts: tuple[int, int, int]) -> None:
-            kept = getattr(self, "_in_hand", 0)
-            super()._stand_at(cursor, counts)
-            self._in_hand = kept
-
-    class Anew(Stream):  # counts from zero after a resume
-        def load_state_dict(self, state: Any) -> None:
-            super().load_state_dict({**state, **dict.fromkeys(("num_drawn",), 0)} | ZEROS)
-
-    class Same(Stream):  # calls what was discarded trained
-        def discarded(self, n: int) -> None:
-            self.trained(n)
-
-    class Ranked(Stream):  # saves what its rank drew
-        def state_dict(self) -> dict[str, Any]:
-            return {**super().state_dict(), "num_drawn": self.num_drawn + self._rank}
-
-    return {name: kind for name, kind in locals().items() if isinstance(kind, type)}
-
-
-ZEROS = {"num_drawn": 0, "num_trained": 0, "num_discarded": 0}
-
-
-@pytest.mark.parametrize("name", wrong_streams())
-def test_wrong_streams_are_found(name: str) -> None:
-    """Among a thousand histories, some tell each of these mistakes."""
-    kind, source = wrong_streams()[name], random.Random(0)  # noqa: S311 (no secrets)
-
-    def opened(plan: ip.Plan, *, rank: int) -> Stream:
-        return kind(plan, plan.start, rank)
-
-    for _ in range(1000):
-        try:
-            check(some_run(source), opened)
-        except AssertionError:
-            return
-    pytest.fail("no history tells this stream from a right one")
 
 
 def test_what_is_refused_changes_nothing() -> None:

@@ -17,7 +17,6 @@ from tests.support.planned import phase_at
 from tests.support.strategies import (
     EPOCHS,
     balanced_plans,
-    epochs_of,
     plans,
     steps_of,
     sub_epochs_of,
@@ -28,24 +27,6 @@ def draw_step(data: st.DataObject, plan: ip.Plan) -> tuple[int, int, int] | None
     """Draw one of a plan's steps, if it has any."""
     steps = steps_of(plan)
     return data.draw(st.sampled_from(steps), label="step") if steps else None
-
-
-@given(plans() | balanced_plans(), st.data())
-def test_a_batch_is_the_same_however_it_is_asked_for(plan: ip.Plan, data: st.DataObject) -> None:
-    """`batch` is an item of `batches`, a slice of `indices`, and as long as `batch_sizes` says."""
-    rank = data.draw(st.integers(0, plan.world_size - 1), label="rank")
-    for pair in sub_epochs_of(plan):
-        batches = list(plan.batches(*pair, rank=rank))
-        steps = plan.steps(*pair)
-        assert [plan.batch(*pair, step=step, rank=rank).tolist() for step in steps] == [
-            batch.tolist() for batch in batches
-        ]
-        sizes = plan.batch_sizes(*pair, rank=rank)
-        assert [len(batch) for batch in batches] == sizes.tolist()
-        indices = plan.indices(*pair, rank=rank)
-        assert [i for batch in batches for i in batch.tolist()] == indices.tolist()
-        for array in (*batches, sizes, indices):
-            assert (array.dtype, array.ndim) == (np.int64, 1)
 
 
 @pytest.mark.parametrize("batch_size", [100, 700, 40_000])
@@ -86,53 +67,6 @@ def test_every_share_of_small_steps_is_located(world_size: int) -> None:
                 assert [[step, rank, slot] for slot in range(len(batch))] == np.transpose(
                     found
                 ).tolist()
-
-
-@given(plans(), st.data())
-def test_locate_inverts_batch(plan: ip.Plan, data: st.DataObject) -> None:
-    """Every valid slot of a batch is where `locate` says that its sample is read."""
-    drawn = draw_step(data, plan)
-    if drawn is None:
-        return
-    *pair, step = drawn
-    samples = range(plan.order.num_samples)
-    index_at: dict[tuple[int, ...], int] = {}  # (epoch, sub_epoch, step, rank, slot) -> index
-    # Under "carry" a step may read far into the epochs to come: look in all that it can reach.
-    for epoch in range(pair[0], pair[0] + 2 + plan.step_size(*pair, step=step) // len(samples)):
-        places = zip(*(part.tolist() for part in plan.locate(samples, epoch)), strict=True)
-        for index, place in zip(samples, places, strict=True):
-            if place[:3] == drawn:
-                assert place not in index_at
-                index_at[place] = index
-    ranks = range(plan.world_size)
-    batches = [plan.batch(*pair, step=step, rank=rank).tolist() for rank in ranks]
-    valid = [plan.units(*pair, step=step, rank=rank).num_valid for rank in ranks]
-    assert index_at == {
-        (*drawn, rank, slot): batches[rank][slot] for rank in ranks for slot in range(valid[rank])
-    }
-
-
-@given(plans())
-def test_locate_answers_minus_one_exactly_for_the_dropped_and_the_finished(plan: ip.Plan) -> None:
-    """Of each epoch, `account` counts as read, dropped or finished what `locate` can tell apart."""
-    n = plan.order.num_samples
-    for epoch in range(epochs_of(plan)):
-        account = plan.account(epoch)
-        where = plan.locate(np.arange(n), epoch)
-        assert all(part.dtype == np.int64 and part.shape == (n,) for part in where)
-        assert account.num_read == np.count_nonzero(where.step >= 0)
-        assert account.num_dropped + account.num_finished == np.count_nonzero(where.step < 0)
-        for part in where:
-            assert np.array_equal(part < 0, where.step < 0)
-        assert len(set(zip(*(part[where.step >= 0].tolist() for part in where), strict=True))) == (
-            account.num_read
-        )
-        if plan._resumed is not None:  # finished are the positions before the cursor, and only they
-            positions = plan.order.locate(epoch, np.arange(n))
-            begin = plan._resumed.position if epoch == plan._resumed.epoch else 0
-            finished = positions < (n if epoch < plan._resumed.epoch else begin)
-            assert account.num_finished == np.count_nonzero(finished)
-            assert np.all(where.step[finished] == -1)
 
 
 @given(plans(), st.data())

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 
@@ -156,43 +153,6 @@ def test_cursors_round_trip_through_json(plan: ip.Plan, data: st.DataObject) -> 
     again = ip.Cursor.from_json(text)
     assert (cursor, hash(cursor), text) == (again, hash(again), again.to_json())
     assert cursor == ip.Cursor.from_dict(json.loads(text))
-
-
-GO_ON = """
-import json, sys
-import indexplan as ip
-
-world_size, cursor, stop_step = sys.argv[1:]
-plan = ip.Plan(
-    ip.Shuffle(100, seed=7), world_size=int(world_size), global_batch_size=8, sub_epochs=3,
-    remainder="carry",
-).resume(ip.Cursor.from_json(cursor))
-sub_epoch = (plan._resumed.epoch, plan._resumed.sub_epoch)
-steps = {"start_step": plan._resumed.step, "stop_step": int(stop_step)}
-read = [plan.indices(*sub_epoch, rank=rank, **steps).tolist() for rank in range(plan.world_size)]
-cursor = plan.cursor(*sub_epoch, step=int(stop_step))
-print(json.dumps({"read": read, "cursor": cursor.to_json()}))
-"""
-
-
-def test_a_fresh_process_goes_on_from_the_spec_and_the_saved_cursor() -> None:
-    """Three processes that share only a cursor's text read one sub-epoch, each unit once."""
-    plan = ip.Plan(
-        ip.Shuffle(100, seed=7),
-        world_size=1,
-        global_batch_size=8,
-        sub_epochs=3,
-        remainder="carry",
-    )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    cursor, read = plan.cursor(1, 1, step=0).to_json(), []
-    for world_size, stop_step in [(3, 2), (1, 3), (5, plan.steps(1, 1).stop)]:
-        command = [sys.executable, "-c", GO_ON, str(world_size), cursor, str(stop_step)]
-        said = json.loads(subprocess.run(command, env=env, check=True, capture_output=True).stdout)
-        cursor = said["cursor"]
-        read += [index for rank in said["read"] for index in rank]
-    assert sorted(plan.indices(1, 1, rank=0).tolist()) == sorted(read)
-    assert plan.cursor(1, 2, step=0).to_json() == cursor
 
 
 def test_a_cursor_has_an_order_of_its_own() -> None:

@@ -17,8 +17,11 @@ from tests.support.examples import examples
 from tests.support.lengths import binned
 from tests.support.strategies import nums_samples, orders, plans, steps_of
 
+WINDOWS = st.integers(3, 60).map(
+    lambda n: ip.DocumentWindows([i * 7 % 23 + 1 for i in range(n)], 12, block_size=8)
+)
 ORDERS = st.one_of(
-    orders(), bin_orders(), binned(30), st.builds(Drawn, nums_samples, st.integers(0, 9))
+    orders(), bin_orders(), binned(30), WINDOWS, st.builds(Drawn, nums_samples, st.integers(0, 9))
 )
 VALUES = st.one_of(st.integers(0, 9), st.integers(-(2**50), 2**50))
 
@@ -36,7 +39,7 @@ def valid_samples(plan: ip.Plan, *pair: int, step: int) -> list[int]:
 @examples(80)
 @given(plans(ORDERS), st.data())
 def test_totals_are_those_of_the_batches(plan: ip.Plan, data: st.DataObject) -> None:
-    """Under all remainders, fresh and resumed, of samples and of bins."""
+    """Under all remainders, fresh and resumed, of samples, of bins and of parts of samples."""
     steps = steps_of(plan, 2)
     if not steps:
         return

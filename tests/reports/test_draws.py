@@ -14,7 +14,7 @@ import indexplan as ip
 from indexplan.cli import main
 from indexplan.reports.show import show_plan
 from tests.orders.test_groups import LAYERS, Leaning, aims
-from tests.orders.test_mixture import mixtures
+from tests.support.nested import MIXTURES
 from tests.support.strategies import plans
 
 BIG, SMALL = 1_000_003, 4
@@ -31,7 +31,7 @@ def sources_at(order: ip.Order, places: list[tuple[int, int]]) -> list[int]:
 @st.composite
 def layers(draw: st.DrawFn) -> ip.Order:
     """Draw a mixture, whose phases begin anywhere, or a layer around one."""
-    order = draw(mixtures())
+    order = draw(MIXTURES)
     kinds: list[Any] = [
         lambda: order,
         lambda: ip.Epochs(order, draw(st.integers(1, 90))),

@@ -15,7 +15,8 @@ def answers(plan: ip.Plan) -> list[Any]:
     for epoch in (0, 1):
         samples = range(0, plan.order.num_samples, 7)
         said.append([part.tolist() for part in plan.locate(samples, epoch)])
-        for sub_epoch in range(plan.sub_epochs):
+        start = plan.start.sub_epoch if epoch == plan.start.epoch else 0
+        for sub_epoch in range(start, plan.sub_epochs):
             num_steps = plan.steps(epoch, sub_epoch).stop
             said.append(plan.cursor(epoch, sub_epoch, step=num_steps).to_json())
             for rank in range(plan.world_size or 0):

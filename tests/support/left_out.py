@@ -340,6 +340,8 @@ def live(seed: int, length: int = 8) -> None:
     run = LeftOut(drawn)
     for _ in range(length):
         drawn.choice([run.read, run.take_out, run.join])()
-    run.check(run.resumed())
-    again = ip.Plan.from_json(run.resumed().to_json(), columns=run.order.columns.values())
-    assert again.order == run.order
+    plan = run.resumed()
+    run.check(plan)
+    again = ip.Plan.from_json(plan.to_json(), columns=run.order.columns.values())
+    assert again == plan
+    run.check(again)  # which was made at once, not step by step
