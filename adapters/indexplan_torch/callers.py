@@ -1,7 +1,7 @@
 """Look at callers' frames, for the few frameworks that have no other way to tell.
 
-The file of each framework says whom it looks for, and why. What is missing from a framework that is
-imported, as after a renaming, is an error, and tests find each caller in the installed versions.
+Each `Caller` says who is looked for, and why. What is missing from a framework that is imported, as
+after a renaming, is an error, and tests find each caller in the installed versions.
 """
 
 from __future__ import annotations

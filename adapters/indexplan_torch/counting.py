@@ -1,11 +1,11 @@
 """What frameworks do with a plan's batches and tell no loader, so that data would be read wrongly.
 
 Hugging Face Trainer and Composer count steps, Accelerate deals a rank's batches out to all ranks,
-Ray and Keras fetch ahead, mmengine skips and torchdata draws again. Each framework has a file
-here that refuses what it can detect. That file is imported only if the framework has been, and only
+Ray and Keras fetch ahead, mmengine skips and torchdata draws again. `transformers`, `accelerate`
+and `drawing` refuse what they can detect. They are imported only if a framework has been, and only
 when a loader's length is taken, or a sampler's pass is set or begun, so an ordinary pass inspects
-no callers; those of Ray and mmengine, when a loader begins a pass; that of Keras, when something
-asks a loader for `__array__`.
+no callers; for Ray and mmengine, when a loader begins a pass; for Keras, when something asks a
+loader for `__array__`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from indexplan import IndexPlanError
 
 _OURS = {
     "transformers.trainer": "transformers",
-    "composer.trainer.trainer": "counting_composer",
     "accelerate.data_loader": "accelerate",
-    "ray.train.torch.train_loop_utils": "ray",
-    "mmengine.runner.loops": "mmengine",
-    "keras": "keras",
-    "torchdata.nodes.adapters": "torchdata",
+    "composer.trainer.trainer": "drawing",
+    "ray.train.torch.train_loop_utils": "drawing",
+    "mmengine.runner.loops": "drawing",
+    "keras": "drawing",
+    "torchdata.nodes.adapters": "drawing",
 }
 
 

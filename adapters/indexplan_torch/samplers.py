@@ -55,7 +55,7 @@ class _RunSampler(DistributedSampler[Any]):
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
-        refuse_under("composer.trainer.trainer", "refuse_counting", self.run)
+        refuse_under("composer.trainer.trainer", "refuse_counting_steps", self.run)
         refuse_under("accelerate.data_loader", "refuse_dealing_out", self.run)
         self.run.set_epoch(epoch)
 

@@ -19,10 +19,7 @@ from indexplan_torch import (
     PlanSampler,
     accelerate,
     callers,
-    counting_composer,
-    mmengine,
-    ray,
-    torchdata,
+    drawing,
     transformers,
 )
 from indexplan_torch.callers import Caller
@@ -32,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # t
 
 PLAN = ip.Plan(ip.Sequential(12), batch_size=3)
 FULL = PLAN.replace(remainder="drop")
-FILES = (accelerate, transformers, counting_composer, mmengine, ray, torchdata)
+FILES = (accelerate, transformers, drawing)
 CALLERS = {n: each for file in FILES for n, each in vars(file).items() if isinstance(each, Caller)}
 # what they refuse is in composer_resume_checks.py and composer_checks.py, in their own environment,
 # in test_ray.py and in mmengine_checks.py

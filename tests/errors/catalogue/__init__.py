@@ -77,13 +77,13 @@ NOT_PROVOKED: dict[str, dict[tuple[str, str], int]] = {
         ("indexplan/shards/location.py", "Bucket.find"): 1,
     },
     "takes Ray: tests/trainers/test_ray.py": {
-        ("adapters/indexplan_torch/ray.py", "refuse_fetching_ahead"): 1,
+        ("adapters/indexplan_torch/drawing.py", "refuse_fetching_ahead"): 1,
     },
     "takes mmengine: tests/through/mmengine_checks.py": {
-        ("adapters/indexplan_torch/mmengine.py", "refuse_skipping"): 1,
+        ("adapters/indexplan_torch/drawing.py", "refuse_skipping"): 1,
     },
     "takes Keras: tests/through/keras_checks.py": {
-        ("adapters/indexplan_torch/keras.py", "refuse_drawing_ahead"): 1,
+        ("adapters/indexplan_torch/drawing.py", "refuse_drawing_ahead"): 1,
     },
     "takes OLMo-core: tests/through/olmo_checks.py": {
         ("adapters/indexplan_torch/olmo.py", "PlanDataLoader.__init__"): 1,
@@ -99,6 +99,6 @@ NOT_PROVOKED: dict[str, dict[tuple[str, str], int]] = {
     "takes Composer's environment: tests/trainers/composer_resume_checks.py": {
         ("adapters/indexplan_torch/composer.py", "KeepState.fit_start"): 1,
         ("adapters/indexplan_torch/composer.py", "KeepState.eval_start"): 1,
-        ("adapters/indexplan_torch/counting_composer.py", "refuse_counting"): 1,
+        ("adapters/indexplan_torch/drawing.py", "refuse_counting_steps"): 1,
     },
 }
