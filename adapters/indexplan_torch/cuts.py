@@ -30,64 +30,60 @@ PADDED = (
 _MEANT = "pass partial=True if this is intended"
 
 
-def check_left(run: Any, number: int) -> None:
-    """Refuse to continue with pass `number` if the one that the loop left would lose samples."""
+def check_left(run: Any, number: int, *, begins: bool = False) -> None:
+    """Refuse to continue with pass `number` if the one that the loop left would lose samples.
+
+    Steps that the run received before a resume count too. A sampler only knows what was drawn: a
+    pass drawn to its end counts as read. If the pass `begins`, a look at another, and one that
+    starts again but was not named, are warnings.
+    """
     left = run.left
-    if left is None or number <= left.number or not _received(run, left, before=True):
+    if left is None or not (begins or number > left.number):
+        return  # as in a loop that asks for its cursor after each step
+    if left.finished or run.given.partial:
         return
-    sub_epochs = run.plan.sub_epochs
-    if _limited(run, left):
+    in_words, stop = pass_in_words(left.number, run.plan.sub_epochs), left.steps.stop
+    received, limit = left.step - left.steps.start, _limit(run, stop)
+    later, limited = number > left.number and left.step > 0, left.step >= limit
+    again = number == left.number and not run.named and received > 1
+    if later and limited:
         num_read, num_lost = _samples(run, left)
         _warn(
             run,
-            f"{pass_in_words(left.number, sub_epochs)}: the trainer's limit ends each pass after "
-            f"{left.step} of {left.steps.stop} steps, so {num_lost:,} of its "
-            f"{counted(num_read + num_lost, 'sample')} are never read; "
+            f"{in_words}: the trainer's limit ends each pass after {left.step} of {stop} steps, so "
+            f"{num_lost:,} of its {counted(num_read + num_lost, 'sample')} are never read; "
             f"{_epochs(run, num_read)}without a limit, or {_MEANT}",
             "limit",
         )
-        return
-    if left.step <= 1:
-        return
-    got, refreshed = "", run.given.limit is not None
-    if left.step == left.steps.start:  # all of it before a resume
-        got, cure = "a resume after ", f"read that pass first, by set_epoch({left.number})"
-        if refreshed:  # Lightning says itself which pass it goes on with
-            cure = f"under Lightning {_INSIDE}"
-    elif refreshed:
-        cure = _REFRESHED
-    else:
-        cure = f"{_epochs(run, _samples(run, left)[0])}{_CURE}"
-    raise IndexPlanError(
-        "a pass",
-        "must be read whole before a later one begins",
-        f"{got}{left.step} of {left.steps.stop} steps of "
-        f"{pass_in_words(left.number, sub_epochs)}, and then "
-        f"{pass_in_words(number, sub_epochs)}",
-        f"{cure}, or pass partial=True if passes are left on purpose",
-    )
-
-
-def warn_of_left(run: Any, number: int) -> None:
-    """Check that pass `number` may begin, and warn if it starts again, but was not named."""
-    check_left(run, number)
-    left = run.left
-    if left is None or _limited(run, left):
-        return
-    again = number == left.number and not run.named and _received(run, left) > 1
-    if again or (number > left.number and _received(run, left, before=True)):
+    elif later and left.step > 1:
+        got, refreshed = "", run.given.limit is not None
+        if not received:  # all of it before a resume
+            got, cure = "a resume after ", f"read that pass first, by set_epoch({left.number})"
+            if refreshed:  # Lightning says itself which pass it goes on with
+                cure = f"under Lightning {_INSIDE}"
+        elif refreshed:
+            cure = _REFRESHED
+        else:
+            cure = f"{_epochs(run, _samples(run, left)[0])}{_CURE}"
+        raise IndexPlanError(
+            "a pass",
+            "must be read whole before a later one begins",
+            f"{got}{left.step} of {stop} steps of {in_words}, and then "
+            f"{pass_in_words(number, run.plan.sub_epochs)}",
+            f"{cure}, or pass partial=True if passes are left on purpose",
+        )
+    elif begins and (later or again) and not limited:
         num_read, num_lost = _samples(run, left)
-        steps = f"{left.step} of {left.steps.stop}"
-        what = f"and {num_lost:,} of its {counted(num_read + num_lost, 'sample')} are never read"
-        cure = "read each pass to its end"
         if again:
-            steps = f"{left.step - left.steps.start} of {len(left.steps)}"
-            what = "and starts again from the first"
-            cure = "name the pass that comes next with set_epoch"
+            steps = f"{received} of {len(left.steps)}"
+            what = "starts again from the first; name the pass that comes next with set_epoch"
+        else:
+            steps, num_samples = f"{left.step} of {stop}", counted(num_read + num_lost, "sample")
+            what = f"{num_lost:,} of its {num_samples} are never read; read each pass to its end"
         _warn(
             run,
-            f"{pass_in_words(left.number, run.plan.sub_epochs)}: left after {steps} steps, {what}; "
-            f"{cure}, {_epochs(run, num_read)}or {_MEANT}",
+            f"{in_words}: left after {steps} steps, and {what}, "
+            f"{_epochs(run, num_read)}or {_MEANT}",
             "left",
         )
 
@@ -95,28 +91,15 @@ def warn_of_left(run: Any, number: int) -> None:
 def _warn(run: Any, message: str, kind: str) -> None:
     if kind not in run.warned:
         run.warned.add(kind)
-        warnings.warn(message, stacklevel=6)
+        warnings.warn(message, stacklevel=6)  # the loop that begins a pass, or asks for a state
 
 
-def _limited(run: Any, left: Any) -> bool:
-    """Return whether a pass was left where a trainer's limit ends it."""
+def _limit(run: Any, num_steps: int) -> float:
+    """Return after how many steps a trainer ends each pass of so many; inf without a limit."""
     limit = run.given.limit
     if limit is None:
-        return False
-    limit = limit if isinstance(limit, int) else int(left.steps.stop * limit)
-    return bool(left.step >= limit)
-
-
-def _received(run: Any, left: Any, *, before: bool = False) -> int:
-    """Return how many steps were received of a pass that was left in the middle; else 0.
-
-    With `before`, those that the run received before a resume count too.
-
-    A sampler only knows what was drawn: a pass drawn to its end counts as read.
-    """
-    if run.given.partial or left.finished:
-        return 0
-    return int(left.step if before else left.step - left.steps.start)
+        return float("inf")
+    return limit if isinstance(limit, int) else int(num_steps * limit)
 
 
 def _samples(run: Any, left: Any) -> tuple[int, int]:

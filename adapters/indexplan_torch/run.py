@@ -27,7 +27,7 @@ from indexplan.errors import empty_batches, invalid
 from indexplan_torch.again import Dealt
 from indexplan_torch.arguments import check_state, count
 from indexplan_torch.counting import refuse_under
-from indexplan_torch.cuts import check_left, warn_of_left
+from indexplan_torch.cuts import check_left
 
 if TYPE_CHECKING:
     from indexplan_torch.recording import Recorder
@@ -373,7 +373,7 @@ class Run:
         number = self._number = self.coming
         if number <= self.first and (self.first or self.unread):
             refuse_under("mmengine.runner.loops", "refuse_skipping")
-        warn_of_left(self, number)
+        check_left(self, number, begins=True)
         self.named = None
         self.record()
         if number > self.first:
