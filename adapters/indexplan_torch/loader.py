@@ -8,6 +8,7 @@ from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
@@ -435,10 +436,9 @@ class PlanLoader(DataLoader[Any]):
         IndexPlanError
             Before the loop has received a batch, or if the plan's order has no groups.
         """
-        from indexplan_torch.groups import groups_of
-
-        cure = "use plan.order.group_of(batch) for any batch"
-        return groups_of(self.run.received("groups", cure))
+        received = self.run.received("groups", "use plan.order.group_of(batch) for any batch")
+        where = {"step": received.step, "rank": received.rank}
+        return received.plan.order.group_of(received.plan.batch(*received.where, **where))
 
     @property
     def shares(self) -> dict[str, float]:
@@ -453,10 +453,19 @@ class PlanLoader(DataLoader[Any]):
         IndexPlanError
             As for `groups`.
         """
-        from indexplan_torch.groups import shares_of
-
         cure = "use plan.order.group_shares(epoch, start, stop) for any positions"
-        return shares_of(self.run.received("shares", cure))
+        received = self.run.received("shares", cure)
+        plan, order = received.plan, received.plan.order
+        size = left = plan.step_size(*received.where, step=received.step)
+        place = plan.cursor(*received.where, step=received.step)
+        epoch, position = place.epoch, place.position
+        counts = np.zeros(len(order.group_names))
+        while left:  # a step may cross epochs
+            units = min(left, order.num_units(epoch) - position)
+            if units:
+                counts += order.group_shares(epoch, position, position + units) * units
+            epoch, position, left = epoch + 1, 0, left - units
+        return dict(zip(order.group_names, (counts / size).tolist(), strict=True))
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the run stands, by the batches the loop received; equal on all ranks.
