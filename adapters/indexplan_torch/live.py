@@ -31,7 +31,6 @@ FIELDS = {"cursor", "plan", "step"}  # of a state; older ones lack the last two
 KEY = "indexplan"  # of the state that a manager sends to a group that joins
 STATE_VERSION = 3  # of that state
 STATE = "a live run's state"
-LARGER = "make the plan with a larger global_batch_size, or run fewer ranks"
 
 
 class LiveOptions(Options, total=False):
@@ -46,21 +45,6 @@ class LiveOptions(Options, total=False):
 ALLOWED = frozenset(LiveOptions.__optional_keys__)
 
 
-class World(NamedTuple):
-    """How many ranks take part in a step, and which of them this one is, or stands in for."""
-
-    world_size: int
-    rank: int
-
-
-class Reads(NamedTuple):
-    """What reads for a world, from where the run stood when it was made."""
-
-    world: World
-    loader: PlanLoader
-    batches: Iterator[Any]
-
-
 class Expected(NamedTuple):
     """At which of torchft's steps a run may be that has missed none, and why."""
 
@@ -69,6 +53,8 @@ class Expected(NamedTuple):
     cure: str
 
 
+LARGER = "make the plan with a larger global_batch_size, or run fewer ranks"
+FOR_EACH = "a number of ranks that every step has a unit for,"
 HEAR = "read a batch for each step, by the loop or next(iter(loader))"
 AT_START = Expected(
     (0, 1),
@@ -147,10 +133,6 @@ class LiveLoader:
     manager : torchft.Manager
     inner_rank, inner_size : int, default 0, 1
         This rank in its group, and how many ranks of the group read different samples.
-    max_world : int, optional
-        The most ranks that the run may ever have: groups, times inner_size. A plan with a step too
-        small for them is refused here, and not when they come. By default, as many as the smallest
-        step has units.
     num_epochs : int, optional
         Stop before this epoch of the run, counted over all groups and restarts. By default the
         loader never ends, and the loop looks at `manager.current_step()`.
@@ -162,8 +144,7 @@ class LiveLoader:
     ------
     IndexPlanError
         As `PlanLoader` does; if the plan has no global_batch_size or has a world_size, inner_rank,
-        inner_size or num_epochs is out of range, a step has fewer units than `max_world`, or an
-        option is none of these.
+        inner_size or num_epochs is out of range, or an option is none of these.
     """
 
     def __init__(
@@ -175,7 +156,6 @@ class LiveLoader:
         num_epochs: int | None = None,
         inner_rank: int = 0,
         inner_size: int = 1,
-        max_world: int | None = None,
         **options: Unpack[LiveOptions],
     ) -> None:
         _check_options(options)
@@ -187,16 +167,14 @@ class LiveLoader:
         self._inner_size = integer("inner_size", inner_size, 1, 2**31, cure)
         self._inner_rank = integer("inner_rank", inner_rank, 0, self._inner_size, cure)
         self._dataset, self._options, self._manager = dataset, options, manager
-        self._max_world = most = _most_ranks(plan)
-        if max_world is not None:
-            kind = "a number of ranks that every step has a unit for,"
-            self._max_world = integer("max_world", max_world, 1, most + 1, LARGER, kind)
+        self._most_ranks = _most_ranks(plan)
         self._plan = plan.replace(world_size=None)  # from its very first unit on
         self._fingerprint = self._plan.fingerprint
         self._expected = AT_START if plan.start == self._plan.start else None  # None: any step
         self._cursor = _past_empty(self._plan, plan.start)  # after the last step that counts
-        self._made(World(1, 0))  # refuses at once what it would refuse in the first step
-        self._reads: Reads | None = None  # for the world of the last step
+        self._made(0, 1)  # refuses at once what it would refuse in the first step
+        # for which rank of how many the last step was read, and what reads for it
+        self._reads: tuple[tuple[int, int], PlanLoader, Iterator[Any]] | None = None
         self._running: object | None = None  # the iteration that runs, if one does
         self._open = False  # whether a step's quorum is known, and not yet whether it counts
         self._received: Received | None = None
@@ -288,9 +266,9 @@ class LiveLoader:
         self._expected = None if step is None else Expected((step, 0), why, SAVED)
         self._open = False  # a batch that was read before belongs to no step of this run
 
-    def _made(self, world: World) -> PlanLoader:
-        """Return a loader that reads from the cursor on."""
-        ranks: dict[str, Any] = {**world._asdict(), "compare": False}
+    def _made(self, rank: int, world_size: int) -> PlanLoader:
+        """Return a loader that reads for a rank from the cursor on."""
+        ranks: dict[str, Any] = {"rank": rank, "world_size": world_size, "compare": False}
         rest = self._plan.resume(self._cursor)
         return PlanLoader(self._dataset, rest, **ranks, **self._options)
 
@@ -336,18 +314,17 @@ class LiveLoader:
                     self._start()
                 if self._manager.current_step() == 0:
                     self._run_first_step()
-                world = self._settled()
+                ranks = self._settled()
                 if self._manager.is_participating():
                     self._check_heard()
-                kind = "a number of ranks, at most max_world,"
-                integer("world_size", world.world_size, 1, self._max_world + 1, LARGER, kind)
-                reads = self._reads
-                if reads is None or reads.world != world:
-                    loader = self._made(world)
-                    reads = self._reads = Reads(world, loader, endless(loader))
+                integer("world_size", ranks[1], 1, self._most_ranks + 1, LARGER, FOR_EACH)
+                if self._reads is None or self._reads[0] != ranks:
+                    loader = self._made(*ranks)
+                    self._reads = ranks, loader, endless(loader)
+                _, loader, batches = self._reads
                 self._open = True
-                batch = next(reads.batches)
-                self._received = reads.loader.run.received("a batch", HEAR)
+                batch = next(batches)
+                self._received = loader.run.received("a batch", HEAR)
                 yield batch
                 if self._open:
                     raise IndexPlanError(
@@ -361,8 +338,8 @@ class LiveLoader:
                 self._running = None
                 self._drop()
 
-    def _settled(self) -> World:
-        """Wait for the quorum, and return for whom this rank reads.
+    def _settled(self) -> tuple[int, int]:
+        """Wait for the quorum, and return for which rank this one reads, and how many there are.
 
         A group that doesn't take part in the step (a spare, or one still receiving its state) reads
         what the first group reads: torchft sets its gradients to zero.
@@ -371,7 +348,7 @@ class LiveLoader:
         manager.wait_quorum()
         group = manager.participating_rank() if manager.is_participating() else 0
         ranks = manager.num_participants() * self._inner_size
-        return World(ranks, group * self._inner_size + self._inner_rank)
+        return group * self._inner_size + self._inner_rank, ranks
 
     def _run_first_step(self) -> None:
         """Run torchft's step 0 without data, until it counts.

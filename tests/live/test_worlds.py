@@ -138,12 +138,12 @@ def test_the_smallest_step_decides_how_many_ranks_there_may_be() -> None:
     assert 25 == smallest_step(rest)
 
 
-def test_more_ranks_than_there_may_be_are_refused_when_they_come() -> None:
-    """At the quorum, or by the plan in a later epoch; the step is read once there are fewer."""
-    rank = Rank(ip.Plan(ip.Shuffle(100), global_batch_size=30), 0, max_world=4)
-    with pytest.raises(ip.IndexPlanError, match=r"number of ranks, at most max_world, .* got 5"):
-        rank.read(Told(5, 0, sync=True), again=False)
-    assert 7 == len(rank.read(Told(4, 0, sync=True), again=True))
+def test_more_ranks_than_a_step_has_units_are_refused_when_they_come() -> None:
+    """At the quorum, and the step is read once there are fewer."""
+    rank = Rank(ip.Plan(ip.Shuffle(100), global_batch_size=30), 0)  # in steps of 25
+    with pytest.raises(ip.IndexPlanError, match=r"^world_size must be a number .* got 26; "):
+        rank.read(Told(26, 0, sync=True), again=False)
+    assert 1 == len(rank.read(Told(25, 0, sync=True), again=True))
     rank = Rank(ip.Plan(Shrinking(20), global_batch_size=100), 0, keep_bins=False)
     for _ in range(4):  # of 10, 10, 9 and 8 bins
         assert rank.read(Told(8, 7, sync=True), again=False)
@@ -158,7 +158,6 @@ def test_more_ranks_than_there_may_be_are_refused_when_they_come() -> None:
     [
         ({"inner_size": 0}, "inner_size must be an integer from 1"),
         ({"inner_rank": 1}, "inner_rank must be the integer 0"),
-        ({"max_world": 12}, "max_world must be a number of ranks"),
         ({"num_epochs": 0}, "num_epochs must be an integer from 1"),
         ({"dataset": range(9)}, "dataset must hold 101"),
         *(
