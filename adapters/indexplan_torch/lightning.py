@@ -53,7 +53,8 @@ class RefreshStepCounts(Callback):
         """Load what Lightning left out, and count the steps of the epoch that continues."""
         loop = trainer.fit_loop
         _refuse_samplers(loop, overfit=bool(trainer.overfit_batches))
-        if not _tell_runs(trainer, loop, trainer.limit_train_batches):
+        _tell_runs(trainer, loop, trainer.limit_train_batches)
+        if not _runs(loop):
             return
         if loop.restarted_on_epoch_end:
             # With max_steps Lightning would end a finished epoch again, and count it twice. With
@@ -81,24 +82,20 @@ class RefreshStepCounts(Callback):
         """Let loaders know after how many steps a limit cuts their passes."""
         fitting = trainer.state.fn == "fit"
         loop = trainer.fit_loop.epoch_loop.val_loop if fitting else trainer.validate_loop
-        _tell_runs(trainer, loop, trainer.limit_val_batches)
-        _check_whole(loop)
+        _tell_runs(trainer, loop, trainer.limit_val_batches, evaluates=True)
 
     def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Forget the passes that Lightning started to read before training."""
-        for loader in _loaders(trainer.fit_loop.epoch_loop.val_loop):
-            if (run := run_of(loader)) is not None:
-                run.forget()
+        for run in _runs(trainer.fit_loop.epoch_loop.val_loop):
+            run.forget()
 
     def on_test_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Let loaders know after how many steps a limit cuts their passes."""
-        _tell_runs(trainer, trainer.test_loop, trainer.limit_test_batches)
-        _check_whole(trainer.test_loop)
+        _tell_runs(trainer, trainer.test_loop, trainer.limit_test_batches, evaluates=True)
 
     def on_predict_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Let loaders know after how many steps a limit cuts their passes."""
-        _tell_runs(trainer, trainer.predict_loop, trainer.limit_predict_batches)
-        _check_whole(trainer.predict_loop)
+        _tell_runs(trainer, trainer.predict_loop, trainer.limit_predict_batches, evaluates=True)
 
     def on_train_batch_start(self, trainer: Any, *_: Any) -> None:
         """Count the steps of an epoch that began without `on_train_epoch_start`."""
@@ -118,11 +115,15 @@ def _loaders(loop: Any) -> list[Any]:
     return [] if combined is None else list(private(_PACKAGE, combined, "flattened"))
 
 
-def _tell_runs(trainer: Any, loop: Any, limit: float) -> bool:
-    """Pass a limit to the runs, and check their ranks; return whether there are runs."""
-    runs = [run for loader in _loaders(loop) if (run := run_of(loader)) is not None]
+def _runs(loop: Any) -> list[Any]:
+    """Return the runs of a loop's loaders that read a plan."""
+    return [run for loader in _loaders(loop) if (run := run_of(loader)) is not None]
+
+
+def _tell_runs(trainer: Any, loop: Any, limit: float, *, evaluates: bool = False) -> None:
+    """Pass a limit to the runs, and check their ranks, and that an evaluation reads all."""
     given = trainer.distributed_sampler_kwargs or {}
-    for run in runs:
+    for run in _runs(loop):
         run.given = replace(run.given, limit=limit)
         if run.given.rank is None and given:
             plan, rank = run.running()
@@ -133,7 +134,8 @@ def _tell_runs(trainer: Any, loop: Any, limit: float) -> bool:
                     f"{rank} and {plan.world_size}",
                     "pass rank= and world_size= to the loader",
                 )
-    return bool(runs)
+        if evaluates:
+            check_whole(run, "Lightning")
 
 
 def _refuse_samplers(loop: Any, *, overfit: bool) -> None:
@@ -156,14 +158,6 @@ def _refuse_samplers(loop: Any, *, overfit: bool) -> None:
             )
 
 
-def _check_whole(loop: Any) -> None:
-    """Raise if an evaluation would read only part of the data."""
-    for loader in _loaders(loop):
-        run = run_of(loader)
-        if run is not None:
-            check_whole(run, "Lightning")
-
-
 def _load(loop: Any) -> None:
     """Load the plans' states that Lightning didn't load."""
     states = private(_PACKAGE, loop, "_combined_loader_states_to_load")
@@ -178,7 +172,7 @@ def _refresh(trainer: Any) -> None:
     """Count steps like Lightning's `_FitLoop.setup_data`, and store the count in the same place."""
     loop = trainer.fit_loop
     loaders = _loaders(loop)
-    if not any(map(run_of, loaders)):
+    if not _runs(loop):
         return
     combined = loop._combined_loader  # noqa: SLF001 (which _loaders has found)
     lengths = [_limited(loader, trainer.limit_train_batches) for loader in loaders]
