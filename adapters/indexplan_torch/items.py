@@ -134,11 +134,15 @@ class Form:
 
     def requests(self, plan: Plan, epoch: int, sub_epoch: int, rank: int) -> Iterator[Any]:
         """Yield what to request from the dataset, batch by batch, in the remaining steps."""
+        bins = plan.order.deals_bins and self.keep_bins
         if self.item is not None:
             yield from self._of_items(plan, epoch, sub_epoch, rank, self.item)
             return
-        for batch in _batches(plan, epoch, sub_epoch, rank, self):
-            yield batch if self.as_array else _listed(batch)
+        batches: Iterator[Any] = plan.batches(epoch, sub_epoch, rank=rank)
+        if bins or self.nested:
+            each = plan.batches(epoch, sub_epoch, rank=rank, units=True)
+            batches = (_shaped(batch, nested=self.nested, bins=bins) for batch in each)
+        yield from batches if self.as_array else map(_listed, batches)
 
     def _of_items(
         self, plan: Plan, epoch: int, sub_epoch: int, rank: int, item: Item
@@ -159,31 +163,15 @@ class Form:
             items = map(
                 item, rows, map(partial(tuple.__new__, About), each)
             )  # 3 times as fast as a loop
-            yield _cut(_shaped(batch, self, bins=bins), items)
+            yield _cut(_shaped(batch, nested=self.nested, bins=bins), items)
 
 
-def _batches(plan: Plan, epoch: int, sub_epoch: int, rank: int, form: Form) -> Iterator[Any]:
-    """Yield a rank's batches: each an array, or one for each inner batch or for each bin."""
-    bins = plan.order.deals_bins and form.keep_bins
-    if not bins and not form.nested:
-        return plan.batches(epoch, sub_epoch, rank=rank)
-    batches = plan.batches(epoch, sub_epoch, rank=rank, units=True)
-    return (_shaped(each, form, bins=bins) for each in batches)
-
-
-def _shaped(batch: Batch, form: Form, *, bins: bool) -> Any:
-    """Return a batch as one array, or as one for each inner batch or for each bin."""
-    if form.nested:
-        return _nested(batch, bins=bins)
-    return batch.bins if bins else batch.samples
-
-
-def _nested(batch: Batch, *, bins: bool = False) -> list[Any]:
-    """Return the inner batches, nested like the batch size: each an array, or a list of bins."""
-    return [
-        _nested(each, bins=bins) if each.inner_counts else (each.bins if bins else each.samples)
-        for each in batch.micro_batches
-    ]
+def _shaped(batch: Batch, *, nested: bool, bins: bool) -> Any:
+    """Return a batch as one array, or as one for each bin; if nested, each inner batch so."""
+    if not nested:
+        return batch.bins if bins else batch.samples
+    inner = batch.micro_batches
+    return [_shaped(each, nested=bool(each.inner_counts), bins=bins) for each in inner]
 
 
 def _listed(batch: Any) -> list[Any]:
