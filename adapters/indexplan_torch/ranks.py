@@ -9,7 +9,7 @@ from typing import Any
 import torch.distributed
 
 from indexplan import IndexPlanError
-from indexplan.errors import as_integer, invalid, shown
+from indexplan.errors import integer, shown
 
 
 def discover(
@@ -121,17 +121,5 @@ def check_found_ranks(*, given: bool) -> None:
 
 def given(rank: Any, world_size: Any) -> tuple[int, int]:
     """Check a rank and a world size that were passed, and return them."""
-    ranks = as_integer(world_size)
-    if ranks is None or ranks < 1:
-        raise invalid(
-            "world_size", "an integer from 1", world_size, "pass the number of ranks that train"
-        )
-    number = as_integer(rank)
-    if number is None or not 0 <= number < ranks:
-        raise invalid(
-            "rank",
-            f"an integer from 0 to {ranks - 1}, with world_size={ranks}",
-            rank,
-            "count ranks from 0",
-        )
-    return number, ranks
+    ranks = integer("world_size", world_size, 1, 2**31, "pass the number of ranks that train")
+    return integer("rank", rank, 0, ranks, f"count ranks from 0, below world_size={ranks}"), ranks

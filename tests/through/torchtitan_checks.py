@@ -275,7 +275,7 @@ BUILT = {"dp_world_size": 2, "dp_rank": 0, "tokenizer": None}
         ),
         (
             {"local_batch_size": 4, "seq_len": 16, "dp_rank": 2},
-            "rank must be an integer from 0 to 1, with world_size=2; got 2; count ranks from 0",
+            "rank must be an integer from 0 to 1; got 2; count ranks from 0, below world_size=2",
         ),
     ],
 )
