@@ -333,10 +333,6 @@ class PlanLoader(DataLoader[Any]):
         """Set the next pass: sub-epoch `epoch % sub_epochs` of epoch `epoch // sub_epochs`."""
         self.run.set_epoch(epoch)
 
-    def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
-        self.run.set_epoch_and_sub_epoch(epoch, sub_epoch)
-
     def move(self, plan: Plan) -> None:
         """From the next step on, read another plan, which continues where the loop stands.
 

@@ -328,11 +328,6 @@ class Run:
             return max(number, self.coming)
         return number
 
-    def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
-        epoch, sub_epoch = count("epoch", epoch), count("sub_epoch", sub_epoch)
-        self.set_epoch(epoch * self.plan.sub_epochs + sub_epoch % self.plan.sub_epochs)
-
     def set_coming(self) -> None:
         """Set the pass that would begin now, for a trainer that asks for its length first."""
         self._number = self.coming

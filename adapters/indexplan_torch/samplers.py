@@ -59,10 +59,6 @@ class _RunSampler(DistributedSampler[Any]):
         refuse_under("accelerate.data_loader", "refuse_dealing_out", self.run)
         self.run.set_epoch(epoch)
 
-    def set_epoch_and_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """Set the next pass; `sub_epoch` is taken modulo the plan's sub_epochs."""
-        self.run.set_epoch_and_sub_epoch(epoch, sub_epoch)
-
     @property
     def cursor(self) -> Cursor:
         """Where the run stands, counted in batches that the loop received; equal on all ranks.

@@ -93,7 +93,7 @@ def train(options: argparse.Namespace) -> None:
     say(f"{dist.get_world_size()} ranks start at sub-epoch {where.sub_epoch}, step {where.step}")
     steps = 0
     for sub_epoch in range(where.sub_epoch, SUB_EPOCHS):
-        run.loader.set_epoch_and_sub_epoch(0, sub_epoch)
+        run.loader.set_epoch(sub_epoch)  # of epoch 0
         for batch in run.loader:
             run.step(*batch)
             steps += 1

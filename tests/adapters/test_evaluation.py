@@ -63,7 +63,7 @@ def test_each_sample_is_read_once(
                     for step in whole.steps(epoch, sub_epoch)
                     if (batch := whole.batch(epoch, sub_epoch, step=step, rank=rank).tolist())
                 ]
-                loader.set_epoch_and_sub_epoch(epoch, sub_epoch)
+                loader.set_epoch(epoch * sub_epochs + sub_epoch)
                 before = loader.state_dict()
                 length, read = len(loader), []
                 for (step, _), batch in zip(dealt, loader, strict=True):

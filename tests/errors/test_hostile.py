@@ -250,8 +250,6 @@ def adapters() -> Iterator[Call]:
         name = kind.__name__
         yield f"{name}.set_epoch", after(kind, "set_epoch"), {"epoch": 1}
         yield f"{name}.sampler.set_epoch", after(kind, "sampler.set_epoch"), {"epoch": 1}
-        where = {"epoch": 0, "sub_epoch": 1}
-        yield f"{name}.set_epoch_and_sub_epoch", after(kind, "set_epoch_and_sub_epoch"), where
         load = after(kind, "load_state_dict")
         yield f"{name}.load_state_dict", load, {"state": state}
         of = lambda load=load, **state: load(state=state)  # noqa: E731

@@ -121,12 +121,6 @@ class Histories(RuleBasedStateMachine):
         """The pass that the loop is in, the one before, or the next."""
         self.a_user_names_a_pass(max(0, self.model.set + further))
 
-    @rule(epoch=st.integers(0, 2), sub_epoch=st.integers(0, 7))
-    def a_user_names_a_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """`loader.set_epoch_and_sub_epoch`, with a running number of sub-epochs too."""
-        self.named.set_epoch_and_sub_epoch(epoch, sub_epoch)
-        self.model.name(epoch * self.plan.sub_epochs + sub_epoch % self.plan.sub_epochs)
-
     @rule()
     def it_is_asked_for_batches(self) -> None:
         """`iter(loader)`, from which nothing may follow before the first batch is asked for."""

@@ -69,12 +69,6 @@ class TorchdataHistories(Histories):
         """The pass that the loop is in, the one before, or the next."""
         super().a_user_names_a_pass_nearby(further)
 
-    @between_passes
-    @rule(epoch=st.integers(0, 2), sub_epoch=st.integers(0, 7))
-    def a_user_names_a_sub_epoch(self, epoch: int, sub_epoch: int) -> None:
-        """`loader.set_epoch_and_sub_epoch`, with a running number of sub-epochs too."""
-        super().a_user_names_a_sub_epoch(epoch, sub_epoch)
-
     @precondition(lambda self: not self.eager)
     @rule()
     def the_loop_is_left(self) -> None:

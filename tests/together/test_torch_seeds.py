@@ -167,7 +167,7 @@ def test_main_process_is_seeded_as_worker_0() -> None:
     """Without workers, `loader.worker_init_fn(0)` seeds the process that reads."""
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     loader = PlanLoader(Drawn(), PLAN, rank=1, world_size=2, collate_fn=as_they_are)
-    loader.set_epoch_and_sub_epoch(1, 1)
+    loader.set_epoch(3)  # sub-epoch 1 of epoch 1
     said = seeded(loader)
     value = ip.worker_seed(7, epoch=3, rank=1, worker=0)
     assert value == said == next(iter(loader))[0][2]

@@ -109,7 +109,7 @@ def prepared_loader(num_workers: int, folder: str) -> dict[str, Any]:
     seen["broken off"] = [b.int().tolist() for _ in range(2) for b in prepared]
 
     prepared = fresh(PLAN.replace(sub_epochs=3))
-    prepared.set_epoch_and_sub_epoch(1, 2)
+    prepared.set_epoch(5)  # sub-epoch 2 of epoch 1
     seen["sub_epoch"] = [batch.int().tolist() for batch in prepared]
 
     prepared = fresh(collate_fn=Moved)
