@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import invalid, shown
 from indexplan.keywords import PLACES, unknown
-from indexplan_torch.arguments import check_by_index, check_length, flag, is_bins, loaded, run_of
+from indexplan_torch.arguments import check_by_index, check_length, is_bins, loaded, run_of
 from indexplan_torch.counting import refuse_under
 from indexplan_torch.cuts import check_received
 from indexplan_torch.items import Item
@@ -201,8 +201,7 @@ class PlanLoader(DataLoader[Any]):
             rule = "True, as a state counts batches, and cannot tell which of them a slow worker"
             raise invalid("in_order", f"{rule} still has", given["in_order"], "leave it out")
         _check_dataset(dataset, run)
-        evaluation = flag("evaluation", evaluation) or run.given.evaluation
-        run.given = replace(run.given, counted=True, evaluation=evaluation)
+        run.given = replace(run.given, counted=True, evaluation=run.given.evaluation or evaluation)
         if ledger is not None and not run.recorder:
             run.keep_ledger(ledger)
         self.plan = plan  # named like the parameter, so that a trainer can make the loader again

@@ -17,7 +17,7 @@ here knows torch: `Given` finds the ranks and compares them, and a `Recorder` wr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -552,7 +552,7 @@ class Run:
         """
         standing = self._standing()
         state = self.state_at(*standing)
-        given = self.given.moved(plan)
+        given = replace(self.given, plan=plan)
         rest = plan.resume(Cursor.from_dict(state["cursor"]))
         dealt = self._dealt(given, rest, state)
         here, there = ((each.epoch, each.position) for each in (rest.start, plan.start))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch.distributed
@@ -53,11 +53,11 @@ class Given:
     plan: Plan
     rank: int | None
     world_size: int | None
-    readers: tuple[int, ...] | None
-    form: Form
-    compare: bool
-    again: int
-    partial: bool
+    readers: tuple[int, ...] | None = None
+    form: Form = field(default_factory=Form)
+    compare: bool = True
+    again: int = 1
+    partial: bool = False
     evaluation: bool = False
     pinned: bool = False
     counted: bool = False
@@ -65,6 +65,10 @@ class Given:
     limit: float | None = None
 
     def __post_init__(self) -> None:
+        self.form.check(self.plan)
+        vars(self)["again"] = check_again(self.again, self.plan)
+        for name in ("compare", "partial", "evaluation"):
+            vars(self)[name] = flag(name, getattr(self, name))
         if self.evaluation and self.plan.remainder != "spread":
             rule = "'spread' where evaluation=True, to read each sample once"
             raise invalid("remainder", rule, self.plan.remainder, "leave remainder out of the plan")
@@ -79,27 +83,14 @@ class Given:
         rank: int | None = None,
         world_size: int | None = None,
         mesh: Any = None,
-        form: Form | None = None,
-        compare: bool = True,
-        again: Any = 1,
-        partial: bool = False,
+        **others: Any,
     ) -> Given:
-        """Check arguments; a mesh is only read here, because it can't be sent to workers."""
-        form = Form() if form is None else form
-        form.check(plan)
+        """Return arguments; a mesh is only read here, because it can't be sent to workers."""
         readers = None
         if mesh is not None:
             rank, world_size = discover(rank, world_size, mesh=mesh)
             readers = tuple(sorted(mesh.mesh.flatten().tolist()))
-        again, compare = check_again(again, plan), flag("compare", compare)
-        partial = flag("partial", partial)
-        return cls(plan, rank, world_size, readers, form, compare, again, partial)
-
-    def moved(self, plan: Plan) -> Given:
-        """Return the arguments with another plan."""
-        self.form.check(plan)
-        check_again(self.again, plan)
-        return replace(self, plan=plan)
+        return cls(plan, rank, world_size, readers, **others)
 
     def running(self, plan: Plan) -> tuple[Plan, int]:
         """Return a plan, resumed or not, with the running world_size, and this process's rank.
