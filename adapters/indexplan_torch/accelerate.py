@@ -164,19 +164,16 @@ def prepare(accelerator: Any, *objects: Any) -> Any:
     >>> [batch.tolist() for batch in prepare(Accelerator(cpu=True), loader)]
     [[0, 1, 2], [3, 4, 5]]
     """
-    taken = [_taken(accelerator, each) for each in objects]
+    taken = [
+        PreparedLoader(accelerator, each) if isinstance(each, PlanLoader) else each
+        for each in objects
+    ]
     prepared = accelerator.prepare(*taken)
     results = prepared if isinstance(prepared, tuple) else (prepared,)
     for each, result in zip(taken, results, strict=True):
         if isinstance(each, PreparedLoader) and result is not each:
             raise lacking("accelerate", "a prepare that leaves prepared loaders as they are")
     return prepared
-
-
-def _taken(accelerator: Any, each: Any) -> Any:
-    if isinstance(each, PlanLoader) and not isinstance(each, PreparedLoader):
-        return PreparedLoader(accelerator, each)
-    return each
 
 
 def refuse_dealing_out(run: Run) -> None:

@@ -186,17 +186,10 @@ class PlanLoader(DataLoader[Any]):
         else:  # a trainer rebuilds the loader around its wrapper of our batch sampler
             given = {k: v for k, v in given.items() if k not in _THE_PLANS_OWN}
         run = run_of(batch_sampler)
-        if run is None:
+        if run is None or run.given.plan != plan:
             cure = "use torch's DataLoader with a batch sampler of your own"
             raise invalid("batch_sampler", "left out, as the plan makes it", batch_sampler, cure)
         self.run: Run = run
-        if run.given.plan != plan:
-            raise IndexPlanError(
-                "batch_sampler",
-                "must be left out, as the plan makes it",
-                f"one of another plan, {self.run.given.plan!r}",
-                "use PlanLoader(dataset, plan)",
-            )
         if given.get("in_order", True) is not True:
             rule = "True, as a state counts batches, and cannot tell which of them a slow worker"
             raise invalid("in_order", f"{rule} still has", given["in_order"], "leave it out")
