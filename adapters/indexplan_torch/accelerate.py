@@ -199,7 +199,7 @@ def refuse_dealing_out(run: Run) -> None:
         batches = getattr(inner, "batch_sampler", None)
         inner = getattr(inner, "sampler", None) if batches is None else batches
     if dealt and inner is not None:
-        raise dealt_out()
+        raise dealt_out("a plan's sampler")
 
 
 def refuse_shards(run: Run) -> None:
@@ -216,7 +216,7 @@ def refuse_shards(run: Run) -> None:
         and seen.values["self"].num_processes != 1
         and run.running()[0].world_size != 1
     ):
-        raise dealt_out("BatchSamplerShard")
+        raise dealt_out("a plan's sampler", "BatchSamplerShard")
 
 
 def gather(accelerator: Any, data: Any) -> Any:

@@ -48,11 +48,12 @@ def refuse_under(framework: str, what: str, *arguments: Any) -> None:
         getattr(import_module(f"indexplan_torch.{_OURS[framework]}"), what)(*arguments)
 
 
-def dealt_out(by: str = "accelerator.prepare") -> IndexPlanError:
-    """Return the error of a sampler that Accelerate deals out again."""
+def dealt_out(what: str, by: str = "accelerator.prepare") -> IndexPlanError:
+    """Return the error of what reads a plan, and would be dealt out again by Accelerate."""
     return IndexPlanError(
-        "a plan's sampler",
+        what,
         f"must not be given to {by}, which would deal its batches out again",
         "one of this rank",
-        "use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan))",
+        "use indexplan_torch.accelerate.prepare(accelerator, PlanLoader(dataset, plan)); under "
+        "transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)",
     )

@@ -16,7 +16,7 @@ from indexplan import Cursor, IndexPlanError, Plan
 from indexplan.errors import invalid, shown
 from indexplan.keywords import PLACES, unknown
 from indexplan_torch.arguments import check_by_index, check_length, is_bins, loaded, run_of
-from indexplan_torch.counting import refuse_under
+from indexplan_torch.counting import dealt_out, refuse_under
 from indexplan_torch.cuts import check_received
 from indexplan_torch.items import Item
 from indexplan_torch.run import Run
@@ -227,14 +227,7 @@ class PlanLoader(DataLoader[Any]):
     @property
     def _is_accelerate_prepared(self) -> bool:
         """Raise: `accelerator.prepare` reads this before it splits batches among the ranks."""
-        raise IndexPlanError(
-            "a PlanLoader",
-            "must be prepared by indexplan_torch.accelerate.prepare, as its batches "
-            "are this rank's already",
-            "accelerator.prepare, which would deal them out to the ranks again",
-            "use indexplan_torch.accelerate.prepare(accelerator, loader); under "
-            "transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)",
-        )
+        raise dealt_out("a PlanLoader")
 
     @property
     def __array__(self) -> Any:

@@ -114,7 +114,7 @@ class PlanView(_RunSampler):
     @property
     def generator(self) -> None:
         """Raise: `accelerator.prepare` reads this before it splits batches among the ranks."""
-        raise dealt_out()
+        raise dealt_out("a plan's sampler")
 
     def __len__(self) -> int:
         """Return how many units the rank reads in the coming sub-epoch, including padding."""

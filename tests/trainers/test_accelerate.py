@@ -13,10 +13,10 @@ EPOCHS = 3
 PLAN = ip.Plan(ip.Shuffle(103, seed=5), batch_size=5)
 ON_CPU = {"ACCELERATE_USE_CPU": "true"}  # as `accelerate launch --cpu` sets it
 NOT_OURS = (
-    "a PlanLoader must be prepared by indexplan_torch.accelerate.prepare, as its batches are "
-    "this rank's already; got accelerator.prepare, which would deal them out to the ranks "
-    "again; use indexplan_torch.accelerate.prepare(accelerator, loader); under "
-    "transformers.Trainer, use indexplan_torch.transformers.use_plan(trainer, plan)"
+    "a PlanLoader must not be given to accelerator.prepare, which would deal its batches out "
+    "again; got one of this rank; use indexplan_torch.accelerate.prepare(accelerator, "
+    "PlanLoader(dataset, plan)); under transformers.Trainer, use "
+    "indexplan_torch.transformers.use_plan(trainer, plan)"
 )
 NOT_SKIPPED = (
     "a PlanLoader must hand its batches to the loop itself once it is resumed or prepared, or has "
