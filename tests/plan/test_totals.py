@@ -49,7 +49,8 @@ def test_totals_are_those_of_the_batches(plan: ip.Plan, data: st.DataObject) -> 
         samples = valid_samples(plan, *pair, step=step)
         assert len(samples) == plan.step_total(None, *pair, step=step)
         expected = sum(column[sample] for sample in samples)
-        for given_ in (column, np.array(column), ip.Column(column)):
+        several = (column, np.array(column), ip.Column(column))
+        for given_ in () if plan.order.traits.cuts_samples else several:  # which has no sums
             assert expected == plan.step_total(given_, *pair, step=step)
 
 
