@@ -23,6 +23,7 @@ import pytest
 from tests.errors.catalogue import NOT_PROVOKED
 from tests.errors.catalogue.numbers import LINES
 from tests.errors.provoking import CASES, COMMANDS, Outcome, provoked
+from tests.variants.table import laws
 
 ROOT = Path(__file__).parents[2]
 OTHERS = {"AttributeError", "IndexError", "StopIteration", "ArgumentError"}  # Python's, argparse's
@@ -71,6 +72,14 @@ def test_no_number_is_left_out() -> None:
     assert LINES == [
         line for case in CASES.values() if case.section == "numbers" for line in case.code
     ]
+
+
+def test_laws_name_entries_that_are_here() -> None:
+    """laws.txt names entries by their comment, or by the command that they type."""
+    named = [
+        re.fullmatch(r".*::test_(?:error|command)\[(.*)\]", t) for law in laws() for t in law.tests
+    ]
+    assert [] == [each[1] for each in named if each and each[1] not in CASES]
 
 
 class Site(NamedTuple):
