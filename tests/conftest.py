@@ -89,3 +89,14 @@ def place() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
+
+
+@pytest.fixture
+def precious(place: Path) -> Iterator[Path]:
+    """A file of the user's, of a chunk's size, which nothing may be written to."""
+    (place / "mine").mkdir()
+    path = place / "mine/file"
+    path.write_bytes(b"precious" * 144)
+    yield path
+    assert [path] == [*path.parent.iterdir()]
+    assert b"precious" * 144 == path.read_bytes()

@@ -37,12 +37,11 @@ TESTS = [
 ]
 FILES = [
     *("tests/files", "tests/shards/test_dataset.py", "tests/shards/test_shard_loader.py"),
-    "tests/together/test_builders.py",
     "--ignore=tests/files/test_stored_promises.py",
 ]  # it asks torch's loaders too
 BITS = [
     *("tests/kernels/test_permutation.py", "tests/plan/test_golden_plans.py"),
-    *("tests/files/test_files.py", "tests/files/test_spans.py"),
+    "tests/files/test_files.py",
 ]
 
 

@@ -1,5 +1,6 @@
 """The folder that keeps chunks of remote plans, in a place that others can write to as well."""
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -89,17 +90,6 @@ def test_what_is_made(order: ip.types.Stored, shared: Path) -> None:
         assert stat.S_IMODE(mode) == (0o700 if stat.S_ISDIR(mode) else 0o600)
 
 
-@pytest.fixture
-def precious(place: Path) -> Iterator[Path]:
-    """A file of the user's, of a chunk's size, which nothing may be written to."""
-    (place / "mine").mkdir()
-    path = place / "mine/file"
-    path.write_bytes(b"precious" * 144)
-    yield path
-    assert [path] == [*path.parent.iterdir()]
-    assert b"precious" * 144 == path.read_bytes()
-
-
 def make(path: Path, folder: bool) -> None:
     """Make a folder, or a file of a chunk's size."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,13 +100,26 @@ def make(path: Path, folder: bool) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("planted", ["a link", "a named pipe", "one of mode 777"])
-def test_planted(order: ip.types.Stored, precious: Path, level: str, planted: str) -> None:
+@pytest.mark.parametrize(
+    "planted", ["a link", "a named pipe", "one of mode 777", f"one of user {NOBODY}"]
+)
+def test_planted(
+    order: ip.types.Stored,
+    precious: Path,
+    level: str,
+    planted: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What somebody else may have planted, at any level, is refused; deleting it is the cure."""
     path, folder = places(order)[level], level in LEVELS[:3]
     make(path, folder)
-    path.chmod(0o777)
-    if planted != "one of mode 777":
+    path.chmod(0o700 if "user" in planted else 0o777)
+    if "user" in planted and os.geteuid() == 0:
+        os.chown(path, NOBODY, NOBODY)
+    elif "user" in planted:  # who cannot give files away: whoever asks is another one
+        path, folder, planted = places(order)["user"], True, f"one of user {os.geteuid()}"
+        monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    elif not planted.startswith("one"):
         path.rmdir() if folder else path.unlink()
     if planted == "a link":
         path.symlink_to(precious.parent if folder else precious)
@@ -124,24 +127,9 @@ def test_planted(order: ip.types.Stored, precious: Path, level: str, planted: st
         os.mkfifo(path)
     for _ in range(2):
         assert expected(path, folder, planted) == refused(lambda: order.take(0, 300))
-    path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
-    assert RIGHT == order.take(0, 300).tolist()
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_planted_with_right_modes(order: ip.types.Stored, level: str) -> None:
-    """What belongs to somebody else is refused, whoever may write to it."""
-    path, folder = places(order)[level], level in LEVELS[:3]
-    make(path, folder)
-    path.chmod(0o700)
-    with pytest.MonkeyPatch.context() as patch:
-        got = f"one of user {NOBODY}"
-        if os.geteuid() == 0:
-            os.chown(path, NOBODY, NOBODY)
-        else:  # who cannot give files away: whoever asks is another one, to whom nothing belongs
-            path, folder, got = places(order)["user"], True, f"one of user {os.geteuid()}"
-            patch.setattr(os, "geteuid", lambda: NOBODY)
-        assert expected(path, folder, got) == refused(lambda: order.take(0, 300))
+    if "user" not in planted:
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+        assert RIGHT == order.take(0, 300).tolist()
 
 
 @pytest.mark.parametrize("level", ["chunk", "part"])
@@ -173,14 +161,22 @@ def test_planted_by_another_user(order: ip.types.Stored) -> None:
     assert expected(path["user"], True, got) == refused(lambda: order.take(0, 300))
 
 
-def test_users_who_share_a_place(order: ip.types.Stored, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each user has a folder of their own in the same INDEXPLAN_CACHE."""
-    mine = places(order)["user"]
-    monkeypatch.setattr(os, "geteuid", lambda: 4321)
-    assert (mine.parent, "indexplan-4321") == (
-        (theirs := cache_folder("s3://b/a", "id").parent).parent,
-        theirs.name,
-    )
+def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """INDEXPLAN_CACHE comes before XDG_CACHE_HOME, and that before the home folder.
+
+    In the first, each user has a folder of their own.
+    """
+    key = hashlib.sha256(b"s3://b/a.plan\nid").hexdigest()[:32]
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("INDEXPLAN_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert tmp_path / "home/.cache/indexplan" / key == cache_folder("s3://b/a.plan", "id")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert tmp_path / "xdg/indexplan" / key == cache_folder("s3://b/a.plan", "id")
+    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "own"))
+    for user in (os.geteuid(), 4321):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        assert tmp_path / f"own/indexplan-{user}" / key == cache_folder("s3://b/a.plan", "id")
 
 
 def test_the_place_itself_may_be_a_link(

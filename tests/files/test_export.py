@@ -1,26 +1,33 @@
-"""Exports: what each rank reads as plain arrays, whole, never replaced, in little memory."""
+"""Exports: what each rank reads as plain arrays or tables, never replaced, in little memory."""
 
 import json
 import os
 import re
 import subprocess
 import sys
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
 import indexplan as ip
 from indexplan.cli import main
-from tests.support.children import in_child
+from indexplan.files import rows
+from tests.support.bins import bin_orders
+from tests.support.children import before, in_child
 from tests.support.examples import examples
 from tests.support.listed import Listed, Wrapped
+from tests.support.micro import micro_batches
 from tests.support.strategies import balanced_plans, plans, start_of, sub_epochs_of
 from tests.support.trees import PLAN, tree
 
-DRAWN = plans() | balanced_plans()
+FEW = (plans() | balanced_plans()).filter(lambda plan: plan.world_size * plan.sub_epochs <= 16)
+BINS = plans(bin_orders()).filter(lambda plan: plan.world_size * plan.sub_epochs <= 16)
 
 
 def read(root: Path, name: str) -> list[list[int]]:
@@ -30,10 +37,11 @@ def read(root: Path, name: str) -> list[list[int]]:
     return [indices[a:b].tolist() for a, b in pairwise(steps.tolist())]
 
 
-def refused(message: str, *args: object, **kwargs: object) -> None:
-    """Check that an export raises an error with this message."""
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+def refused(*args: object, **kwargs: object) -> str:
+    """The message of the error that an export raises."""
+    with pytest.raises(ip.IndexPlanError) as error:
         ip.export(*args, **kwargs)  # type: ignore[arg-type]
+    return str(error.value)
 
 
 def test_files(tmp_path: Path) -> None:
@@ -66,7 +74,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 @examples(20)
-@given(plan=DRAWN.filter(lambda plan: plan.world_size * plan.sub_epochs <= 16))
+@given(plan=FEW)
 def test_any_plan(tmp_path_factory: pytest.TempPathFactory, plan: ip.Plan) -> None:
     """Cut by its steps, a rank's array is its batches; a resumed plan's finished ones are empty."""
     root = tmp_path_factory.mktemp("any") / "a"
@@ -129,43 +137,40 @@ def test_columns(tmp_path: Path) -> None:
     ip.export(ip.load(tmp_path / "a.plan"), tmp_path / "b")
     assert files == tree(tmp_path / "b")
     name = max(columns)
-    left = tmp_path / f"a/columns/.{Path(name).name}.indexplan-01234567-1-0123456789ab.tmp"
-    left.write_bytes(b"of a killed one")
-    os.utime(left, (0, 0))
+    left = leftover(tmp_path / "a" / name)
     (tmp_path / "a" / name).unlink()
     again = ip.export(plan, tmp_path / "a", epochs=range(2))
     assert (5, 5) == (again.num_written, again.num_kept)
     assert files.items() < tree(tmp_path / "a").items()
     assert not left.exists()
-    other = "other bytes in block 2"
-    cut = files[name][:-1]
-    for wrong, got in ((cut, other), (files[name] + b"x", "more bytes"), (cut + b"\x01", other)):
-        (tmp_path / "a" / name).write_bytes(wrong)
-        rule = f"{tmp_path / 'a' / name} must hold what the plan deals; got {got}"
-        cure = "delete the file and run the same export again"
-        refused(f"{rule}; {cure}", plan, tmp_path / "a")
+
+
+def leftover(file: Path) -> Path:
+    """What a killed export leaves of a file, long ago."""
+    left = file.with_name(f".{file.name}.indexplan-01234567-1-0123456789ab.tmp")
+    left.write_bytes(b"of a killed one")
+    os.utime(left, (0, 0))
+    return left
 
 
 def test_again(tmp_path: Path) -> None:
     """A second export compares and writes nothing; later epochs join; what is lost comes back."""
     out = tmp_path / "a"
     ip.export(PLAN, out, epochs=range(2))
-    before = tree(out)
+    whole = tree(out)
     times = {file: file.stat().st_mtime_ns for file in out.rglob("*.npy")}
     again = ip.export(PLAN, out, epochs=range(2))
     assert (0, 24) == (again.num_written, again.num_kept)
     assert times == {file: file.stat().st_mtime_ns for file in out.rglob("*.npy")}
     (out / "epoch-00001/sub-epoch-00000/rank-00001.steps.npy").unlink()
-    left = out / "epoch-00001/sub-epoch-00000/.rank-00001.npy.indexplan-01234567-1-0123456789ab.tmp"
-    left.write_bytes(b"of a killed one")
-    os.utime(left, (0, 0))
+    leftover(out / "epoch-00001/sub-epoch-00000/rank-00001.npy")
     (out / "epoch-00001/.x.tmp").write_bytes(b"of a user")
     again = ip.export(PLAN, out, epochs=range(2))
     assert (1, 23) == (again.num_written, again.num_kept)
-    assert {**before, "epoch-00001/.x.tmp": b"of a user"} == tree(out)
+    assert {**whole, "epoch-00001/.x.tmp": b"of a user"} == tree(out)
     (out / "epoch-00001/.x.tmp").unlink()
     ip.export(PLAN, out, epochs=[5])
-    assert before.items() < tree(out).items()
+    assert whole.items() < tree(out).items()
     assert 37 == len(tree(out))
 
 
@@ -181,58 +186,62 @@ def test_many_at_once(tmp_path: Path) -> None:
     assert tree(tmp_path / "b") == tree(tmp_path / "a")
 
 
-@pytest.mark.parametrize("change", [b"", b"\0" * 200, "longer"])
-def test_other_bytes(tmp_path: Path, change: bytes | str) -> None:
-    """What is there and is not what belongs there is an error, and is left as it is."""
-    ip.export(PLAN, tmp_path / "a")
-    file = tmp_path / "a/epoch-00000/sub-epoch-00001/rank-00001.npy"
-    data = file.read_bytes() + b"\0" if isinstance(change, str) else change
-    file.write_bytes(data)
-    got = "more bytes" if isinstance(change, str) else "other bytes in block 0"
-    refused(
-        f"{file} must hold what the plan deals; got {got}; delete the file and run the same "
-        "export again",
-        PLAN,
-        tmp_path / "a",
-    )
-    assert data == file.read_bytes()
+ARRAYS = PLAN.replace(sub_epochs=1)
+TABLE = Wrapped(Listed(np.arange(300)[::-1], 300))
+FORMATS = {
+    "epoch-00000/rank-00001.npy": (ARRAYS, "npy"),
+    "epoch-00000.parquet": (ARRAYS, "parquet"),
+    "columns/*.npy": (ARRAYS.replace(order=TABLE), "npy"),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_other_bytes(tmp_path: Path, name: str) -> None:
+    """What is there and is not what belongs there is an error, and is left as it is.
+
+    It may be of another plan, hold a row less or more, or be damaged.
+    """
+    plan, kind = FORMATS[name]
+    ip.export(plan, tmp_path / "a", format=kind)
+    (file,) = (tmp_path / "a").glob(name)
+    right = file.read_bytes()
+    wrong = [b"", b"\0" * 200, right[:-9], right[:-1] + b"\x02", right + b"x" * 9]
+    if kind == "parquet" or "rank" in name:
+        for order in (ip.Shuffle(999, seed=5), ip.Shuffle(1000, seed=99)):
+            other = tmp_path / str(len(wrong))
+            ip.export(plan.replace(order=order), other, format=kind)
+            wrong.append((other / name).read_bytes())
+    cure = "delete the file and run the same export again"
+    for data in wrong:
+        file.write_bytes(data)
+        said = f"{re.escape(str(file))} must hold what the plan deals; got "
+        said += rf"(other bytes in block \d+|more bytes); {cure}"
+        assert re.fullmatch(said, refused(plan, tmp_path / "a", format=kind))
+        assert data == file.read_bytes()
     file.unlink()
-    assert 1 == ip.export(PLAN, tmp_path / "a").num_written
+    assert 1 == ip.export(plan, tmp_path / "a", format=kind).num_written
+    assert right == file.read_bytes()
 
 
 def test_places_that_are_taken(tmp_path: Path) -> None:
-    """A folder of something else is refused and left alone."""
+    """A folder of something else is refused and left alone; what file managers leave is not."""
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/notes.txt").write_text("mine")
-    (tmp_path / "empty").mkdir()
-    other = PLAN.replace(batch_size=5)
-    ip.export(other, tmp_path / "empty")
-    before = tree(tmp_path)
-    rule = "must be new, empty or an export of the same plan"
-    for name, got in (
-        ("file", "a file"),
-        ("folder", "a folder that holds notes.txt"),
-        ("empty", f"one with plan.batch_size 5, not {PLAN.batch_size!r}"),
-    ):
-        refused(f"{tmp_path / name} {rule}; got {got}; choose another path", PLAN, tmp_path / name)
-    got = "'No such file or directory'; check the path"
-    refused(f"{tmp_path / 'no/a'} must be a folder that can be made; got {got}", PLAN,
-            tmp_path / "no/a")  # fmt: skip
-    assert before == tree(tmp_path)
+    ip.export(PLAN.replace(batch_size=5), tmp_path / "other")
+    there = tree(tmp_path)
+    for name in ("file", "folder", "other"):
+        assert "must be new, empty or an export of the same plan" in refused(PLAN, tmp_path / name)
+    assert "check the path" in refused(PLAN, tmp_path / "no/a")
+    assert there == tree(tmp_path)
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new/.DS_Store").write_bytes(b"mine")
+    assert 12 == ip.export(PLAN, tmp_path / "new").num_written
 
 
 def export_overtaken(out: Path) -> list[int]:
     """Export; before a rank's indices get their name, another process exports all."""
-    overtaken = False
-
-    def event(call: str, arguments: tuple[object, ...]) -> None:
-        nonlocal overtaken
-        if call == "os.link" and not overtaken and str(arguments[1]).endswith("rank-00001.npy"):
-            overtaken = True
-            ip.export(PLAN, out)
-
-    sys.addaudithook(event)
+    before("os.link", "rank-00001.npy", lambda: ip.export(PLAN, out))
     done = ip.export(PLAN, out)
     return [done.num_written, done.num_kept]
 
@@ -247,13 +256,7 @@ def test_an_export_that_is_overtaken(tmp_path: Path) -> None:
 def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file:// URL is a folder; a chain of URLs is refused, and makes no folder of that name."""
     monkeypatch.chdir(tmp_path)
-    refused(
-        "path must be one URL, not a chain of them; got 'zip::...'; pass the folder's own URL",
-        PLAN,
-        "zip::s3://bucket/a",
-    )
-    rule = "out must be a str or path-like object; got 3"
-    refused(f"{rule}; pass where the directory is, such as run.plan", PLAN, 3)
+    assert refused(PLAN, "zip::s3://bucket/a").startswith("path must be one URL, not a chain of")
     assert [] == list(tmp_path.iterdir())
     ip.export(PLAN, f"file://{tmp_path}/a")
     ip.export(PLAN, tmp_path / "run::1")
@@ -270,19 +273,8 @@ def test_links(tmp_path: Path) -> None:
     (tmp_path / "others").mkdir()
     (tmp_path / "b/epoch-00000").symlink_to(tmp_path / "others")
     (tmp_path / "b/export.json").write_bytes((tmp_path / "a/export.json").read_bytes())
-    refused(
-        f"{tmp_path}/b/epoch-00000 must be a plain folder; got a link; put the folder itself in "
-        f"its place, or choose another path",
-        PLAN,
-        tmp_path / "b",
-    )
+    assert "/b/epoch-00000 must be a plain folder; got a link" in refused(PLAN, tmp_path / "b")
     assert [] == list((tmp_path / "others").iterdir())
-
-
-def test_hidden_names(tmp_path: Path) -> None:
-    """What file managers leave in a new folder is no reason to refuse it."""
-    (tmp_path / ".DS_Store").write_bytes(b"mine")
-    assert 12 == ip.export(PLAN, tmp_path).num_written
 
 
 def test_memory_is_bounded(tmp_path: Path) -> None:
@@ -302,17 +294,11 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     assert all(int(growth) < 2**25 for growth in done.stdout.split()), done.stdout
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    """A plan directory of 2 epochs that leaves its world size open."""
-    plan = ip.Plan(ip.Shuffle(1000, seed=5), batch_size=16)
-    ip.save(plan, tmp_path / "a.plan", epochs=range(2))
-    return str(tmp_path / "a.plan")
-
-
-def test_command(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command exports all stored epochs, or one, and says what it did."""
-    out = str(tmp_path / "out")
+    path, out = str(tmp_path / "a.plan"), str(tmp_path / "out")
+    open_world = ip.Plan(ip.Shuffle(1000, seed=5), batch_size=16)
+    ip.save(open_world, path, epochs=range(2))
     words = ["export", path, out, "--world-size", "3"]
     assert 0 == main([*words, "--epoch", "1"])
     assert f"{out}: 5,296 bytes; 6 files written, 0 were there already\n" == capsys.readouterr().out
@@ -327,17 +313,105 @@ def test_command(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     } == json.loads(capsys.readouterr().out)
     expected = [batch.tolist() for batch in plan.batches(1, rank=2)]
     assert expected == read(Path(out), "epoch-00001/rank-00002")
+    assert 0 == main([*words, "--epoch", "1", "--format", "parquet"])
+    assert "1 file written" in capsys.readouterr().out
+    assert expected_rows(plan, [(1, 0)]) == table(Path(out) / "epoch-00001.parquet")
 
 
-def test_wrong_commands(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Wrong commands exit with 2, wrong places with 1, and one line says why."""
-    assert 2 == main(["export", path, str(tmp_path / "out")])
-    assert (
-        "indexplan: --world-size must be set for an export, which has files for each rank; got "
-        "none; give --world-size\n"
-    ) == capsys.readouterr().err
-    assert 1 == main(["export", path, path, "--world-size", "3"])
-    assert (
-        f"indexplan: {path} must be new, empty or an export of the same plan; got a folder that "
-        f"holds epoch-00000; choose another path\n"
-    ) == capsys.readouterr().err
+# Tables: a row for each slot of each batch.
+
+
+def leaves(nested: Any) -> list[list[int]]:
+    """The inner batches of nested ones, as lists."""
+    if isinstance(nested, np.ndarray):
+        return [nested.tolist()]
+    return [leaf for part in nested for leaf in leaves(part)]
+
+
+def table(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file."""
+    return pq.read_table(path).to_pylist()
+
+
+def expected_rows(plan: ip.Plan, places: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    """What a table holds, batch by batch."""
+    found = []
+    for epoch, sub_epoch in places:
+        steps = plan.steps(epoch, sub_epoch)
+        for step in steps:
+            for rank in range(plan.world_size or 0):
+                where: Any = {"step": step, "rank": rank}
+                batch = plan.batch(epoch, sub_epoch, **where).tolist()
+                offsets = plan.units(epoch, sub_epoch, **where).offsets
+                valid = offsets[plan.units(epoch, sub_epoch, **where).num_valid]
+                inner = leaves(micro_batches(plan.units(epoch, sub_epoch, **where)))
+                micro = [number for number, part in enumerate(inner) for _ in part]
+                assert batch == [index for part in inner for index in part]
+                for slot, index in enumerate(batch):
+                    row = {"epoch": epoch, "sub_epoch": sub_epoch, **where}
+                    row["micro_batch"] = micro[slot]
+                    if plan.order.deals_bins:
+                        row["bin"] = int(np.searchsorted(offsets, slot, "right")) - 1
+                    padded = bool(slot >= valid)
+                    found.append({**row, "slot": slot, "index": index, "padded": padded})
+    return found
+
+
+@examples(16)
+@given(plan=FEW | BINS)
+def test_any_table(tmp_path_factory: pytest.TempPathFactory, plan: ip.Plan) -> None:
+    """The rows of an epoch are the batches of all ranks, in the sequence of steps."""
+    root = tmp_path_factory.mktemp("any") / "a"
+    epochs = range(start_of(plan)[0], start_of(plan)[0] + 2)
+    done = ip.export(plan, root, epochs=epochs, format="parquet")
+    num = 2 + (plan.balance is not None)  # with the lengths
+    assert (num, 0) == (done.num_written, done.num_kept)
+    for epoch in epochs:
+        places = [place for place in sub_epochs_of(plan, epoch + 1) if place[0] == epoch]
+        assert expected_rows(plan, places) == table(root / f"epoch-{epoch:05d}.parquet")
+    again = ip.export(plan, root, epochs=epochs, format="parquet")
+    assert (0, num, done.num_bytes) == (again.num_written, again.num_kept, again.num_bytes)
+
+
+@pytest.mark.parametrize("batch_size", [3, 40, (4, 25)])
+def test_row_groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batch_size: Any) -> None:
+    """No more rows are drawn at a time than a group has, or one step."""
+    monkeypatch.setattr(rows, "ROWS", 64)
+    plan = ip.Plan(ip.Shuffle(1000, seed=2), world_size=4, batch_size=batch_size, remainder="pad")
+    ip.export(plan, tmp_path / "a", format="parquet")
+    found = pq.ParquetFile(tmp_path / "a/epoch-00000.parquet").metadata
+    groups = [found.row_group(i).num_rows for i in range(found.num_row_groups)]
+    assert max(groups) <= max(64, 4 * int(np.prod(batch_size)))
+    assert len(groups) >= 1000 // max(64, 4 * int(np.prod(batch_size)))
+    assert expected_rows(plan, [(0, 0)]) == table(tmp_path / "a/epoch-00000.parquet")
+    assert 1 == ip.export(plan, tmp_path / "a", format="parquet").num_kept
+
+
+def test_memory_of_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is handed on row group by row group, and neither rows nor bytes are kept."""
+    monkeypatch.setattr(rows, "ROWS", 2**12)
+
+    def peak(num_samples: int) -> tuple[int, int]:
+        plan = ip.Plan(ip.Sequential(num_samples), world_size=2, batch_size=256)
+        tracemalloc.start()  # NumPy's arrays, and Python's bytes
+        total = sum(map(len, rows.table_of(plan, 0, range(1))))
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return total, most
+
+    peak(2**12)  # imports
+    (total, most), (_, before) = peak(2**17), peak(2**14)
+    assert total > 3 * 2**17
+    assert most < 1.2 * before
+
+
+def test_beside_arrays(tmp_path: Path) -> None:
+    """One folder may hold all formats; each file says of which plan it is."""
+    (tmp_path / "a").mkdir()
+    leftover(tmp_path / "a/epoch-00000.parquet")
+    for kind in ("npy", "parquet"):
+        ip.export(PLAN, tmp_path / "a", format=kind)
+    assert 12 + 1 + 1 == len(tree(tmp_path / "a"))
+    schema = pq.read_schema(tmp_path / "a/epoch-00000.parquet")
+    assert {b"indexplan.plan_fingerprint": PLAN.fingerprint.encode()} == schema.metadata
+    assert {"int64", "bool"} == {str(field.type) for field in schema}

@@ -1,44 +1,62 @@
-"""Full disks, quotas, limits and failing disks: a clear error, and nothing half-written."""
+"""Full disks, quotas, limits, and folders that are locked, missing or taken away: a clear error.
 
+Nothing is half-written, and the same build, run again, finishes what there is.
+"""
+
+import contextlib
 import errno
+import io
+import os
+import platform
 import re
 import resource
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import indexplan as ip
+from indexplan.cli import main
 from tests.support.builders import KINDS, digests
-from tests.support.children import in_child
+from tests.support.children import become_nobody, in_child
 from tests.support.refused_calls import refuse
+from tests.support.trees import tree
 
 FREE = "free some space, then run it again"
 CHECK = "check its permissions and its file system"
 FILE = r"epoch-\d{5}/chunk-\d{5}(\.offsets)?\.(npy|xxh64)"
 
 
-@pytest.fixture(scope="module", params=["many", "bins"])
-def kind(request: pytest.FixtureRequest) -> str:
-    """The name of a plan to build."""
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
-def expected(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The digests of an undisturbed build."""
-    root = tmp_path_factory.mktemp("undisturbed") / "a.plan"
-    KINDS[kind].save(root)
-    return digests(root)
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """The digests of undisturbed builds."""
+    found = {}
+    for kind in ("many", "bins", "large"):
+        root = tmp_path_factory.mktemp(kind) / "a.plan"
+        KINDS[kind].save(root)
+        found[kind] = digests(root)
+    return found
 
 
 def check_mended(kind: str, root: Path, expected: dict[str, str]) -> None:
-    """What is there is whole, and the same build, run again, finishes it."""
-    assert digests(root).items() < expected.items()
+    """What was published is whole, and the same build, run again, finishes it and sweeps up."""
+    published = {name: digest for name, digest in digests(root).items() if name[-4:] != ".tmp"}
+    assert published.items() <= expected.items()
     KINDS[kind].save(root)
     assert expected == digests(root)
     assert ip.verify(ip.load(root)).ok
+
+
+def saved(kind: str, root: Path, **options: Any) -> str:
+    """Build; return the error, if there is one."""
+    try:
+        KINDS[kind].save(root, **options)
+    except ip.PlanFileError as error:
+        return str(error)
+    return "built"
 
 
 def save_refused(kind: str, root: Path, call: str, error: int, files: int) -> str:
@@ -52,27 +70,27 @@ def save_refused(kind: str, root: Path, call: str, error: int, files: int) -> st
             if opened == files:  # in the thread that is about to write it
                 refuse(call, error)
 
+    if files == 0:
+        refuse(call, error)
     sys.addaudithook(event)
-    try:
-        KINDS[kind].save(root)
-    except ip.PlanFileError as raised:
-        return str(raised)
-    return "built"
+    return saved(kind, root)
 
 
-@pytest.mark.parametrize("files", [2, 6])  # the first is plan.json
+@pytest.mark.parametrize("kind", ["many", "bins"])
+@pytest.mark.parametrize("files", [0, 2, 6])  # the first is plan.json
 @pytest.mark.parametrize(
     ("call", "error", "got", "cure"),
     [
         ("write", errno.ENOSPC, "No space left on device", FREE),
         ("write", errno.EDQUOT, "Disk quota exceeded", FREE),
         ("link", errno.ENOSPC, "No space left on device", FREE),
+        ("mkdir", errno.ENOSPC, "No space left on device", FREE),
         ("fsync", errno.EIO, "Input/output error", CHECK),
     ],
 )
 def test_calls_that_fail(
     kind: str,
-    expected: dict[str, str],
+    undisturbed: dict[str, dict[str, str]],
     tmp_path: Path,
     call: str,
     error: int,
@@ -83,66 +101,162 @@ def test_calls_that_fail(
     """Whatever call fails, and whenever, nothing gets its name that is not whole and synced."""
     root = tmp_path / "a.plan"
     message = in_child(save_refused, kind, root, call, error, files)
-    assert re.fullmatch(f"{root}/{FILE} must be written; got '{got}'; {cure}", message)
-    check_mended(kind, root, expected)
-
-
-def refuse_at_once(kind: str, root: Path, call: str, error: int) -> str:
-    """Build, while the kernel refuses a call from the start; return the error."""
-    refuse(call, error)
-    try:
-        KINDS[kind].save(root)
-    except ip.PlanFileError as raised:
-        return str(raised)
-    return "built"
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "said"),
-    [
-        (
-            "mkdir",
-            errno.ENOSPC,
-            f" must be a folder that can be made; got 'No space left on device'; {FREE}",
-        ),
-        (
-            "write",
-            errno.ENOSPC,
-            f"/plan.json must be written; got 'No space left on device'; {FREE}",
-        ),
-        (
-            "fsync",
-            errno.EIO,
-            f" must be a folder that can be made; got 'Input/output error'; {CHECK}",
-        ),
-    ],
-)
-def test_disk_that_is_full_before(
-    kind: str, expected: dict[str, str], tmp_path: Path, call: str, error: int, said: str
-) -> None:
-    """A disk that is full when the build starts leaves an empty folder, or none."""
-    root = tmp_path / "a.plan"
-    assert f"{root}{said}" == in_child(refuse_at_once, kind, root, call, error)
-    assert {} == digests(root)
-    check_mended(kind, root, expected)
+    what = r"(/epoch-\d{5})? must be a folder that can be made"
+    if call != "mkdir" and not (call == "fsync" and files == 0):
+        what = f"/{FILE if files else 'plan.json'} must be written"
+    assert re.fullmatch(f"{root}{what}; got '{got}'; {cure}", message), message
+    assert files or {} == digests(root)
+    check_mended(kind, root, undisturbed[kind])
 
 
 def save_limited(root: Path, num_bytes: int) -> str:
     """Build, where no file may be larger than this; return the error."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, num_bytes))
-    try:
-        KINDS["large"].save(root)
-    except ip.PlanFileError as raised:
-        return str(raised)
-    return "built"
+    return saved("large", root)
 
 
 @pytest.mark.parametrize("num_bytes", [1_000_000, 4_300_000])
-def test_limit_in_mid_file(tmp_path: Path, num_bytes: int) -> None:
+def test_limit_in_mid_file(
+    undisturbed: dict[str, dict[str, str]], tmp_path: Path, num_bytes: int
+) -> None:
     """A file that the disk takes only in part, in its first block or a later one, is removed."""
     root = tmp_path / "a.plan"
     limit = "raise the limit on file sizes, then run it again"
     said = rf"{root}/{FILE} must be written; got 'File too large'; {limit}"
     assert re.fullmatch(said, in_child(save_limited, root, num_bytes))
-    KINDS["large"].save(tmp_path / "b.plan")
-    check_mended("large", root, digests(tmp_path / "b.plan"))
+    check_mended("large", root, undisturbed["large"])
+
+
+# Folders that are lost.
+
+
+@pytest.fixture
+def folder(place: Path) -> Path:
+    """A folder that anybody may write to."""
+    place.chmod(0o777)
+    return place
+
+
+def save_until(root: Path, units: int, disturb: Callable[[Path], None]) -> str:
+    """Build as nobody; do something to the directory after some units; return the error."""
+    become_nobody()
+    disturbed = False
+
+    def progress(done: int, _: int) -> None:
+        nonlocal disturbed
+        if done >= units and not disturbed:
+            disturb(root)
+            disturbed = True
+
+    return saved("many", root, progress=progress)
+
+
+def lock(root: Path) -> None:
+    """Forbid to write to the plan directory and all below it."""
+    for folder in (*root.glob("epoch-*"), root):
+        folder.chmod(0o555)
+
+
+def hide(root: Path) -> None:
+    """Forbid to look up names in the plan directory."""
+    root.chmod(0o666)
+
+
+def remove(root: Path) -> None:
+    """Remove the plan directory, whatever is written to it meanwhile."""
+    while root.exists():
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.mark.parametrize("units", [0, 1000, 9000, 12_000])
+@pytest.mark.parametrize("disturb", [lock, hide, remove])
+def test_folder_that_is_lost(
+    folder: Path,
+    undisturbed: dict[str, dict[str, str]],
+    disturb: Callable[[Path], None],
+    units: int,
+) -> None:
+    """A builder whose folder is locked or removed under its hands says so, about what it was at.
+
+    It leaves what it published, and does not make the folder again.
+    """
+    root = folder / "a.plan"
+    message = in_child(save_until, root, units, disturb)
+    for locked in (root, *root.glob("epoch-*")):
+        if disturb is not remove:
+            locked.chmod(0o755)
+    reason, cure = (errno.ENOENT, "check the path") if disturb is remove else (errno.EACCES, CHECK)
+    at = r"(/epoch-\d{5}/chunk-\d{5}\.(npy|xxh64)|/plan\.json) must be (written|readable)"
+    at += r"|(/epoch-\d{5})? must be (a folder that can be made|cleared of temporary files)"
+    nowhere = (
+        f"{root} must be there, for every worker to see; got no plan.json there on "
+        f"{platform.node()}; if nobody removed it, choose a path on shared storage"
+    )
+    if units == 12_000 and disturb is lock:  # all files are there, and none is to be removed
+        assert "built" == message
+    elif not (disturb is remove and message == nowhere):
+        assert re.fullmatch(rf"{root}({at}); got '{os.strerror(reason)}'; {cure}", message), message
+    assert root.exists() == (disturb is not remove)
+    check_mended("many", root, undisturbed["many"])
+
+
+def command(*words: str) -> tuple[int, str]:
+    """Run the command as nobody; return its exit code, and what it wrote to stderr."""
+    become_nobody()
+    with contextlib.redirect_stderr(io.StringIO()) as err, contextlib.redirect_stdout(err):
+        return main(words), err.getvalue()
+
+
+MADE = " must be a folder that can be made; got"
+TAKEN = " must be new, empty or a plan directory; got a"
+PLACES: dict[str, tuple[str, Callable[[Path], Any], str]] = {  # the path, what is there, the error
+    "a locked folder": (
+        "a/a.plan",
+        lambda folder: (folder / "a").mkdir(mode=0o555),
+        f"{MADE} 'Permission denied'; {CHECK}",
+    ),
+    "a folder whose names may be listed, but not be looked up": (
+        "a/a.plan",
+        lambda folder: ((folder / "a").mkdir(), (folder / "a").chmod(0o666)),
+        f"{MADE} 'Permission denied'; {CHECK}",
+    ),
+    "a locked plan": (
+        "a.plan",
+        lambda folder: (folder / "a.plan").mkdir(mode=0o555),
+        f"/plan.json must be written; got 'Permission denied'; {CHECK}",
+    ),
+    "a file": (
+        "a.plan",
+        lambda folder: (folder / "a.plan").write_text("not a plan"),
+        f"{TAKEN} file; choose another path",
+    ),
+    "a folder of something else": (
+        "a",
+        lambda folder: ((folder / "a").mkdir(), (folder / "a/photo.jpg").write_text("precious")),
+        f"{TAKEN} folder that holds photo.jpg; choose another path",
+    ),
+    "below a file": (
+        "a/a.plan",
+        lambda folder: (folder / "a").write_text("not a folder"),
+        f"{MADE} 'Not a directory'; check the path",
+    ),
+    "no folder": ("no/a.plan", str, f"{MADE} 'No such file or directory'; check the path"),
+    "a name that is too long": ("a" * 300, str, f"{MADE} 'File name too long'; check the path"),
+    "a link to itself": (
+        "a.plan",
+        lambda folder: (folder / "a.plan").symlink_to("a.plan"),
+        f"{TAKEN} file; choose another path",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_command_in_a_bad_place(folder: Path, kind: str) -> None:
+    """The command says in a line what is wrong with its path, changes nothing, exits with 1."""
+    name, make, said = PLACES[kind]
+    make(folder)
+    there = sorted(folder.rglob("*")), tree(folder)
+    words = ["--num-samples", "100", "--batch-size", "8"]
+    found = in_child(command, "build", f"{folder}/{name}", *words)
+    assert (1, f"indexplan: {folder}/{name}{said}\n") == found
+    assert there == (sorted(folder.rglob("*")), tree(folder))

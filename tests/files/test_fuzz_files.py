@@ -5,6 +5,7 @@ Runs 100 examples of each test;
 """
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,30 +23,39 @@ from tests.support.bins import Bins
 from tests.support.forging import rehashed, rewritten
 
 NUM = 200
-PLANS = {
-    "samples": ip.Plan(ip.Shuffle(NUM, seed=5), world_size=2, batch_size=16, sub_epochs=2),
-    "bins": ip.Plan(Bins(NUM), world_size=2, batch_size=[ip.Phase(0, 4), ip.Phase(7, (2, 3))]),
+LENGTHS = [3, 1, 2, 3, 1, 2, 4, 4, 1, 2, 3, 4]
+PHASES = [ip.Phase(0, 4), ip.Phase(7, (2, 3))]
+PLANS = {  # each with its units_per_chunk
+    "samples": (ip.Plan(ip.Shuffle(NUM, seed=5), world_size=2, batch_size=16, sub_epochs=2), 100),
+    "bins": (ip.Plan(Bins(NUM), world_size=2, batch_size=PHASES), 100),
+    "packed": (ip.Plan(ip.Packed(LENGTHS, max_length=5), world_size=2, batch_size=3), 4),
+    "windows": (
+        ip.Plan(ip.DocumentWindows(LENGTHS, length=4, overlap=1), world_size=2, batch_size=3),
+        4,
+    ),
 }
 COPIES = count()
-CHUNKS = {
-    "samples": [f"epoch-0000{e}/chunk-0000{c}.npy" for e in range(2) for c in range(2)],
-    "bins": [f"epoch-00001/chunk-00000{kind}.npy" for kind in ("", ".offsets")],
-}
 EXAMPLES = settings(
     max_examples=max(100, settings().max_examples),
     suppress_health_check=list(HealthCheck),
 )
 
 
+def save(name: str, root: Path) -> None:
+    """Save a plan, that of samples with a dataset."""
+    plan, units_per_chunk = PLANS[name]
+    dataset = ip.Dataset.scan(root.parent / "data.npy") if name == "samples" else None
+    ip.save(plan, root, epochs=range(2), dataset=dataset, units_per_chunk=units_per_chunk)
+
+
 @pytest.fixture(scope="module")
 def roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
-    """A plan directory of samples and one of bins, with a dataset; made whole by each example."""
+    """Plan directories; made whole by each example."""
     folder = tmp_path_factory.mktemp("fuzz")
-    data = folder / "data.npy"
-    np.save(data, np.zeros(NUM))
-    for name, plan in PLANS.items():
-        dataset = ip.Dataset.scan(data)
-        ip.save(plan, folder / name, epochs=range(2), dataset=dataset, units_per_chunk=100)
+    np.save(folder / "data.npy", np.zeros(NUM))
+    for name in PLANS:
+        save(name, folder / name)
+        shutil.copytree(folder / name, folder / f"{name}.whole")
     yield {name: folder / name for name in PLANS}
     shutil.rmtree(folder)
 
@@ -55,13 +65,16 @@ def answers(plan: ip.Plan) -> list[Any]:
     said: list[Any] = [plan.to_json()]
     for epoch in range(2):
         units = plan.order.num_units(epoch)
+        said.append(plan.order.offsets(epoch, 0, units).tolist())
+        if plan.order.traits.cuts_samples:
+            said.append(plan.order.spans(epoch, 0, units).tolist())
         said.append(plan.order.take(epoch, 0, units).tolist())
         said.append(plan.order.take(epoch, [0, units - 5], [3, units]).tolist())
         said.append(plan.indices(epoch, 0, rank=1).tolist())
     return said
 
 
-EXPECTED = {name: answers(plan) for name, plan in PLANS.items()}
+EXPECTED = {name: answers(plan) for name, (plan, _) in PLANS.items()}
 
 
 def check_words(error: ip.IndexPlanError) -> None:
@@ -112,34 +125,65 @@ def edited(data: bytes, changes: list[tuple[str, float, bytes]]) -> bytes:
 
 
 @contextmanager
-def copied(root: Path) -> Iterator[Path]:
-    """Copy a directory to a new path, of which this process has mapped nothing yet."""
-    path = root.parent / f"{next(COPIES)}.plan"
-    shutil.copytree(root, path)
+def copied(root: Path, in_place: bool = False) -> Iterator[Path]:
+    """Copy a directory to a new path, of which this process has mapped nothing yet.
+
+    In place, it is the same one each time, and a reader has it open.
+    """
+    path = root if in_place else root.parent / f"{next(COPIES)}.plan"
+    if not in_place:
+        shutil.copytree(root, path)
+    earlier = ip.load(path) if in_place else None
+    if earlier is not None:
+        assert EXPECTED[root.name] == answers(earlier)
     try:
         yield path
     finally:
         shutil.rmtree(path)
-
-
-@EXAMPLES
-@given(kind=st.sampled_from(list(PLANS)), changes=edits(), which=st.integers(0, 8))
-def test_edited_bytes(
-    roots: dict[str, Path], kind: str, changes: list[tuple[str, float, bytes]], which: int
-) -> None:
-    """Edited bytes of any file are refused, or make no difference."""
-    hashes = [name.replace(".npy", ".xxh64") for name in CHUNKS[kind]]
-    files = ["plan.json", *CHUNKS[kind], *hashes]
-    with copied(roots[kind]) as root:
-        file = root / files[which % len(files)]
-        file.write_bytes(edited(file.read_bytes(), changes))
-        opened(root, kind)
+        if in_place:
+            shutil.copytree(f"{root}.whole", root)
 
 
 @EXAMPLES
 @given(
-    kind=st.sampled_from(list(PLANS)),
-    which=st.integers(0, 3),
+    kind=st.sampled_from([*PLANS]),
+    changes=edits(),
+    which=st.integers(0, 99),
+    in_place=st.booleans(),
+    put_back=st.booleans(),
+)
+def test_edited_bytes(
+    roots: dict[str, Path],
+    kind: str,
+    changes: list[tuple[str, float, bytes]],
+    which: int,
+    in_place: bool,
+    put_back: bool,
+) -> None:
+    """Edited bytes of any file are refused by readers and builds, or make no difference.
+
+    An edit may keep the file's time.
+    """
+    with copied(roots[kind], in_place) as root:
+        files = [root / "plan.json", *sorted(root.glob("epoch-*/*"))]
+        file = files[which % len(files)]
+        times = file.stat()
+        file.write_bytes(edited(file.read_bytes(), changes))
+        if put_back:
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+        opened(root, kind)
+        try:
+            save(kind, root)
+        except ip.PlanFileError as error:
+            check_words(error)
+        else:
+            opened(root, kind)
+
+
+@EXAMPLES
+@given(
+    kind=st.sampled_from([*PLANS]),
+    which=st.integers(0, 99),
     data=st.binary(min_size=1, max_size=128),
     place=st.integers(0, 127),
 )
@@ -147,9 +191,9 @@ def test_edited_headers(
     roots: dict[str, Path], kind: str, which: int, data: bytes, place: int
 ) -> None:
     """A .npy header that was edited with its hash changes no answer, and `verify` finds it."""
-    names = CHUNKS[kind]
     with copied(roots[kind]) as root:
-        file = root / names[which % len(names)]
+        files = sorted(root.glob("epoch-*/*.npy"))
+        file = files[which % len(files)]
         whole = file.read_bytes()
         header = (whole[:place] + data + whole[place + len(data) :])[:128]
         assume(header != whole[:128])
@@ -160,25 +204,7 @@ def test_edited_headers(
 
 
 @EXAMPLES
-@given(changes=edits())
-def test_builds_that_find_an_edited_plan_json(
-    roots: dict[str, Path], changes: list[tuple[str, float, bytes]]
-) -> None:
-    """A build goes on from its own plan.json only, and says in one line what is wrong with it."""
-    with copied(roots["samples"]) as root:
-        file = root / "plan.json"
-        file.write_bytes(edited(file.read_bytes(), changes))
-        dataset = ip.Dataset.scan(roots["samples"].parent / "data.npy")
-        try:
-            ip.save(PLANS["samples"], root, epochs=range(2), dataset=dataset, units_per_chunk=100)
-        except ip.PlanFileError as error:
-            check_words(error)
-        else:
-            opened(root, "samples")
-
-
-@EXAMPLES
-@given(kind=st.sampled_from(list(PLANS)), data=st.data())
+@given(kind=st.sampled_from([*PLANS]), data=st.data())
 def test_moved_files(roots: dict[str, Path], kind: str, data: st.DataObject) -> None:
     """Files and folders that are removed, renamed, swapped or copied over each other."""
     with copied(roots[kind]) as root:
@@ -234,7 +260,7 @@ def changed(draw: Any, value: Any) -> Any:
 
 
 @EXAMPLES
-@given(kind=st.sampled_from(list(PLANS)), data=st.data())
+@given(kind=st.sampled_from([*PLANS]), data=st.data())
 def test_edited_json(roots: dict[str, Path], kind: str, data: st.DataObject) -> None:
     """A plan.json with any other value in it is refused, or says the same."""
     with copied(roots[kind]) as root:
@@ -244,7 +270,7 @@ def test_edited_json(roots: dict[str, Path], kind: str, data: st.DataObject) -> 
 
 
 @EXAMPLES
-@given(kind=st.sampled_from(list(PLANS)), data=st.data())
+@given(kind=st.sampled_from([*PLANS]), data=st.data())
 def test_forged_json(roots: dict[str, Path], kind: str, data: st.DataObject) -> None:
     """A plan.json that was forged, digests and all, may say other things, but breaks nothing.
 

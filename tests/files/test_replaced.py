@@ -2,9 +2,8 @@
 
 import multiprocessing
 import pickle
-import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -30,17 +29,35 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "a.plan"
 
 
-def replace(root: Path, plan: ip.Plan = OTHER) -> str:
+@pytest.fixture(params=["folder", "store"])
+def anywhere(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """The path of such a plan, or its URL."""
+    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "cache"))
+    path = f"{'memory://' if request.param == 'store' else ''}{tmp_path}/a.plan"
+    ip.save(PLAN, path, **MANY)
+    yield path
+    fsspec.filesystem("memory").store.clear()
+
+
+def remove(path: Path | str) -> None:
+    """Remove a plan."""
+    store, root = fsspec.core.url_to_fs(str(path))
+    store.rm(root, recursive=True)
+
+
+def replace(root: Path | str) -> str:
     """Put another plan at a path; return with which words a reader of the first is refused."""
     first = digest(root)
-    shutil.rmtree(root)
-    ip.save(plan, root, **MANY)
+    remove(root)
+    ip.save(OTHER, root, **MANY)
     cure = "open it again, and give every plan a path of its own"
     rule = f"must still hold the plan that was opened, of the sha256 {first:.16}..."
     return f"{root} {rule}; got {digest(root):.16}...; {cure}"
 
 
-def digest(root: Path) -> str:
+def digest(root: Path | str) -> str:
     """The digest that plan.json holds of itself."""
     return ip.types.Stored(root).build.sha256
 
@@ -58,17 +75,17 @@ def first_batch(plan: ip.Plan) -> list[int]:
     return batch
 
 
-def test_pickled_readers(root: Path) -> None:
-    """A pickled order, and a plan that holds one, refuse another plan at their path."""
-    order, plan = pickle.dumps(ip.types.Stored(root)), pickle.dumps(ip.load(root))
+def test_pickled_readers(anywhere: str) -> None:
+    """A pickled order, and a plan that holds one, refuse another plan at their path or URL."""
+    order, plan = pickle.dumps(ip.types.Stored(anywhere)), pickle.dumps(ip.load(anywhere))
     assert PLAN.order == pickle.loads(order)  # noqa: S301 (our own)
     assert first_batch(PLAN) == first_batch(pickle.loads(plan))  # noqa: S301
-    said = replace(root)
+    said = replace(anywhere)
     for text in (order, plan):
         assert said == refused(pickle.loads, text)
-    shutil.rmtree(root)
+    remove(anywhere)
     assert "must be a plan directory; got nothing there" in refused(pickle.loads, order)
-    ip.save(PLAN, root, **MANY)  # the same plan again is the same
+    ip.save(PLAN, anywhere, **MANY)  # the same plan again is the same
     assert first_batch(PLAN) == first_batch(pickle.loads(plan))  # noqa: S301
 
 
@@ -87,19 +104,6 @@ def _loaded(text: bytes) -> list[int]:
     return first_batch(pickle.loads(text))  # noqa: S301
 
 
-def test_pickled_readers_of_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same holds for a URL."""
-    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "cache"))
-    store, url = fsspec.filesystem("memory"), f"memory://{tmp_path}/a.plan"
-    ip.save(PLAN, url, **MANY)
-    text = pickle.dumps(ip.load(url))
-    assert first_batch(PLAN) == first_batch(pickle.loads(text))  # noqa: S301
-    store.rm(url, recursive=True)
-    ip.save(OTHER, url, **MANY)
-    assert "must still hold the plan that was opened" in refused(pickle.loads, text)
-    store.store.clear()
-
-
 def test_open_readers(root: Path) -> None:
     """What is mapped stays as it was; what has to be opened is not taken from another plan."""
     order = ip.types.Stored(root)
@@ -109,7 +113,7 @@ def test_open_readers(root: Path) -> None:
     for _ in range(2):
         assert said == refused(order.take, 0, 0, 257)
     assert [*OTHER.order.take(0, 0, 1000)] == [*ip.types.Stored(root).take(0, 0, 1000)]
-    shutil.rmtree(root)
+    remove(root)
     ip.save(PLAN, root, **MANY)
     assert RIGHT.tolist() == order.take(0, 0, 1000).tolist()
 
@@ -117,7 +121,7 @@ def test_open_readers(root: Path) -> None:
 def test_readers_while_the_other_plan_is_built(root: Path) -> None:
     """Between the deletion of a plan and the last file of its successor, nothing is taken."""
     order = ip.types.Stored(root)
-    shutil.rmtree(root)
+    remove(root)
     ip.save(OTHER, root, part=(1, 2), **MANY)
     assert "must still hold the plan that was opened" in refused(order.take, 0, 0, 1)
     assert "must be readable; got 'No such file or directory'" in refused(order.take, 0, 600, 601)

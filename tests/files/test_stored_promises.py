@@ -25,7 +25,6 @@ from indexplan.orders.registry import _REGISTRY
 from indexplan.orders.traits import HOOKS
 from indexplan.partition.remainders import REMAINDERS
 from tests.support.bins import Bins, ChangingBins, Drawn, Pieces
-from tests.support.forging import rewritten
 from tests.support.trees import tree
 
 EPOCHS = [0, 2]  # of these, changing bins have as many: no promise, though it looks like one
@@ -293,23 +292,3 @@ def test_a_question_cannot_be_forgotten() -> None:
     """Each question of the table is asked by that name; a name without one fails in `plain`."""
     assert set() == set(QUESTIONS) - found()
     assert {"Plan.batch", "Order.traits", "plot.reading", "torch.PlanLoader"} <= found()
-
-
-def test_promises_that_are_not_the_orders(tmp_path: Path) -> None:
-    """`verify` tells a directory whose promises are not those of the order that it names."""
-    ip.save(ip.Plan(Drawn(20, seed=7), world_size=2, batch_size=3), tmp_path / "a.plan")
-
-    def forged(content: dict[str, Any]) -> dict[str, Any]:
-        traits = {**content["traits"], "constant_num_units": False, "reads": "once"}
-        return {**content, "traits": traits, "stream_key": 8}
-
-    rewritten(tmp_path / "a.plan", forged)
-    problems = [
-        problem
-        for check in ip.verify(ip.load(tmp_path / "a.plan")).checks
-        for problem in check.problems
-    ]
-    assert [
-        "plan.json: stream_key 8, not 7; traits.constant_num_units False, not True; traits.reads "
-        "once, not any",
-    ] == problems[:1]

@@ -1,7 +1,5 @@
 """Verification of stored plans: every byte by every core, every sample counted, little memory."""
 
-import json
-import os
 import threading
 import tracemalloc
 from collections.abc import Iterator
@@ -22,7 +20,7 @@ from indexplan.files import running, verifying
 from indexplan.files.format import SLAB_UNITS, Build, Chunk
 from indexplan.orders import Traits, Units, expand
 from indexplan.stores.store import BLOCK_BYTES
-from tests.support.bins import Bins, ChangingBins
+from tests.support.bins import Bins, ChangingBins, Drawn
 from tests.support.forging import rewritten
 from tests.support.found import at
 
@@ -61,15 +59,6 @@ class Known(Listed):
     """The same, registered."""
 
     algorithm = "test-known-v1"
-
-
-@ip.register
-@dataclass(frozen=True, eq=False)
-class Skewed(Known):
-    """The same, of samples that may repeat."""
-
-    algorithm = "test-weighted-v1"
-    traits = Traits(reads="any")
 
 
 @ip.register
@@ -186,23 +175,6 @@ def test_proven_orders_are_not_counted(blocks: Path) -> None:
     }
 
 
-def test_registered_orders_are_counted(tmp_path: Path) -> None:
-    """What another order repeats, leaves out, or makes up is found, as its claim is no proof."""
-    right = Known(100, tuple(range(100))[::-1])
-    found = checks(ip.Plan(right, world_size=1, batch_size=8), tmp_path / "a", epochs=range(2))
-    assert found[COUNTED] == ip.types.Check(COUNTED, 200)
-    wrong = Known(100, (*range(10, 90), 90, 89, 88, 7, 1000, 2**31))
-    found = checks(ip.Plan(wrong, world_size=1, batch_size=8), tmp_path / "b", epochs=[3])
-    assert found[COUNTED].problems == (
-        "epoch 3: 18 samples are never read, first 0",
-        "epoch 3: 4 reads of no sample or of one again",
-    )
-    assert found[BYTES].ok
-    assert "epoch 3, sub-epoch 0, step 10: rank 0 reads 1000, which is no sample" in (
-        found["locate is the inverse of batch"].problems
-    )
-
-
 def test_one_to_one_is_said_of_a_class_alone(tmp_path: Path) -> None:
     """Right bytes are the proof of a class that says so; not for a class derived from it."""
     twice = (0, 1, 1)
@@ -215,35 +187,14 @@ def test_one_to_one_is_said_of_a_class_alone(tmp_path: Path) -> None:
     )
 
 
-def test_orders_that_repeat_on_purpose(tmp_path: Path) -> None:
-    """An order that says so may repeat and leave out samples."""
-    weighted = Skewed(5, (0, 3, 3, 3, 1, 0, 3))
-    ip.save(ip.Plan(weighted, world_size=1, batch_size=2), tmp_path / "a.plan")
-    report = ip.verify(ip.load(tmp_path / "a.plan"))
-    assert report.ok
-    assert {COUNTED: NEED_NOT} == {
-        check.name: check.skipped for check in report.checks if check.skipped
-    }
-
-
 @pytest.mark.parametrize(("kind", "skipped"), [(Bins, ""), (ChangingBins, NEED_NOT)])
 def test_bins_are_counted(tmp_path: Path, kind: type[Bins], skipped: str) -> None:
-    """The samples in bins are counted, and their offsets compared."""
+    """The samples in bins are counted, if each has to be read once."""
     plan = ip.Plan(kind(500), world_size=1, batch_size=7)
     found = checks(plan, tmp_path / "a.plan", epochs=range(2), units_per_chunk=60)
     assert all(check.ok for check in found.values())
     assert found[COUNTED].skipped == skipped
     assert found[COUNTED].num_checked == (0 if skipped else 1000)
-    for name in ("chunk-00001.npy", "chunk-00001.offsets.npy"):
-        file = tmp_path / "a.plan/epoch-00001" / name
-        whole = file.read_bytes()
-        for place in (130, len(whole) - 1, 30):
-            file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-            report = ip.verify(ip.load(tmp_path / "a.plan"))
-            bad = {check.name: check.problems for check in report.checks if not check.ok}
-            assert f"epoch-00001/{name}, block 0: its hash is another" == bad[BYTES][0]
-            assert 2 == len(bad[BYTES])
-        file.write_bytes(whole)
 
 
 def test_unknown_orders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,9 +211,6 @@ def test_unknown_orders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert reason == found["locate is the inverse of batch"].skipped
     assert 0 == main(["verify", str(root)])
     assert f"--  {BYTES}: not checked; {reason}\n" in capsys.readouterr().out
-    assert 0 == main(["verify", str(root), "--json"])
-    said = json.loads(capsys.readouterr().out)
-    assert reason in [check["skipped"] for check in said["checks"]]
     file = root / "epoch-00000/chunk-00000.npy"
     whole = file.read_bytes()
     for place in (128, 30):
@@ -284,37 +232,33 @@ def test_unknown_orders_of_bins(tmp_path: Path) -> None:
     assert f"ok  {COUNTED} (60)" in str(report)
 
 
-@pytest.mark.parametrize(("num_samples", "num_units"), [(1001, [1000]), (999, [1000])])
-def test_plan_json_of_another_order(tmp_path: Path, num_samples: int, num_units: list[int]) -> None:
-    """A plan.json that was forged, digests and all, is compared with the order that it names."""
-    ip.save(ip.Plan(ip.Shuffle(1000), world_size=1, batch_size=2), tmp_path / "a.plan")
-    order = ip.Shuffle(num_samples).to_dict()
-    rewritten(
-        tmp_path / "a.plan", lambda content: content | {"plan": content["plan"] | {"order": order}}
-    )
-    report = ip.verify(ip.load(tmp_path / "a.plan"))
-    assert (
-        f"plan.json: num_samples 1000, not {num_samples}; num_units {num_units}, not "
-        f"[{num_samples}]",
-    ) == next(check.problems for check in report.checks if check.name == WRITTEN)
+def test_plan_json_of_another_order(tmp_path: Path) -> None:
+    """A plan.json that was forged, digests and all, is compared with the order that it names.
 
-
-def test_hashes_that_are_not_the_chunks(blocks: Path) -> None:
-    """Damaged hashes are a problem of their own, though every index is right."""
-    file = blocks / "epoch-00000/chunk-00000.xxh64"
-    whole = file.read_bytes()
-    name = "epoch-00000/chunk-00000"
-    for place, said in (
-        (0, f"block 0: {name}.xxh64 must hold the hashes of {name}.npy of this plan; got others"),
-        (40, "block 1: its hash is another"),
+    So are the promises of its order.
+    """
+    order = ip.Shuffle(1001).to_dict()
+    for drawn, change, said in (
+        (
+            ip.Shuffle(1000),
+            lambda content: {"plan": content["plan"] | {"order": order}},
+            "num_samples 1000, not 1001; num_units [1000], not [1001]",
+        ),
+        (
+            Drawn(20, seed=7),
+            lambda content: {
+                "traits": content["traits"] | {"constant_num_units": False, "reads": "once"},
+                "stream_key": 8,
+            },
+            "stream_key 8, not 7; traits.constant_num_units False, not True; traits.reads once, "
+            "not any",
+        ),
     ):
-        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        os.utime(file, (place, place))  # edited at another time, for any clock's ticks
-        report = ip.verify(ip.load(blocks))
-        file.write_bytes(whole)
-        (found,) = (check.problems for check in report.checks if not check.ok)
-        assert 1 == len(found)
-        assert found[0].startswith(f"{name}.npy, {said}")
+        root = tmp_path / drawn.algorithm
+        ip.save(ip.Plan(drawn, world_size=1, batch_size=2), root)
+        rewritten(root, lambda content, change=change: content | change(content))  # type: ignore[misc]
+        checks = ip.verify(ip.load(root)).checks
+        assert f"plan.json: {said}" == next(each.problems for each in checks if each.problems)[0]
 
 
 def test_epochs_are_not_looked_up_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,8 +297,9 @@ def test_counting(num_samples: int, reads: list[int]) -> None:
         said.append(f"{again} read{'s' * (again > 1)} of no sample or of one again")
     with TemporaryDirectory() as folder, patch.object(verifying, "SLAB", 32):
         plan = ip.Plan(Known(num_samples, tuple(reads)), world_size=1, batch_size=1)
-        found = checks(plan, Path(folder) / "a.plan", epochs=[4])[COUNTED]
-    assert tuple(f"epoch 4: {words}" for words in said) == found.problems
+        found = checks(plan, Path(folder) / "a.plan", epochs=[4])
+    assert tuple(f"epoch 4: {words}" for words in said) == found[COUNTED].problems
+    assert found[BYTES].ok
 
 
 @ip.register

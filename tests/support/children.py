@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -33,6 +34,19 @@ def in_child(function: Callable[..., Any], *arguments: Any) -> Any:
 def _run(pipe: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     os.dup2(pipe.fileno(), 1)  # the answer is let out even where other writes are refused
     Connection(1, readable=False).send(function(*arguments))
+
+
+def before(call: str, name: str, do: Callable[[], object]) -> None:
+    """In a child, do something once, just before a call whose second argument ends with a name."""
+    done = False
+
+    def event(called: str, arguments: tuple[object, ...]) -> None:
+        nonlocal done
+        if called == call and not done and str(arguments[1]).endswith(name):
+            done = True
+            do()
+
+    sys.addaudithook(event)
 
 
 def become_nobody() -> None:

@@ -41,7 +41,7 @@ NOT_PROVOKED: dict[str, dict[tuple[str, str], int]] = {
         ("indexplan/shards/location.py", "Local.stamp"): 1,
         ("indexplan/shards/location.py", "Bucket.stamp"): 1,
     },
-    "nobody meets it: the file is made again; tests/files/test_leftovers.py": {
+    "nobody meets it: the file is made again; tests/files/test_builds.py": {
         ("indexplan/stores/publish.py", "_write"): 1,
     },
     "becomes a warning: tests/stores/test_tables.py": {
