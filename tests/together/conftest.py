@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:  # some of the tests run on platforms without torch
-    from indexplan_torch import ShardedDataset
     from tests.together.sharded_runs import Opened
-
-
-@pytest.fixture
-def made() -> Iterator[list[ShardedDataset]]:
-    """Datasets, whose threads are ended."""
-    found: list[ShardedDataset] = []
-    yield found
-    for each in found:
-        each.stop()
 
 
 @pytest.fixture

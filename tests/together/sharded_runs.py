@@ -1,4 +1,4 @@
-"""Ranks that read shards of a store: what test_sharded.py runs, each in its own process."""
+"""Shards that are fetched, and ranks that read them, each in its own process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import runpy
 import sys
 import tarfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -58,22 +58,28 @@ class Numbers(Sequence[int]):
 
 
 def write_shards(
-    folder: Path, num: int = 30, rows: int = 60, width: int = 8, kind: str = "parquet"
+    folder: Path,
+    num: int = 30,
+    rows: int = 60,
+    width: int = 8,
+    kind: str = "parquet",
+    first: int = 0,
 ) -> ip.Shards:
-    """Write files of different sizes, whose column id counts through them all; or tars."""
-    folder.mkdir()
-    first, random = 0, np.random.default_rng(1)
+    """Write files of different sizes, of Parquet with a column id, arrays or tars.
+
+    Their values count through them all.
+    """
+    folder.mkdir(exist_ok=True)
+    random = np.random.default_rng(1)
     for number, size in enumerate(random.integers(rows // 2, rows * 3 // 2, num).tolist()):
-        noise = random.bytes(size * width)
-        fields = {
-            "id": np.arange(first, first + size),
-            "noise": [noise[width * i : width * (i + 1)] for i in range(size)],
-        }
         path = folder / f"{number:04}.{kind}"
+        ids = np.arange(first, first + size)
         if kind == "parquet":
-            pq.write_table(pa.table(fields), path, row_group_size=25, compression="none")
+            noise = [random.bytes(width) for _ in ids]
+            table = pa.table({"id": ids, "noise": noise})
+            pq.write_table(table, path, row_group_size=25, compression="none")
         else:
-            write_numbers(path, range(first, first + size))
+            write_numbers(path, ids)
         first += size
     return ip.shard_sizes(folder / f"*.{kind}", whole_files=True)
 
@@ -90,12 +96,11 @@ class Opened:
         self.cache_dir = cache_dir
         self.made: list[ShardedDataset] = []
 
-    def __call__(
-        self, shards: ip.Shards, open_shard: Any = rows_of, **changes: Any
-    ) -> ShardedDataset:
+    def __call__(self, shards: ip.Shards, open_shard: Any = None, **changes: Any) -> ShardedDataset:
         """Make a dataset that tries a fetch twice, at once."""
-        options = {"cache_dir": self.cache_dir, "cache_bytes": 10**7, "tries": 2, **changes}
-        self.made.append(ShardedDataset(shards, open_shard, **options))
+        usual = open_parquet if shards.kind == "parquet" else rows_of
+        options = {"cache_dir": self.cache_dir, "cache_bytes": 10**9, "tries": 2, **changes}
+        self.made.append(ShardedDataset(shards, open_shard or usual, **options))
         self.made[-1].settings = self.made[-1].settings._replace(pause=0.01)
         return self.made[-1]
 
@@ -193,16 +198,9 @@ def read(
 def read_alone(text: str, path: str, cache_dir: str, rank: int, world_size: int) -> list[list[int]]:
     """Read an epoch as one of the ranks of a node, whatever becomes of the others."""
     shards = ip.Shards.from_json(text, path=path)
-    tars = shards.kind == "tar"
-    dataset = ShardedDataset(
-        shards,
-        rows_of if tars else open_parquet,
-        cache_dir=cache_dir,
-        cache_bytes=10**9,
-        ranks_per_node=world_size,
-    )
+    dataset = Opened(Path(cache_dir))(shards, ranks_per_node=world_size)
     loader = PlanLoader(dataset, plan_of(shards), rank=rank, world_size=world_size)
-    return [(batch if tars else batch["id"]).tolist() for batch in loader]
+    return ids_of(loader)
 
 
 def start_alone(shards: ip.Shards, place: str, cache: Path, rank: int, world_size: int) -> Forked:
@@ -217,6 +215,11 @@ def run_script(script: str, *options: str) -> None:
     node = os.environ["GROUP_RANK"]
     sys.argv = [script, *(each.replace("{node}", node) for each in options)]
     runpy.run_path(script, run_name="__main__")
+
+
+def ids_of(loader: Iterable[Any]) -> list[list[int]]:
+    """What a loader reads, as `expected` says it."""
+    return [(batch["id"] if isinstance(batch, dict) else batch).tolist() for batch in loader]
 
 
 def expected(plan: ip.Plan, rank: int) -> list[list[int]]:

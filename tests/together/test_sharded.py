@@ -7,20 +7,27 @@ import signal
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import indexplan as ip
-from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
+from indexplan_fetch.answers import AnswerError
+from indexplan_fetch.source import Source
+from indexplan_torch import PlanLoader, ShardedDataset
+from tests.storm.__main__ import ENVIRONMENT
+from tests.storm.store import BESIDE, CUT, RELABELLED, REPLICA, WHOLE, Mood, Store
+from tests.storm.truth import REVERSED, Truth
 from tests.support.forked import results
-from tests.support.remote import server, store
+from tests.support.remote import forget, server, store
 from tests.together.sharded_runs import (
+    Opened,
     at,
     expected,
     forks,
+    ids_of,
     live_bytes,
     plan_of,
+    refused,
     start_alone,
     until,
     write_shards,
@@ -51,13 +58,6 @@ def sent(server: str, place: str) -> int:
         found = json.load(answer)
     name = place.removeprefix("s3:/")
     return sum(n for path, n in found.items() if name in path and path.endswith(".parquet"))
-
-
-def refused(function: Any, *arguments: Any) -> str:
-    """The message with which something is refused."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        function(*arguments)
-    return str(error.value)
 
 
 def test_two_ranks_of_a_node(server: str, place: str, shards: ip.Shards, tmp_path: Path) -> None:
@@ -105,31 +105,26 @@ def test_killed_while_it_fetches(
 
 
 @pytest.fixture
-def dataset(place: str, shards: ip.Shards, tmp_path: Path) -> Iterator[ShardedDataset]:
+def dataset(dataset_of: Opened, place: str, shards: ip.Shards) -> ShardedDataset:
     """The shards of a store that has a bad day."""
-    made = ShardedDataset(
-        at(shards, place), open_parquet, cache_dir=tmp_path / "cache", cache_bytes=10**9, tries=3
-    )
-    made.settings = made.settings._replace(pause=0.01)
-    yield made
-    made.stop()
+    return dataset_of(at(shards, place), tries=3)
 
 
 @pytest.mark.parametrize("place", ["two_fail"], indirect=True)
 def test_store_that_fails_now_and_then(dataset: ShardedDataset, shards: ip.Shards) -> None:
     """Two requests of three are refused: what fails is asked for again, and nobody sees it."""
     plan = plan_of(shards, 1)
-    found = [batch["id"].tolist() for batch in PlanLoader(dataset, plan)]
-    assert expected(plan, 0) == found
+    assert expected(plan, 0) == ids_of(PlanLoader(dataset, plan))
 
 
 @pytest.mark.parametrize("place", ["all_fail"], indirect=True)
 def test_store_that_fails(dataset: ShardedDataset, place: str, shards: ip.Shards) -> None:
     """The batch that needs a shard raises: which, why, after how many attempts, and what to do."""
     loader = PlanLoader(dataset, plan_of(shards, 1))
-    message = refused(lambda: next(iter(loader)))
+    with pytest.raises(ip.IndexPlanError) as error:
+        next(iter(loader))
     which = shards.locate(plan_of(shards, 1).batch(0, step=0, rank=0))[0][0]
-    assert message == (
+    assert str(error.value) == (
         f"shard {which}, {place}/{shards.files[which]}, must be fetched before its batch; got "
         "PermissionError, 3 times; check the store and the credentials, then "
         "run again: whole shards are kept"
@@ -148,37 +143,71 @@ def test_store_that_lies(
     rule = f"{place}/0000.parquet must hold {shards.num_bytes[0]} bytes, as shards says; got "
     got = str(shards.num_bytes[0] - 100) if got == "fewer" else got
     cure = "restore it, or read the sizes again with shard_sizes and build a new plan"
-    assert f"{rule}{got}; {cure}" == refused(dataset.__getitem__, 0)
+    assert f"{rule}{got}; {cure}" == refused(dataset)
     assert [] == [*tmp_path.glob("cache/*/shards/*")]
 
 
-def test_changed_file(dataset: ShardedDataset, place: str, shards: ip.Shards) -> None:
-    """A file that was replaced by one of as many bytes is refused; put back, it is read."""
-    original = Path(shards.path) / "0003.parquet"
-    data = original.read_bytes()
-    size = int.from_bytes(data[-8:-4], "little")
-    footer = data[-8 - size : -8]
-    changed = data[: -8 - size] + footer.replace(b"parquet-cpp", b"parquet-cpq") + data[-8:]
-    assert len(data) == len(changed)
-    assert data != changed
-    store().pipe_file(f"{place}/0003.parquet", changed)
-    index = int(shards.sizes.array[:3].sum())
-    message = refused(dataset.__getitem__, index)
-    assert message.startswith(f"{place}/0003.parquet must be the file that shards was made from; ")
-    store().pipe_file(f"{place}/0003.parquet", data)
-    assert index == dataset[index]["id"]
+def test_row_groups(dataset_of: Opened, server: str, place: str, shards: ip.Shards) -> None:
+    """A shard that is a row group is fetched without the others of its file, and once.
 
-
-def test_row_groups(server: str, place: str, shards: ip.Shards, tmp_path: Path) -> None:
-    """A shard that is a row group is fetched without the others of its file."""
+    Footers tell how large it is, so that without cache_bytes, too, the folder has room for it.
+    """
     parts = ip.shard_sizes(f"{shards.path}/*.parquet")
-    dataset = ShardedDataset(
-        at(parts, place), open_parquet, cache_dir=tmp_path / "cache", cache_bytes=10**9
-    )
-    plan = plan_of(parts, 1)
-    found = [batch["id"].tolist() for batch in PlanLoader(dataset, plan, num_workers=1)]
-    assert expected(plan, 0) == found
+    dataset, plan = dataset_of(at(parts, place), cache_bytes=None), plan_of(parts, 1)
+    assert expected(plan, 0) == ids_of(PlanLoader(dataset, plan, num_workers=1))
     report = dataset.report()
     read = len(ip.reads(plan, parts, epoch=0).shards)
     assert (read, int(ip.traffic(plan, parts).downloads[0, 0])) == report[:2]
     assert report.num_bytes == sent(server, place)
+
+
+# Answers of other files, or of other bytes.
+
+PLACE = "s3://bucket/answers"
+TRUTH = Truth("answers", ((40, 40),), 200, statistics=True, checksums=False)
+RIGHT = TRUTH.file(0)
+
+
+@pytest.fixture
+def mixed_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A store with one file, whose replica has as many bytes and the same footer."""
+    made = Store()
+    for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL": made.url}.items():
+        monkeypatch.setenv(name, value)
+    forget()
+    replica = TRUTH.file(0, REVERSED)
+    made.put("answers/part-0000.parquet", RIGHT, lie=replica, replica=replica)
+    yield made
+    forget()
+    made.shutdown()
+    made.server_close()
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        (REPLICA, "bytes of another file, as their ETag says"),
+        (RELABELLED, "bytes of another file, as their ETag says"),
+        (BESIDE, "other bytes of the file than were asked for"),
+        (WHOLE, "other bytes of the file than were asked for"),
+    ],
+)
+def test_an_answer_of_other_bytes(mixed_up: Store, way: str, said: str) -> None:
+    """No check before or after it finds it: the file itself is as it was."""
+    source = Source(ip.shard_sizes(f"{PLACE}/*.parquet"), PLACE)
+    assert RIGHT[100:1100] == source.piece("part-0000.parquet", 100, 1100)
+    mixed_up.bucket.conditions = False
+    mixed_up.set_mood(Mood("other bytes", 1, (way,)))
+    with pytest.raises(AnswerError) as error:
+        source.piece("part-0000.parquet", 100, 1100)
+    assert said == str(error.value)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_whole_file_of_other_bytes(mixed_up: Store, tmp_path: Path, at_once: bool) -> None:
+    """One that is fetched whole is compared, and what s3fs asks for after a connection was cut."""
+    source = Source(ip.shard_sizes(f"{PLACE}/*.parquet", whole_files=True), PLACE)
+    fates, fate = iter([REPLICA if at_once else CUT]), mixed_up.fate
+    mixed_up.fate = lambda key, span: (next(fates, BESIDE), fate(key, span)[1])  # type: ignore[method-assign]
+    with pytest.raises(AnswerError):
+        source.fetch(0, tmp_path / "shard", lambda _: None)

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 import indexplan as ip
-from indexplan_fetch import turn
+from indexplan_fetch import samples, turn
 from indexplan_fetch.awaited import Awaited
+from indexplan_fetch.source import Source
+from indexplan_fetch.stock import Stock
 from indexplan_torch import PlanLoader, ShardedDataset
 from tests.support.forked import results
-from tests.together.sharded_runs import Opened, forks, rows_of
-
-ROWS = 50
+from tests.together.sharded_runs import Opened, expected, forks, ids_of, write_numbers, write_shards
 
 
-def write(folder: Path, num: int = 40, first: int = 0) -> ip.Shards:
-    """Write arrays of as many rows whose values count through them all."""
-    folder.mkdir()
-    for number in range(num):
-        start = first + number * ROWS
-        np.save(folder / f"{number:03}.npy", np.arange(start, start + ROWS))
-    return ip.shard_sizes(folder / "*.npy")
+def write(folder: Path, first: int = 0) -> ip.Shards:
+    """Write forty small arrays whose values count through them all."""
+    return write_shards(folder, num=40, rows=50, kind="npy", first=first)
 
 
 def test_files_that_say_the_same(dataset_of: Opened, tmp_path: Path) -> None:
@@ -45,10 +43,9 @@ def test_working_directory(
 ) -> None:
     """A relative path stays what it was when the dataset was made."""
     for name, first in (("a", 0), ("b", 10**6)):
-        (tmp_path / name).mkdir()
-        write(tmp_path / name / "data", first=first)
+        write(tmp_path / name, first=first)
     monkeypatch.chdir(tmp_path / "a")
-    data = dataset_of(ip.shard_sizes("data/*.npy"))
+    data = dataset_of(ip.shard_sizes("*.npy"))
     monkeypatch.chdir(tmp_path / "b")
     assert 3 == data[3]
 
@@ -56,7 +53,7 @@ def test_working_directory(
 def plans(shards: ip.Shards) -> tuple[ip.Plan, ip.Plan]:
     """Return a plan to train on, and one to validate on."""
     training = ip.Plan(ip.ShardShuffle(shards, lanes=1), world_size=1, batch_size=10)
-    return training, ip.Plan(ip.Sequential(len(shards) * ROWS), world_size=1, batch_size=10)
+    return training, ip.Plan(ip.Sequential(shards.num_samples), world_size=1, batch_size=10)
 
 
 def test_validation_inside_a_loop(
@@ -69,24 +66,24 @@ def test_validation_inside_a_loop(
     monkeypatch.setattr(turn, "STILL", 0.5)
     shards = write(tmp_path / "data")
     training, validation = plans(shards)
-    options: dict[str, Any] = {"cache_bytes": 6 * 4096, "ahead": 2}  # those read at a time
+    options: dict[str, Any] = {"cache_bytes": 7 * 4096, "ahead": 2}  # those read at a time
     data, beside = dataset_of(shards, **options), dataset_of(shards, **options)
     for step, batch in enumerate(PlanLoader(data, training)):
         assert training.batch(0, step=step, rank=0).tolist() == batch.tolist()
         if step == 20:
             last = int(training.batch(0, step=training.steps(0).stop - 1, rank=0)[0])
             assert last == data[last]
-            found = [batch.tolist() for batch in PlanLoader(beside, validation)]
-            assert [each.tolist() for each in validation.batches(0, rank=0)] == found
+            assert expected(validation, 0) == ids_of(PlanLoader(beside, validation))
 
 
 def test_any_sample_after_a_pass(dataset_of: Opened, tmp_path: Path) -> None:
     """Who asks for samples after a pass gets them, with room for what a plan reads at a time."""
     shards = write(tmp_path / "data")
     training, _ = plans(shards)
-    data = dataset_of(shards, cache_bytes=6 * 4096)
+    data = dataset_of(shards, cache_bytes=7 * 4096)
     assert training.steps(0).stop == len([*PlanLoader(data, training)])
-    assert [*range(0, 2000, 50)] == [int(data[index]) for index in range(0, 2000, 50)]
+    indices = range(0, len(data), 50)
+    assert [*indices] == [int(data[index]) for index in indices]
 
 
 def test_failures_of_a_machine_that_ran_longer(
@@ -120,7 +117,7 @@ def test_part_of_a_dataset(dataset_of: Opened, tmp_path: Path, num_workers: int)
     """A torch Subset is read by a plan of its own samples."""
     part = torch.utils.data.Subset(dataset_of(write(tmp_path / "data")), range(100, 300))
     plan = ip.Plan(ip.Shuffle(200), world_size=1, batch_size=50)
-    found = [batch.tolist() for batch in PlanLoader(part, plan, num_workers=num_workers)]
+    found = ids_of(PlanLoader(part, plan, num_workers=num_workers))
     assert [(100 + batch).tolist() for batch in plan.batches(0, rank=0)] == found
 
 
@@ -128,8 +125,8 @@ def test_report_of_what_was_read(
     dataset_of: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What somebody has read is counted, though the thread that fetches was not there since."""
-    data = dataset_of(write(tmp_path / "data"))
-    asked = threading.Event()
+    shards, asked = write(tmp_path / "data"), threading.Event()
+    data = dataset_of(shards)
 
     def look_later(its: turn.Turn, look: Callable[[turn.Turn], None] = turn.Turn._reap) -> None:
         if its._fetches:
@@ -137,18 +134,8 @@ def test_report_of_what_was_read(
         look(its)
 
     monkeypatch.setattr(turn.Turn, "_reap", look_later)
-    num_bytes = (tmp_path / "data" / "000.npy").stat().st_size
-    assert (3, (1, ROWS, num_bytes)) == (data[3], data.report()[:3])
+    assert (3, (1, shards.sizes.array[0], shards.num_bytes[0])) == (data[3], data.report()[:3])
     asked.set()
-
-
-def test_file_that_has_grown(dataset_of: Opened, tmp_path: Path) -> None:
-    """Of a file that has grown on this machine, not more is copied than it should have."""
-    data = dataset_of(write(tmp_path / "data"), tries=1)
-    with (tmp_path / "data" / "000.npy").open("rb+") as file:
-        file.truncate(2**30)
-    with pytest.raises(ip.IndexPlanError, match="bytes, as shards says; got more; "):
-        data[3]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +161,7 @@ def test_nodes_of_different_sizes(
 
 def read_in_a_fork(path: str, cache: str) -> int:
     """Read a sample in a child of a process that fetched, and fetches no more."""
-    data = ShardedDataset(ip.shard_sizes(path), rows_of, cache_dir=cache, cache_bytes=10**7)
+    data = Opened(Path(cache))(ip.shard_sizes(path))
     assert 3 == data[3]
     assert data._fetcher is not None
     data._fetcher.stop()
@@ -191,3 +178,100 @@ def test_fork_of_who_fetched(tmp_path: Path) -> None:
     name = "tests.together.test_sharded_beside:read_in_a_fork"
     arguments = f"{tmp_path}/data/*.npy", str(tmp_path / "cache")
     assert [1] == results([forks().start(name, tmp_path / "log", *arguments)])
+
+
+# Shards that another process drops, or fetches again, while one reads or counts them.
+
+
+def disturbed(do: Callable[[], Any], at: int, *disturb: Callable[[], Any]) -> tuple[Any, bool]:
+    """Call a function, with something before its system call `at`, and before those after it.
+
+    Returns
+    -------
+    found : object
+        What it returned.
+    reached : bool
+        Whether it made as many calls.
+    """
+    calls = count()
+
+    def before(_frame: object, what: str, function: Any) -> None:
+        if what == "c_call" and getattr(function, "__module__", None) == "posix":
+            number = next(calls) - at
+            if 0 <= number < len(disturb):
+                disturb[number]()
+
+    sys.setprofile(before)
+    try:
+        found = do()
+    finally:
+        sys.setprofile(None)
+    return found, next(calls) >= at + len(disturb)
+
+
+@pytest.fixture(params=["npy"])
+def data(
+    dataset_of: Opened,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> ShardedDataset:
+    """A dataset whose two shards are there, and in a copy of its folder."""
+    monkeypatch.setattr(samples, "PATIENCE", 0.0)  # it says at once what it waits for
+    for start in (0, 100):
+        write_numbers(tmp_path / f"{start:03}.{request.param}", range(start, start + 100))
+    shards = ip.shard_sizes(tmp_path / f"*.{request.param}")
+    made = dataset_of(shards, tries=1)
+    assert [7, 107] == [made[index] for index in (7, 107)]
+    shutil.copytree(made.folder.path, tmp_path / "away")
+    return made
+
+
+def put(data: ShardedDataset, name: str, away: Path, *, damaged: bool = False) -> None:
+    """Put a shard in its place, as a process does that fetches it."""
+    new = away / "new"
+    content = (away / "shards" / name).read_bytes()
+    new.write_bytes(content[::-1] if damaged else content)
+    shutil.copy(away / "sums" / name, data.folder.sums.folder / name)
+    new.replace(data.folder.shards / name)
+
+
+@pytest.mark.parametrize("data", ["npy", "tar"], indirect=True)
+@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize("how", ["dropped", "fetched again", "dropped, and fetched again"])
+def test_while_it_is_read(data: ShardedDataset, tmp_path: Path, damaged: bool, how: str) -> None:
+    """A reader has the right rows whatever others do to a shard, before any call of the system."""
+    name, away = f"00000000.{data.shards.kind}", tmp_path / "away"
+    shard = data.folder.shards / name
+    drop, fetch = lambda: shard.unlink(missing_ok=True), lambda: put(data, name, away)
+    others = {"dropped": [drop], "fetched again": [fetch]}.get(how, [drop, fetch])
+    for at in count():
+        put(data, name, away, damaged=damaged)
+        data.close_all()
+        found, reached = disturbed(lambda: data[7], at, *others)
+        assert 7 == found
+        if not reached:
+            break
+    assert at > 5
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_while_it_is_counted(data: ShardedDataset, tmp_path: Path, damaged: bool) -> None:
+    """Who begins to fetch takes what a reader drops just then for a shard that is not there."""
+    data.stop()
+    name, away, folder = "00000000.npy", tmp_path / "away", data.folder
+    for at in count():
+        put(data, name, away)
+        if damaged:
+            (folder.sums.folder / name).unlink()
+        stock, reached = disturbed(
+            lambda: Stock(folder, data.shards, Source(data.shards, folder.place)),
+            at,
+            lambda: (folder.shards / name).unlink(missing_ok=True),
+        )
+        there = {int(path.stem) for path in folder.shards.iterdir()}
+        assert {1} <= there <= stock.whole.keys()
+        if not reached:
+            break
+    assert at > 5
+    assert {1} if damaged else {0, 1} == there

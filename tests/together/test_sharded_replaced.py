@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
 import json
 import os
@@ -16,7 +18,6 @@ import pytest
 
 import indexplan as ip
 from indexplan_fetch import ShardFile
-from indexplan_torch import open_parquet
 from tests.support.remote import server, store
 from tests.together.sharded_runs import Opened, at, refused, write_numbers
 
@@ -46,7 +47,7 @@ def test_rewritten_file(
     if not stamped:
         fields = {**shards.to_dict()}
         shards = ip.Shards.from_dict({k: fields[k] for k in fields if "stamp" not in k}, tmp_path)
-    data = dataset_of(shards, open_parquet)
+    data = dataset_of(shards)
     assert (5, 7) == (data[5]["id"], data[1007]["id"])
     write(tmp_path / "a.parquet", 10**6)
     os.utime(tmp_path / "a.parquet", ns=(0, 123456789))
@@ -58,7 +59,7 @@ def test_rewritten_file(
     dataset_of.end()
     now = ip.shard_sizes(tmp_path / "*.parquet", **options)
     assert shards == now
-    assert 10**6 + 555 == dataset_of(now, open_parquet)[555]["id"]
+    assert 10**6 + 555 == dataset_of(now)[555]["id"]
 
 
 def counted(folder: Path, by: str) -> ip.Shards:
@@ -183,44 +184,24 @@ def test_rewritten_in_a_store(server: str, dataset_of: Opened, tmp_path: Path) -
     url = "s3://bucket/rewritten/a.parquet"
     store().pipe_file(url, before)
     shards = at(ip.shard_sizes(url), "s3://bucket/rewritten")
-    data = dataset_of(shards, open_parquet)
+    data = dataset_of(shards)
     assert 5 == data[5]["id"]
     store().pipe_file(url, after)
     assert f"shard 5, {url}, {SINCE}" == refused(data, 555)
     dataset_of.end()
-    assert f"shard 5, {url}, {SINCE}" == refused(dataset_of(shards, open_parquet), 555)
+    assert f"shard 5, {url}, {SINCE}" == refused(dataset_of(shards), 555)
     store().pipe_file(url, before)
-    assert 555 == dataset_of(shards, open_parquet)[555]["id"]
+    assert 555 == dataset_of(shards)[555]["id"]
 
 
-def test_short_answers(server: str, dataset_of: Opened, tmp_path: Path) -> None:
-    """A piece of a file with fewer bytes than were asked for is refused, not filled with zeros."""
-    assert server
-    write(tmp_path / "a.parquet", 0)
-    url = "s3://bucket/shorter_download/a.parquet"
-    store().put(str(tmp_path / "a.parquet"), url)
-    shards = at(ip.shard_sizes(tmp_path / "a.parquet"), "s3://bucket/shorter_download")
-    num_bytes = shards.num_bytes[0]
-    assert refused(dataset_of(shards, open_parquet), 555) == (
-        f"shard 5, {url}, must be fetched before its batch; got {num_bytes - 100} bytes instead of "
-        f"the {num_bytes} asked for, 2 times; check the store and the credentials, then run again: "
-        "whole shards are kept"
-    )
+@pytest.mark.parametrize("batch", [False, True])
+def test_table(dataset_of: Opened, tmp_path: Path, batch: bool) -> None:
+    """Rows of a table, or batch, are dicts, though as many columns as rows would be a length."""
 
+    def open_shard(file: ShardFile) -> Any:
+        table = pq.read_table(file.path)
+        return table.to_batches()[0] if batch else table
 
-def table_of(file: ShardFile) -> Any:
-    """Return a table of pyarrow, whose own index finds columns."""
-    return pq.read_table(file.path)
-
-
-def batch_of(file: ShardFile) -> Any:
-    """Return a batch of pyarrow."""
-    return pq.read_table(file.path).to_batches()[0]
-
-
-@pytest.mark.parametrize("open_shard", [table_of, batch_of])
-def test_table(dataset_of: Opened, tmp_path: Path, open_shard: Any) -> None:
-    """Rows of a table are dicts, though as many columns as rows would have a length that fits."""
     columns = {str(number): [10 * number, 10 * number + 1] for number in range(2)}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     shards = ip.shard_sizes(tmp_path / "a.parquet", whole_files=True)
@@ -236,6 +217,77 @@ def test_page_checksums(dataset_of: Opened, tmp_path: Path) -> None:
     data = path.read_bytes()
     at = data.index(np.int64(555).tobytes())
     path.write_bytes(data[:at] + b"\0" + data[at + 1 :])
-    message = refused(dataset_of(ip.shard_sizes(path), open_parquet), 3)
+    message = refused(dataset_of(ip.shard_sizes(path)), 3)
     assert message.startswith(f"shard 0, {path}, must be a file that open_shard opens; got OSError")
     assert "CRC checksum verification failed" in message
+
+
+# Shards that an index of MDS lists, compressed or not.
+
+ROWS = 100
+ZIPS = {
+    "zstd": lambda data: pa.compress(data, "zstd", asbytes=True),
+    "br": lambda data: pa.compress(data, "brotli", asbytes=True),
+    "snappy": lambda data: pa.compress(data, "snappy", asbytes=True),
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+}
+
+
+def raw_rows(file: ShardFile) -> Any:
+    """Return the numbers in a file."""
+    return np.fromfile(file.path, "<i8")
+
+
+def part(name: str, data: bytes, kind: str) -> dict[str, Any]:
+    """Return what MDS's index says of a file."""
+    return {
+        "basename": name,
+        "bytes": len(data),
+        "hashes": {kind: hashlib.new(kind, data).hexdigest()} if kind else {},
+    }
+
+
+def write_mds(folder: Path, ending: str = "", kind: str = "sha1") -> Path:
+    """Write a shard of numbers, and an index; return the file."""
+    data = np.arange(ROWS, dtype="<i8").tobytes()
+    zipped = ZIPS[ending](data) if ending else b""
+    name = f"a.mds.{ending}" if ending else "a.mds"
+    entry = {"raw_data": part("a.mds", data, kind), "samples": ROWS, "format": "mds"}
+    if ending:
+        entry["zip_data"] = part(name, zipped, kind)
+    folder.mkdir()
+    (folder / "index.json").write_text(json.dumps({"version": 2, "shards": [entry]}))
+    (folder / name).write_bytes(zipped or data)
+    return folder / name
+
+
+@pytest.mark.parametrize("ending", ZIPS)
+def test_compressed(dataset_of: Opened, tmp_path: Path, ending: str) -> None:
+    """A compressed shard is fetched, compared with its hash, and opened as the file in it."""
+    file = write_mds(tmp_path / "data", ending)
+    shards = ip.shard_sizes(tmp_path / "data")
+    again = ip.Shards.from_json(shards.to_json(), shards.path)
+    assert shards.stored == again.stored
+    data = dataset_of(again, raw_rows)
+    assert (99, file.stat().st_size) == (data[99], data.report().num_bytes)
+
+
+@pytest.mark.parametrize("kind", ["sha1", "md5", "blake2b"])
+@pytest.mark.parametrize("ending", ["", "zstd"])
+def test_swapped(dataset_of: Opened, tmp_path: Path, ending: str, kind: str) -> None:
+    """A shard that was swapped for another one of the same length is refused."""
+    file = write_mds(tmp_path / "data", ending, kind)
+    data = file.read_bytes()
+    file.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    rule = f"{file} must have the {kind} that its index says; got another; {RESTORE}"
+    assert rule == refused(dataset_of(ip.shard_sizes(tmp_path / "data"), raw_rows), 99)
+
+
+@pytest.mark.parametrize("ending", ZIPS)
+def test_damaged_without_hashes(dataset_of: Opened, tmp_path: Path, ending: str) -> None:
+    """What cannot be decompressed to the bytes of the index is refused."""
+    file = write_mds(tmp_path / "data", ending, "")
+    file.write_bytes(bytes(file.stat().st_size))
+    rule = f"{file} must hold 800 bytes in compressed form, as shards says; got others; {RESTORE}"
+    assert rule == refused(dataset_of(ip.shard_sizes(tmp_path / "data"), raw_rows), 99)

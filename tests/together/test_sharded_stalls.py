@@ -25,13 +25,14 @@ from indexplan_fetch.folder import Folder, RankNote
 from indexplan_fetch.locks import hold, hold_new
 from indexplan_fetch.source import Source
 from indexplan_fetch.sums import Sums
-from indexplan_torch import ShardedDataset, open_parquet
 from tests.support.forked import results
 from tests.together.sharded_runs import (
+    Opened,
     at,
     expected,
     first_rows,
     plan_of,
+    refused,
     start_alone,
     until,
     write_shards,
@@ -122,24 +123,11 @@ def store_of(shards: ip.Shards) -> Iterator[Callable[[int], Store]]:
         each.close()
 
 
-def dataset_of(shards: ip.Shards, cache: Path, **changes: float) -> ShardedDataset:
-    """Make a dataset with other times."""
-    options: dict[str, Any] = {"cache_dir": cache, "cache_bytes": 10**9, "tries": 2}
-    if "stall_timeout" in changes:
-        options["stall_timeout"] = changes.pop("stall_timeout")
-    made = ShardedDataset(shards, open_parquet, **options)
-    made.settings = made.settings._replace(pause=0.01, **changes)
-    return made
-
-
 def test_stopped_process(
-    shards: ip.Shards,
-    store_of: Callable[[int], Store],
-    tmp_path: Path,
+    shards: ip.Shards, store_of: Callable[[int], Store], dataset_of: Opened
 ) -> None:
     """While the process that fetches is stopped, who waits hears which; continued, all goes on."""
     store = store_of(1)
-    cache = tmp_path / "cache"
     plan = plan_of(shards, 2)
     index = int(plan.batch(0, step=0, rank=0)[0])
     shard = int(shards.locate([index])[0][0])
@@ -153,10 +141,11 @@ def test_stopped_process(
         said.append(str(message))
         go_on()
 
-    other = start_alone(shards, store.url, cache, 0, 2)
+    other = start_alone(shards, store.url, dataset_of.cache_dir, 0, 2)
     store.wait_for(shards.files[shard], 1)
     other.kill(signal.SIGSTOP)
-    data = dataset_of(at(shards, store.url), cache, warn_after=0.05)
+    data = dataset_of(at(shards, store.url))
+    data.settings = data.settings._replace(warn_after=0.05)
     guard = threading.Timer(LONG, go_on)
     guard.start()
     with warnings.catch_warnings():
@@ -254,29 +243,26 @@ def test_bytes_of_the_last_moment(shards: ip.Shards) -> None:
 
 
 def test_hanging_reads_hold_up_nothing(
-    shards: ip.Shards, store_of: Callable[[int], Store], tmp_path: Path
+    shards: ip.Shards, store_of: Callable[[int], Store], dataset_of: Opened
 ) -> None:
     """One at a time, all shards come at their second attempt; where that hangs, too, it raises."""
     store = store_of(1)
     # more than a tick counts, or a moment without the processor would leave a second attempt, too
-    data = dataset_of(at(shards, store.url), tmp_path, stall_timeout=1.5)
+    data = dataset_of(at(shards, store.url), stall_timeout=1.5)
     data.settings = data.settings._replace(num_threads=1)
     indices = first_rows(shards)[:2]
     assert indices == [data[index]["id"] for index in indices]
     assert {2} == {store.asked[f"/{name}"] for name in shards.files[:2]}
     assert 2 == data.report().num_retries
     store.num_held = 2
-    with pytest.raises(ip.IndexPlanError) as error:
-        data[first_rows(shards)[2]]
-    assert str(error.value) == (
+    assert refused(data, first_rows(shards)[2]) == (
         f"shard 2, {store.url}/{shards.files[2]}, must be fetched before its batch; got no byte in "
         "1.5 seconds, 2 times; check the store and the credentials, then run again: whole shards "
         "are kept"
     )
     assert 0 == data[0]["id"]
-    assert [] == [*tmp_path.glob("*/shards/*.tmp")]
+    assert [] == [*dataset_of.cache_dir.glob("*/shards/*.tmp")]
     store.release(*range(100))
-    data.stop()
 
 
 def test_notes_that_others_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

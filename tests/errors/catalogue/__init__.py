@@ -29,12 +29,12 @@ NOT_PROVOKED: dict[str, dict[tuple[str, str], int]] = {
         ("adapters/indexplan_fetch/fetch.py", "Attempt._hear"): 1,
         ("adapters/indexplan_fetch/source.py", "_Watch.relative_update"): 1,
     },
-    "ends an attempt, which says why: tests/together/test_sharded_answers.py, _replaced.py": {
+    "ends an attempt, which says why: tests/together/test_sharded.py, _replaced.py": {
         ("adapters/indexplan_fetch/answers.py", "watch.check"): 2,
         ("adapters/indexplan_fetch/source.py", "Source.piece"): 1,
         ("adapters/indexplan_fetch/source.py", "Source._read_footer"): 1,
     },
-    "ends an attempt, which says why: tests/together/test_sharded_indexed.py": {
+    "ends an attempt, which says why: tests/together/test_sharded_replaced.py": {
         ("adapters/indexplan_fetch/source.py", "Source._unzip"): 3,
     },
     "takes a file that goes while it is fetched: reading it says the same": {
