@@ -110,6 +110,14 @@ def anywhere(request: pytest.FixtureRequest, url: str) -> Iterator[str]:
         fsspec.filesystem("memory").store.clear()
 
 
+def files_at(url: str) -> dict[str, bytes]:
+    """The files of a plan directory or an export in a store, by name."""
+    import fsspec
+
+    fs, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
+    return {path.removeprefix(f"{root}/"): fs.cat_file(path) for path in fs.find(root)}
+
+
 def noted(server: str, what: str) -> int:
     """How many of these requests the server has seen."""
     with urllib.request.urlopen(f"{server}/noted") as answer:  # noqa: S310 (our own server)

@@ -1,19 +1,23 @@
-"""Plan directories in object stores: read, fetched once, and kept."""
+"""Plan directories in object stores: read, fetched once, and kept; damaged or out of reach."""
 
-import hashlib
 import os
 import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.stores.cache import cache_folder
+from indexplan.stores.open import store_of
 from tests.support.listed import Listed, Wrapped
 from tests.support.remote import (
     AT_ONCE,
@@ -22,6 +26,7 @@ from tests.support.remote import (
     SECRET,
     anywhere,
     cache,
+    forget,
     noted,
     refused,
     run,
@@ -30,6 +35,7 @@ from tests.support.remote import (
     store,
     url,
 )
+from tests.support.s3_server import KEY
 from tests.support.trees import PLAN, tree
 
 __all__ = ["anywhere", "cache", "saved", "server", "url"]  # fixtures
@@ -97,22 +103,11 @@ def test_verbs(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     spec = ["--num-samples", "1000", "--batch-size", "16", "--world-size", "3"]
     assert 0 == main(["build", url, *spec])
     assert capsys.readouterr().out.startswith(f"{url}: 4,128 bytes; 1 file written")
-    assert 0 == main(["show", url, "--epoch", "0", "--step", "1", "--rank", "2", "--json"])
-    expected = ip.Plan(ip.Shuffle(1000), world_size=3, batch_size=16).batch(0, step=1, rank=2)
-    assert str(expected.tolist()[:3])[1:-1] in re.sub(r"\s+", " ", capsys.readouterr().out)
-    assert 0 == main(["verify", url])
-    assert 0 == main(["locate", url, "--index", "7", "--epoch", "0"])
+    for words in (["show", url], ["verify", url], ["locate", url, "--index", "7", "--epoch", "0"]):
+        assert 0 == main(words)
+    capsys.readouterr()
     assert 1 == main(["show", url + "x"])
-    said = "check the path, or build it with `indexplan build`\n"
-    assert f"indexplan: {url}x must be a plan directory; got nothing there; {said}" == (
-        capsys.readouterr().err
-    )
-
-
-def test_process_ends_quietly(saved: str) -> None:
-    """A process that has read from a store ends without a word on stderr."""
-    code = "import sys, indexplan as ip; print(ip.load(sys.argv[1]).batch(0, 1, step=0, rank=0)[0])"
-    assert f"{PLAN.batch(0, 1, step=0, rank=0)[0]}\n" == run(code, saved)
+    assert capsys.readouterr().err.startswith(f"indexplan: {url}x must be a plan directory; got no")
 
 
 def test_chunks_are_fetched_when_touched(saved: str, server: str, cache: Path) -> None:
@@ -149,28 +144,6 @@ def test_another_plan_at_the_same_url(saved: str, cache: Path) -> None:
     assert 2 == len(list(cache.glob("indexplan-*/*")))
 
 
-def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """INDEXPLAN_CACHE comes before XDG_CACHE_HOME, and that before the home folder."""
-    key = hashlib.sha256(b"s3://b/a.plan\nid").hexdigest()[:32]
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("INDEXPLAN_CACHE", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert tmp_path / "home/.cache/indexplan" / key == cache_folder("s3://b/a.plan", "id")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert tmp_path / "xdg/indexplan" / key == cache_folder("s3://b/a.plan", "id")
-    monkeypatch.setenv("INDEXPLAN_CACHE", str(tmp_path / "own"))
-    assert tmp_path / f"own/indexplan-{os.geteuid()}" / key == cache_folder("s3://b/a.plan", "id")
-
-
-def test_pickles_to_its_url(saved: str) -> None:
-    """A loaded order travels to workers as its URL, and works in a forked one."""
-    order = ip.types.Stored(saved)
-    text = pickle.dumps(order)
-    assert len(text) < 1000
-    assert SECRET.encode() not in text
-    assert pickle.loads(text).take(0, 300) == order.take(0, 300)  # noqa: S301 (our own)
-
-
 def test_forked_workers(saved: str) -> None:
     """Workers that are forked after the plan was opened and read fetch what they need."""
     code = (
@@ -194,3 +167,214 @@ def test_page_runs() -> None:
     names: dict[str, Any] = {}
     exec(block, names)  # noqa: S102 (our own page)
     assert names["report"].ok
+
+
+# Damaged in the store, on the way, or where it is kept.
+
+
+def test_edited_chunk(saved: str) -> None:
+    """A build finds, and verify names, a chunk with other bytes; verify reads the store's."""
+    plan = ip.load(saved)
+    read = plan.order.take(0, 300)
+    name = f"{saved}/{CHUNK}"
+    data = bytearray(store().cat_file(name))
+    data[128 + 4 * 44] ^= 1
+    store().pipe_file(name, bytes(data))
+    assert read.tolist() == plan.order.take(0, 300).tolist()
+    report = ip.verify(plan)
+    assert not report.ok
+    assert f"{CHUNK}, block 0: position 300 of epoch 0 holds" in str(report)
+    cure = "delete the file and run the same build again"
+    assert f"{name} must hold what its order generates; got other bytes in block 0; {cure}" == (
+        refused(ip.save, PLAN, saved, epochs=range(2), units_per_chunk=256)
+    )
+
+
+@pytest.mark.parametrize("found", [b"", b"x" * 2000])
+def test_cached_chunk_of_another_size(saved: str, found: bytes) -> None:
+    """A kept chunk that is too short or too long is fetched again, as is what a kill has left."""
+    order = ip.types.Stored(saved)
+    folder = cache_folder(saved, order.build.sha256)
+    (folder / CHUNK).parent.mkdir(parents=True)
+    (folder / CHUNK).write_bytes(found)
+    (folder / "epoch-00000/.chunk-00001.npy.part").write_bytes(b"left by a killed reader")
+    assert PLAN.order.take(0, 300).tolist() == order.take(0, 300).tolist()
+    assert [CHUNK] == list(tree(folder))
+
+
+def test_damaged_download(url: str, cache: Path) -> None:
+    """A chunk that does not arrive as it was written is an error, and is not kept."""
+    assert "damaged" in url
+    ip.save(PLAN, url, units_per_chunk=256)
+    cure = "read it again; if that does not help, verify the plan, and restore the file"
+    expected = f"{url}/{CHUNK} must be what its hashes say; got other bytes in block 0; {cure}"
+    order = ip.types.Stored(url)
+    for _ in range(2):
+        assert expected == refused(order.take, 0, 300)
+        assert {} == tree(cache)
+
+
+def test_chunk_that_vanishes(saved: str, cache: Path) -> None:
+    """A chunk that is gone, or longer, is named when the plan is opened, or when it is touched."""
+    order, name = ip.types.Stored(saved), f"{saved}/{CHUNK}"
+    store().pipe_file(name, b"x" * 2000)
+    assert f"{name} must hold 1152 bytes; got 2000; " in refused(ip.load, saved)
+    assert "what its hashes say; got 2000 instead of 1152 bytes" in refused(order.take, 0, 300)
+    store().rm_file(name)
+    said = f"{name} must be readable; got nothing there; check the bucket and the path"
+    assert said == refused(order.take, 0, 300)
+    assert f"got none named {CHUNK}; " in refused(ip.load, saved)
+    assert {} == tree(cache)
+
+
+def test_cache_without_room(saved: str, tmp_path: Path) -> None:
+    """A chunk that cannot be kept whole is a clear error, and nothing of it is kept."""
+    code = (
+        "import resource, sys, indexplan as ip\n"
+        "order = ip.types.Stored(sys.argv[1])\n"
+        "from indexplan.kernels.xxh64 import xxh64; xxh64(b'')\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
+        "try: order.take(0, 300)\n"
+        "except ip.PlanFileError as error: print(error)\n"
+    )
+    out = run(code, saved, INDEXPLAN_CACHE=str(tmp_path / "small"))
+    path = next((tmp_path / "small").glob("indexplan-*/*")) / CHUNK
+    assert (
+        f"{path} must be written, to read {saved}; got 'File too large'; free some space, or set "
+        "INDEXPLAN_CACHE to a folder on a disk of this machine with space\n"
+    ) == out
+    assert {} == tree(tmp_path / "small")
+
+
+# Stores that cannot be reached, and credentials, which nobody gets to see.
+
+
+def test_no_such_bucket(url: str) -> None:
+    """A bucket that is not there is named with what is looked for in it."""
+    url = url.replace("bucket", "nobody")
+    expected = f"{url}/plan.json must be written; got nothing there; check the bucket and the path"
+    assert expected == refused(ip.save, PLAN, url)
+    assert refused(ip.load, url).startswith(f"{url} must be a plan directory; got nothing there; ")
+
+
+def test_wrong_credentials(saved: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials that the store does not know are an error that does not show them."""
+    forget()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIASOMEBODYELSE0000")
+    said = "got no permission; check the credentials, and what they are allowed to do"
+    try:
+        assert f"{saved}/plan.json must be readable; {said}" == refused(ip.load, saved)
+        assert f"{saved} must be readable; {said}" == refused(ip.save, PLAN, saved)
+    finally:
+        forget()
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ("os.environ['AWS_ENDPOINT_URL'] = 'http://127.0.0.1:9'", "EndpointConnectionError"),
+        ("del os.environ['AWS_ACCESS_KEY_ID'], os.environ['AWS_SECRET_ACCESS_KEY']",
+         "NoCredentialsError"),
+    ],
+)  # fmt: skip
+def test_no_server(saved: str, change: str, kind: str) -> None:
+    """A store that cannot be reached, or without credentials, is an error with its kind."""
+    code = (
+        f"import os, sys; {change}\n"
+        "import indexplan as ip\n"
+        "try: ip.load(sys.argv[1])\n"
+        "except ip.PlanFileError as error: print(error)\n"
+    )
+    cure = "check the bucket, the credentials and the network"
+    expected = f"{saved}/plan.json must be readable; got {kind}; {cure}\n"
+    assert expected == run(code, saved, AWS_MAX_ATTEMPTS="1")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"s3://{KEY}:{SECRET}@bucket/a.plan",
+        f"s3://{SECRET}@bucket/a.plan",
+        f"sftp://me:{SECRET}@host/a.plan",
+        f"abfs://me:{SECRET}@account.dfs.core.windows.net/a.plan",
+        f"https://host/a.plan?X-Amz-Signature={SECRET}",
+        f"simplecache::s3://{SECRET}@bucket/a.plan",
+    ],
+)
+def test_urls_with_credentials(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A URL that carries credentials is refused at once, and never repeated."""
+    for function in (ip.load, ip.types.Stored):
+        message = refused(function, url)
+        assert KEY not in message
+    assert message == refused(ip.save, PLAN, url)
+    assert 2 == main(["show", url])
+    assert f"indexplan: {message}\n" == capsys.readouterr().err
+    if "::" not in url:
+        assert message.startswith("path must be a URL without credentials, @, ? and #; got one of ")
+
+
+def test_azure_containers_are_no_credentials() -> None:
+    """Azure's way to name a container is not taken for a user."""
+    url = "abfs://container@account.dfs.core.windows.net/a.plan"
+    assert url == store_of(url + "/").path
+
+
+def test_secrets_stay_where_they_are(saved: str, tmp_path: Path) -> None:
+    """No secret reaches a file, a pickle, an output or an error, wherever it was configured."""
+    code = (
+        "import pickle, sys, traceback, indexplan as ip\n"
+        "from indexplan.cli import main\n"
+        "url, folder = sys.argv[1:]\n"
+        "plan = ip.load(url)\n"
+        "plan.order.take(0, 300)\n"
+        "open(folder + '/pickled', 'wb').write(pickle.dumps(plan))\n"
+        "ip.save(plan, folder + '/a.plan')\n"
+        "ip.save(plan, url + '2')\n"
+        "print(repr(plan), main(['show', url]), main(['verify', url]), main(['show', url + '3']))\n"
+        "import fsspec\n"
+        "fsspec.filesystem('s3', use_listings_cache=False).rm_file(url + '2/plan.json')\n"
+        "fsspec.config.conf['s3']['secret'] += 'wrong'\n"
+        "fsspec.config.conf['s3']['endpoint_url'] = 'http://127.0.0.1:9/' + sys.stdin.read()\n"
+        "try: ip.load(url)\n"
+        "except ip.PlanFileError: traceback.print_exc()\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "AWS_SECRET_ACCESS_KEY"}
+    environment["AWS_MAX_ATTEMPTS"] = "1"
+    environment["FSSPEC_S3_SECRET"] = SECRET
+    environment["FSSPEC_S3_KEY"] = environment.pop("AWS_ACCESS_KEY_ID")
+    command = [sys.executable, "-c", code, saved, str(tmp_path)]
+    done = subprocess.run(
+        command, check=False, capture_output=True, cwd=ROOT, env=environment, input=SECRET.encode()
+    )
+    assert b"must be readable; got EndpointConnectionError" in done.stderr, done.stderr.decode()
+    assert 0 == done.returncode, done.stderr.decode()
+    places = [f"s3://{name}" for name in store().find("bucket")]
+    everything = [done.stdout, done.stderr, *map(store().cat_file, places)]
+    everything += [*tree(tmp_path).values()]
+    assert "pickled" in tree(tmp_path)
+    assert [] == [text for text in everything if SECRET.encode() in text or KEY.encode() in text]
+
+
+# Sizes of shards.
+
+
+@pytest.mark.usefixtures("server")
+def test_shards_in_s3(tmp_path: Path) -> None:
+    """A glob and a folder of Parquet, and a .npy file; a changed one is noticed."""
+    rows = pa.table({"id": np.arange(250)})
+    for name in ("x/a.parquet", "y/b.parquet"):
+        (tmp_path / name).parent.mkdir()
+        pq.write_table(rows, tmp_path / name, row_group_size=100)
+    np.save(tmp_path / "rows.npy", np.zeros((7, 3)))
+    store().put(str(tmp_path), "bucket/shards", recursive=True)
+    here = ip.shard_sizes(tmp_path / "**/*.parquet")
+    assert [100, 100, 50] * 2 == here.sizes.array.tolist()
+    for pattern in ("**/*.parquet", "*/*.parquet"):
+        assert here == ip.shard_sizes(f"s3://bucket/shards/{pattern}")
+    assert ip.shard_sizes(tmp_path / "x") == ip.shard_sizes("s3://bucket/shards/x")
+    assert [7] == ip.shard_sizes("s3://bucket/shards/rows.npy").sizes.array.tolist()
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=50)
+    store().put(str(tmp_path / "a.parquet"), "bucket/shards/x/a.parquet")
+    there = ip.shard_sizes("s3://bucket/shards/**/*.parquet")
+    with pytest.raises(ip.PlanFileError, match="sizes of files changed"):
+        there.identity.check_same(here.identity)

@@ -7,13 +7,13 @@ import fsspec
 import pytest
 
 import indexplan as ip
-from indexplan.cli import main
 from indexplan.stores.open import store_of
 from tests.support.remote import (
     AT_ONCE,
     SECRET,
     anywhere,
     cache,
+    files_at,
     refused,
     run,
     saved,
@@ -28,82 +28,40 @@ __all__ = ["anywhere", "cache", "saved", "server", "url"]  # fixtures
 
 def test_place_holds_what_a_folder_holds(anywhere: str, tmp_path: Path) -> None:
     """A store gets the files of a local plan directory, byte for byte, and nothing else."""
-    from fsspec.core import url_to_fs
-
     ip.save(PLAN, tmp_path / "a.plan", epochs=range(2), units_per_chunk=256)
     first = ip.save(PLAN, anywhere, epochs=range(2), units_per_chunk=256)
     again = ip.save(PLAN, anywhere + "/", epochs=range(2), units_per_chunk=256)
     assert (anywhere, 8, 0) == (first.path, first.num_written, first.num_kept)
     assert (anywhere, 0, 8) == (again.path, again.num_written, again.num_kept)
-    fs, root = url_to_fs(anywhere)
-    found = {path.removeprefix(f"{root}/"): fs.cat_file(path) for path in fs.find(root)}
-    assert tree(tmp_path / "a.plan") == found
+    assert tree(tmp_path / "a.plan") == files_at(anywhere)
 
 
-def test_export(anywhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "num", "name"),
+    [
+        ("npy", 12, "epoch-00000/sub-epoch-00001/rank-00002.npy"),
+        ("parquet", 1, "epoch-00000.parquet"),
+    ],
+)
+def test_export(anywhere: str, tmp_path: Path, kind: str, num: int, name: str) -> None:
     """An export to a store holds what one to a folder does, and is compared as strictly."""
     fs, root = fsspec.core.url_to_fs(anywhere)
-    done = ip.export(PLAN, anywhere)
-    assert (anywhere, 12, 0) == (done.path, done.num_written, done.num_kept)
-    ip.export(PLAN, tmp_path / "a")
-    found = {path.removeprefix(f"{root}/"): fs.cat_file(path) for path in fs.find(root)}
-    assert tree(tmp_path / "a") == found
-    (tmp_path / "plan.json").write_text(PLAN.to_json())
-    assert 0 == main(["export", str(tmp_path / "plan.json"), anywhere])
-    assert f"{anywhere}: 6,112 bytes; 0 files written, 12 were there already\n" == (
-        capsys.readouterr().out
-    )
-    name = "epoch-00000/sub-epoch-00001/rank-00002.npy"
-    fs.pipe_file(f"{root}/{name}", found[name][:-1] + b"x")
-    cure = "delete the file and run the same export again"
-    assert (
-        f"{anywhere}/{name} must hold what the plan deals; got other bytes in block 1; {cure}"
-        == (refused(ip.export, PLAN, anywhere))
-    )
+    done = ip.export(PLAN, anywhere, format=kind)
+    assert (anywhere, num, 0) == (done.path, done.num_written, done.num_kept)
+    ip.export(PLAN, tmp_path / "a", format=kind)
+    right = tree(tmp_path / "a")
+    assert right == files_at(anywhere)
+    again = ip.export(PLAN, anywhere, format=kind)
+    assert (0, num, done.num_bytes) == (again.num_written, again.num_kept, again.num_bytes)
+    fs.pipe_file(f"{root}/{name}", right[name][:-1] + b"x")
+    said = refused(ip.export, PLAN, anywhere, format=kind)
+    assert said.startswith(f"{anywhere}/{name} must hold what the plan deals; got other bytes in ")
     fs.rm_file(f"{root}/{name}")
-    assert (1, 11) == ((again := ip.export(PLAN, anywhere)).num_written, again.num_kept)
-    assert found[name] == fs.cat_file(f"{root}/{name}")
-    rule = f"{anywhere} must be new, empty or an export of the same plan"
+    assert 1 == ip.export(PLAN, anywhere, format=kind).num_written
     other = PLAN.replace(batch_size=5)
-    got = f"one with plan.batch_size {PLAN.batch_size!r}, not 5"
-    assert f"{rule}; got {got}; choose another path" == refused(ip.export, other, anywhere)
-    assert f"{anywhere} must be new, empty or a plan directory; got a folder that holds " in (
-        refused(ip.save, PLAN, anywhere)
-    )
-
-
-def test_export_of_tables(anywhere: str, tmp_path: Path) -> None:
-    """A table in a store has the bytes of one in a folder, and is compared byte by byte."""
-    from fsspec.core import url_to_fs
-
-    done = ip.export(PLAN, anywhere, format="parquet")
-    ip.export(PLAN, tmp_path / "a", format="parquet")
-    name = "epoch-00000.parquet"
-    right = (tmp_path / "a" / name).read_bytes()
-    fs, root = url_to_fs(anywhere)
-    assert right == fs.cat_file(f"{root}/{name}")
-    again = ip.export(PLAN, anywhere, format="parquet")
-    assert (0, 1, done.num_bytes) == (again.num_written, again.num_kept, len(right))
-
-
-def test_bins_and_parts(url: str) -> None:
-    """Bins go through a store, built part by part."""
-    from tests.support.bins import Bins
-
-    plan = ip.Plan(Bins(500), world_size=3, batch_size=7)
-    each = [ip.save(plan, url, units_per_chunk=50, part=(i, 3)).num_written for i in (3, 1, 2)]
-    assert [4, 4, 4] == each
-    read = ip.load(url)
-    assert plan.batch(0, step=3, rank=1).tolist() == read.batch(0, step=3, rank=1).tolist()
-    assert ip.verify(read).ok
-
-
-def test_unfinished_parts(url: str) -> None:
-    """What has all but some parts cannot be read, and a missing file is named."""
-    ip.save(PLAN, url, units_per_chunk=256, part=(2, 2))
-    got = "got none named epoch-00000/chunk-00000.npy"
-    cure = "run the same build again, or each of its parts"
-    assert f"{url} must have all of its 9 files; {got}; {cure}" == refused(ip.load, url)
+    assert "; got one with plan.batch_size" in refused(ip.export, other, anywhere, format=kind)
+    assert " or a plan directory; got a folder that holds " in refused(ip.save, PLAN, anywhere)
+    assert right == files_at(anywhere)
 
 
 def test_builders_at_once(url: str, tmp_path: Path) -> None:
@@ -111,9 +69,7 @@ def test_builders_at_once(url: str, tmp_path: Path) -> None:
     work = "ip.save(PLAN, url, units_per_chunk=64).num_bytes"
     assert f"{[6048] * 3}\n" == run(AT_ONCE.format(work), url)
     ip.save(PLAN, tmp_path / "one.plan", units_per_chunk=64)
-    root = url.removeprefix("s3://")
-    found = {p.removeprefix(f"{root}/"): store().cat_file(p) for p in store().find(root)}
-    assert tree(tmp_path / "one.plan") == found
+    assert tree(tmp_path / "one.plan") == files_at(url)
 
 
 def test_killed_builders(url: str, tmp_path: Path) -> None:
@@ -122,9 +78,7 @@ def test_killed_builders(url: str, tmp_path: Path) -> None:
     assert int(run(code, url).partition(" died")[0]) >= 12
     assert ip.verify(ip.load(url)).ok
     ip.save(PLAN, tmp_path / "one.plan", units_per_chunk=64)
-    root = url.removeprefix("s3://")
-    found = {p.removeprefix(f"{root}/"): store().cat_file(p) for p in store().find(root)}
-    assert tree(tmp_path / "one.plan") == found
+    assert tree(tmp_path / "one.plan") == files_at(url)
 
 
 def test_other_builders_at_once(url: str) -> None:
@@ -169,12 +123,9 @@ def test_build_of_something_else(saved: str) -> None:
     other = PLAN.replace(order=ip.Shuffle(1000, seed=6))
     message = refused(ip.save, other, saved, epochs=range(2), units_per_chunk=256)
     assert message.startswith(f"{saved} must be a build of the same plan and epochs; got one with")
-    rule = "must be new, empty or a plan directory; got"
-    folder = saved + "/epoch-00000"
-    expected = f"{folder} {rule} a folder that holds chunk-00000.npy; choose another path"
-    assert expected == refused(ip.save, PLAN, folder)
-    file = f"{saved}/plan.json"
-    assert f"{file} {rule} a file; choose another path" == refused(ip.save, PLAN, file)
+    for place in ("epoch-00000", "plan.json"):
+        message = refused(ip.save, PLAN, f"{saved}/{place}")
+        assert message.startswith(f"{saved}/{place} must be new, empty or a plan directory; got a ")
     assert before == store().find(saved, detail=True)
 
 

@@ -69,42 +69,36 @@ def web(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
 READ = (
     "import sys, indexplan as ip\n"
     "try:\n"
-    "    plan = ip.load(sys.argv[1])\n"
+    "    plan = ip.load(sys.argv[1]).replace(world_size=1)\n"
     "    print(plan.batch(0, step=3, rank=0).tolist(), ip.verify(plan).ok)\n"
     "except ip.PlanFileError as error: print(error)\n"
 )
 
 
-@pytest.mark.parametrize("web", [Web, Simple], indirect=True)
-def test_web_servers(web: str, tmp_path: Path) -> None:
-    """A plan that lies on a plain web server is read and verified; nothing needs a listing."""
-    plan = ip.Plan(ip.Shuffle(1000, seed=5), world_size=1, batch_size=4)
+@pytest.mark.parametrize("web", [Web, Simple, Sizeless], indirect=True)
+def test_web_servers(web: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """A plan that lies on a plain web server is read and verified; nothing needs a listing.
+
+    Chunks of several requests need a server that serves pieces, and all need one that says how
+    long files are.
+    """
+    handler, cache = request.node.callspec.params["web"], str(tmp_path / "cache")
     (tmp_path / "web").mkdir()
-    ip.save(plan, tmp_path / "web/a.plan", units_per_chunk=256)
-    cache = str(tmp_path / "cache")
-    expected = f"{plan.batch(0, step=3, rank=0).tolist()} True\n"
-    assert expected == run(READ, f"{web}/a.plan", INDEXPLAN_CACHE=cache)
+    for name, num_samples, each in (("a", 1000, 256), ("b", 2_200_000, 2**22)):
+        plan = ip.Plan(ip.Sequential(num_samples), batch_size=4)
+        ip.save(plan, tmp_path / f"web/{name}.plan", units_per_chunk=each)
+    short, long = (run(READ, f"{web}/{name}.plan", INDEXPLAN_CACHE=cache) for name in "ab")
+    if handler is Sizeless:
+        said = "must be served with its size, as Content-Length; got none; choose another server"
+        assert [f"{web}/{name}.plan/plan.json {said}\n" for name in "ab"] == [short, long]
+        return
+    assert "[12, 13, 14, 15] True\n" == short
+    pieces = (
+        f"{web}/b.plan/epoch-00000/chunk-00000.npy must be served in pieces; got 8800128 bytes "
+        "instead of the 8388608 from 0 on; choose a server that answers requests for a Range, or "
+        "copy the plan to a folder\n"
+    )
+    assert long == (short if handler is Web else pieces)
     (tmp_path / "web/a.plan" / CHUNK).unlink()
     said = run(READ, f"{web}/a.plan", INDEXPLAN_CACHE=cache)
     assert f"must have all of its 9 files; got none named {CHUNK}; " in said
-
-
-@pytest.mark.parametrize("web", [Web, Simple, Sizeless], indirect=True)
-def test_web_servers_and_long_chunks(web: str, tmp_path: Path, request: Any) -> None:
-    """Chunks of several requests need a server that serves pieces, and says how long files are."""
-    plan = ip.Plan(ip.Sequential(2_200_000), world_size=1, batch_size=4)
-    (tmp_path / "web").mkdir()
-    ip.save(plan, tmp_path / "web/a.plan")
-    said = run(READ, f"{web}/a.plan", INDEXPLAN_CACHE=str(tmp_path / "cache"))
-    handler = request.node.callspec.params["web"]
-    assert (
-        said
-        == {
-            Web: "[12, 13, 14, 15] True\n",
-            Simple: f"{web}/a.plan/epoch-00000/chunk-00000.npy must be served in pieces; got "
-            "8800128 bytes instead of the 8388608 from 0 on; choose a server that answers requests "
-            "for a Range, or copy the plan to a folder\n",
-            Sizeless: f"{web}/a.plan/plan.json must be served with its size, as "
-            "Content-Length; got none; choose another server\n",
-        }[handler]
-    )
