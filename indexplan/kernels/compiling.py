@@ -109,13 +109,14 @@ class Kernel:
         """Run the kernel; raise `numba.core.errors.NumbaError` if it cannot be compiled."""
         return (self._compiled or self._compile())(*values)
 
-    def plain_at_first(self, *values: Any) -> Any:
-        """Run it as plain Python, the first times in a process and unless it is compiled already.
+    def plain_at_first(self, calls: int, *values: Any) -> Any:
+        """Run it as plain Python, its first calls in a process and unless it is compiled already.
 
-        For arguments that take less than a millisecond so, where to compile takes seconds.
+        For so few that they take some milliseconds: to load a kernel takes 20, to compile it
+        seconds.
         """
         self._plain_calls += 1
-        plain = self._compiled is None and self._plain_calls <= PLAIN_CALLS
+        plain = self._compiled is None and self._plain_calls <= calls
         return self._plain(*values) if plain else self(*values)
 
     def compile(self) -> None:
@@ -270,7 +271,6 @@ def _source(file: Path) -> tuple[bytes, list[Path]]:
     return text, [each for each in near if each.is_file()]
 
 
-PLAIN_CALLS = 16  # more than most runs have phases and mixtures: some 4 ms, before it is compiled
 PATIENCE = 1.0  # seconds after which the first kernel that is still being compiled is told
 _told: list[str] = []
 KERNELS: list[Kernel] = []  # those of all imported modules

@@ -19,7 +19,7 @@ from indexplan.orders.units import expand
 
 Int32 = NDArray[np.int32]
 PLACE_STOP = 2**63
-FEW = 4  # nodes; a tree of fewer takes at most 0.8 ms in plain Python, and seconds to compile
+PLAIN = 128  # nodes of trees that a process plants in plain Python, in up to 60 ms, not to compile
 NEAR, MOST = 8, 32  # places, and 1 for each node: these take less in one run than one of them alone
 
 
@@ -51,8 +51,8 @@ class Pattern:
         self._ups = np.empty(num + len(each), np.int64)
         self._top = 0 if num else ~int(leaves[0])
         plant = kernels.tree.plant
-        write = plant if num >= FEW else plant.plain_at_first
-        self.reach: int = write(each, leaves, self._nodes, self._ratios, self._ups)
+        given = each, leaves, self._nodes, self._ratios, self._ups
+        self.reach: int = plant.plain_at_first(PLAIN // max(1, num), *given)
 
     def count(self, base: Int64, place: int) -> Int64:
         """Return how many units of each source come before a place, and `base`; int64 (k,)."""

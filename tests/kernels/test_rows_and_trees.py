@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,19 +48,19 @@ def written(run: Any, shares: list[int]) -> list[Any]:
     return [type(reach), reach, nodes.tobytes(), ratios.tobytes(), ups.tobytes()]
 
 
-@given(st.lists(SHARES, min_size=1, max_size=6))
+@given(st.lists(SHARES, min_size=1, max_size=40).filter(lambda shares: sum(shares) < 2**62))
 def test_plain_trees_are_the_compiled_ones(shares: list[int]) -> None:
     """Nodes, ratios of floats, parents and the reach."""
     plain = compiling.Kernel(tree.plant.py_func, tree.plant.arguments)
-    assert written(tree.plant, shares) == written(plain.plain_at_first, shares)
+    assert written(tree.plant, shares) == written(partial(plain.plain_at_first, 1), shares)
     assert plain.origin is None  # not compiled, nor loaded
 
 
 def test_who_writes_many_trees_compiles() -> None:
     """After the first ones; and whoever has it compiled runs nothing as plain Python."""
     made = compiling.Kernel(tree.plant.py_func, tree.plant.arguments)
-    for number in range(compiling.PLAIN_CALLS + 1):
+    for number in range(4):
         assert made.origin is None
         expected = written(tree.plant, [number + 1, 5])
-        assert expected == written(made.plain_at_first, [number + 1, 5])
+        assert expected == written(partial(made.plain_at_first, 3), [number + 1, 5])
     assert made.origin is not None
