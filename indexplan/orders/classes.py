@@ -80,11 +80,21 @@ def classes_of(labels: Column) -> Classes:
     return table_of(key, Classes, build, 4 * len(labels))
 
 
+def range_of(labels: NDArray[Any]) -> tuple[int, int]:
+    """Return the least label, and how many integers there are from it to the largest."""
+    least = int(labels.min())
+    return least, int(labels.max()) - least + 1
+
+
+def far_apart(width: int, num: int) -> bool:
+    """Return whether a table of all integers in the range would have far more than the samples."""
+    return width > num + 2**16
+
+
 def _sorted(labels: NDArray[Any]) -> Classes:
     """Sort samples by class; by counting if the labels are close together."""
-    num, least = len(labels), int(labels.min())
-    width = int(labels.max()) - least + 1
-    if width > num + 2**16:
+    num, (least, width) = len(labels), range_of(labels)
+    if far_apart(width, num):
         keys = labels.astype(np.int64).view(np.uint64)
         keys -= np.uint64(least % 2**64)  # the distance from the least, even if past 2**63
         rising, members = kernels.sorting.sort_rows(keys.view(np.int64), width.bit_length())

@@ -9,14 +9,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexplan.errors import counted, integer, invalid
 from indexplan.keywords import named
 from indexplan.once import once
 from indexplan.orders.arguments import NUM_SAMPLES_STOP, as_written, check_num_samples
 from indexplan.orders.base import Draws, Int64, Order
-from indexplan.orders.classes import classes_of
-from indexplan.orders.columns import INTEGERS, Column
+from indexplan.orders.classes import Classes, classes_of, far_apart, range_of
+from indexplan.orders.columns import BLOCK, INTEGERS, Column
 from indexplan.orders.fields import NUM_SAMPLES, SEED
 from indexplan.orders.registry import register
 from indexplan.orders.shares import integers, largest_remainder
@@ -27,6 +28,46 @@ from indexplan.stores.tables import table_of
 
 MOST_PARTS = 2**16
 CURE = "make parts with indexplan.Split"
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups of a dataset, by rising value, and if these are far apart, the samples of each."""
+
+    values: Int64
+    classes: Classes | None
+
+    def samples(self, column: Column, chosen: NDArray[np.bool_]) -> Int64:
+        """Return the samples of the groups that are chosen, rising."""
+        kept = np.zeros(len(column), np.bool_)
+        if self.classes is not None:
+            kept[self.classes.members[np.repeat(chosen, self.classes.sizes)]] = True
+            return np.flatnonzero(kept)
+        least, width = range_of(column.array)
+        which = np.zeros(width, np.bool_)
+        which[self.values[chosen] - least] = True
+        for at in range(0, len(column), BLOCK):
+            kept[at : at + BLOCK] = which[column.array[at : at + BLOCK].astype(np.int64) - least]
+        column.check_file()
+        return np.flatnonzero(kept)
+
+
+def groups_of(column: Column) -> Groups:
+    """Return the groups of a column; equal columns of a process share them."""
+
+    def build() -> Groups:
+        least, width = range_of(column.array)
+        if far_apart(width, len(column)):
+            classes = classes_of(column)
+            return Groups(classes.labels, classes)
+        present = np.zeros(width, np.bool_)
+        for at in range(0, len(column), BLOCK):
+            present[column.array[at : at + BLOCK].astype(np.int64) - least] = True
+        column.check_file()
+        return Groups(np.flatnonzero(present) + least, None)
+
+    # not written to the cache: one pass over the column finds them
+    return table_of({"table": "groups", "labels": column.to_dict()}, Groups, build, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,13 +178,12 @@ class Part(Order):
             return None
 
         def build() -> Members:
-            classes, count = classes_of(groups), sum(self.sizes)
-            if (num := len(classes.sizes)) != count:
+            found, count = groups_of(groups), sum(self.sizes)
+            if (num := len(found.values)) != count:
                 raise invalid("the sum of sizes", f"{num}, the number of groups", count, CURE)
-            chosen, kept = np.zeros(count, np.bool_), np.zeros(len(groups), np.bool_)
+            chosen = np.zeros(count, np.bool_)
             chosen[self._shuffled(SPLITS, 0, count, *self._intervals[:2])] = True
-            kept[classes.members[np.repeat(chosen, classes.sizes)]] = True  # rising by sample
-            return Members(np.flatnonzero(kept))
+            return Members(found.samples(groups, chosen))
 
         key = {"table": "split", **self.to_dict()}
         return table_of(key, Members, build, self.ip_table_bytes).samples
@@ -225,8 +265,8 @@ class Split(Mapping[str, Part]):
         num_samples = check_num_samples(num_samples)
         column = None if groups is None else Column.of(groups, INTEGERS, "groups")
         names, shares = _shares(parts)
-        self._groups = None if column is None else classes_of(column)  # for its parts to find it
-        total = num_samples if self._groups is None else len(self._groups.sizes)
+        self._groups = None if column is None else groups_of(column)  # for its parts to find it
+        total = num_samples if self._groups is None else len(self._groups.values)
         sizes = largest_remainder(total, integers(shares))
         if 0 in sizes:
             what = "samples" if column is None else "groups"
