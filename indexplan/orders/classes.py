@@ -92,9 +92,9 @@ def far_apart(width: int, num: int) -> bool:
 
 
 def _sorted(labels: NDArray[Any]) -> Classes:
-    """Sort samples by class; by counting if the labels are close together."""
+    """Sort samples by class; by counting if they are many and their labels close together."""
     num, (least, width) = len(labels), range_of(labels)
-    if far_apart(width, num):
+    if far_apart(width, num) or num <= kernels.sorting.FEW:
         keys = labels.astype(np.int64).view(np.uint64)
         keys -= np.uint64(least % 2**64)  # the distance from the least, even if past 2**63
         rising, members = kernels.sorting.sort_rows(keys.view(np.int64), width.bit_length())

@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.kernels import sorting
+from indexplan.orders import classes as module
 from indexplan.stores import tables
 from tests.golden.lines import known
 from tests.support import class_oracles
@@ -104,6 +106,24 @@ def test_batches_are_the_oracle(order: ip.ClassBatches, epoch: int, data: st.Dat
     some = [epoch * size + u for a, b in zip(starts, stops, strict=True) for u in range(a, b)]
     expected = [index for unit in some for index in class_oracles.batch(*spec, unit)]
     assert expected == order.take(epoch, starts, stops).tolist()
+
+
+@given(rows_of_labels)
+def test_members_of_classes(labels: list[int]) -> None:
+    """They rise, class by class: sorted by NumPy, or counted once none are few."""
+    expected = {
+        label: [sample for sample, each in enumerate(labels) if each == label]
+        for label in sorted(set(labels))
+    }
+    for few in (sorting.FEW, -1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sorting, "FEW", few)
+            found = module._sorted(np.array(labels))
+        assert list(expected) == found.labels.tolist()
+        members = np.split(found.members, found.starts[1:])
+        assert list(expected.values()) == [each.tolist() for each in members]
+        assert [len(each) for each in expected.values()] == found.sizes.tolist()
+        assert np.uint32 == found.members.dtype
 
 
 def test_first_reads_after_a_seam() -> None:
