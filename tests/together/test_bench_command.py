@@ -9,7 +9,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from indexplan.reports.benchmark import Timing, bench
+from indexplan.reports.benchmark import bench
 from tests.cli.test_help import examples, page, works
 
 KEYS = ["first_batch", "share", "resume", "torch", "numpy"]
@@ -70,41 +70,18 @@ def test_a_step_that_takes_many_epochs() -> None:
     assert [300, 300, 300] == [row.num_indices for row in bench(plan).rows[:3]]
 
 
-def test_no_step_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
-    """A plan without a step is refused, with the cure."""
-    words = ("--num-samples", "100", "--world-size", "8", "--remainder", "drop")
-    assert 2 == main(["bench", *words])
-    assert capsys.readouterr() == (
-        "",
-        "indexplan: epoch 0 must have a full step, as remainder='drop' reads no other; got "
-        "global batches of 2,048 units, and 100 units in it; let a global batch have at most 100 "
-        "units, or use --remainder spread or pad\n",
-    )
-
-
-def rivals(num: int) -> list[Timing]:
-    """The rows of others."""
-    return list(bench(ip.Plan(ip.Shuffle(num), world_size=4, batch_size=8)).rows[3:])
-
-
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """In an environment without torch, its row says so, and the others are there."""
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "torch" else find(name)
     )
-    torch, numpy = rivals(1000)
+    torch, numpy = bench(ip.Plan(ip.Shuffle(1000), world_size=4, batch_size=8)).rows[3:]
     assert ("torch is not installed", None) == (torch.note, torch.seconds)
-    assert numpy.seconds is not None
+    assert (numpy.seconds is None, torch.ns_per_index) == (False, None)
 
 
 def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """The examples of its help work."""
     for command in examples(page(capsys, "bench")):
         works(command, tmp_path, monkeypatch)
-
-
-def test_a_row() -> None:
-    """A row without a time has no cost per index."""
-    assert Timing("a", "b", None, 5).ns_per_index is None
-    assert 200.0 == Timing("a", "b", 1e-6, 5).ns_per_index

@@ -50,9 +50,7 @@ def wrong(number):
 
 CALL = """
 import json, numpy, kernels
-answer = kernels.total(numpy.arange(4))
-hits = int(kernels.total.origin == "loaded")
-print(json.dumps({"answer": answer, "hits": hits}))
+print(json.dumps([kernels.total(numpy.arange(4)), kernels.total.origin]))
 """
 
 
@@ -109,14 +107,40 @@ def filled(compiled: Folder, tmp_path: Path) -> Folder:
     return folder
 
 
-COLD = {"answer": ANSWER, "hits": 0}
-WARM = {"answer": ANSWER, "hits": 1}
+COLD = [ANSWER, "saved"]
+WARM = [ANSWER, "loaded"]
+UNSAVED = [ANSWER, "unsaved"]
+FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n" + CALL
+ALL_OF_IT = """
+import json, sys, numpy, kernels
+answer = kernels.total(numpy.arange(4))
+found = kernels.total.folder, "numba.np.linalg" in sys.modules
+print(json.dumps([answer, kernels.total.origin, *found]))
+"""
 
 
 def test_a_copied_cache_is_loaded(filled: Folder) -> None:
-    """The first process compiles and saves; others load, as long as what they find is whole."""
+    """The first process compiles and saves; others load, as long as what they find is whole.
+
+    A warm start does not import what numba needs to compile, such as SciPy's BLAS. With
+    NUMBA_BOUNDSCHECK, code without checks is not taken from the cache, nor left in it.
+    """
+    cached = sorted(filled.cache.rglob("*"))
     assert [1, 1] == [len(filled.files(suffix)) for suffix in ("nbi", "nbc")]
-    assert WARM == filled.run()
+    answer, origin, chosen, linalg = filled.run(ALL_OF_IT)
+    assert ([answer, origin], filled.cache, False) == (WARM, Path(chosen).parent, linalg)
+    checked = filled.run(ALL_OF_IT, NUMBA_BOUNDSCHECK="1")
+    assert [*UNSAVED, None] == checked[:3]
+    bounds = """
+import json, numpy, kernels
+try:
+    kernels.total(numpy.arange(4))
+    kernels.read(numpy.arange(4), 10**6)
+except IndexError:
+    print(json.dumps("checked"))
+"""
+    assert "checked" == filled.run(bounds, NUMBA_BOUNDSCHECK="1")
+    assert cached == sorted(filled.cache.rglob("*"))
 
 
 @pytest.mark.parametrize("name", ["kernels.py", "helpers.py"])
@@ -127,8 +151,7 @@ def test_an_edit_of_any_file_recompiles_every_user(folder: Folder, name: str) ->
     edited = path.read_text().replace("return x + x", "return x + x + x")
     path.write_text(edited.replace("result = 0", "result = 6"))
     answer = {"kernels.py": ANSWER + 6, "helpers.py": ANSWER // 2 * 3}[name]
-    assert {**COLD, "answer": answer} == folder.run()
-    assert {**WARM, "answer": answer} == folder.run()
+    assert [[answer, "saved"], [answer, "loaded"]] == [folder.run(), folder.run()]
 
 
 def test_an_edit_of_a_file_that_is_not_imported_recompiles_nothing(folder: Folder) -> None:
@@ -161,7 +184,7 @@ def test_code_from_before_an_edit_is_not_kept_as_the_edited(
     """A process that had imported a file computes as it was then; the next one as it is now."""
     script = EDITED_LATER.replace("{name}", name).replace("{old}", old).replace("{new}", new)
     assert ANSWER == folder.run(script)
-    assert answer == folder.run()["answer"]
+    assert [answer, "saved"] == folder.run()
 
 
 TWO_OF_ONE = """
@@ -186,18 +209,6 @@ def test_kernels_of_one_function_whose_files_were_mixed_up(folder: Folder) -> No
     file.write_bytes(other)
     for script in (SHORT, LONG, SHORT):
         assert ANSWER == folder.run(script)
-
-
-LOADED_ALONE = """
-import json, sys, numpy, kernels
-answer = kernels.total(numpy.arange(4))
-print(json.dumps([kernels.total.origin, "numba.np.linalg" in sys.modules]))
-"""
-
-
-def test_what_is_loaded_needs_none_of_what_compiles(filled: Folder) -> None:
-    """A warm start does not import what numba needs to compile, such as SciPy's BLAS."""
-    assert ["loaded", False] == filled.run(LOADED_ALONE)
 
 
 ON_A_TERMINAL = """
@@ -336,15 +347,17 @@ def test_a_planted_cache_runs(filled: Folder, tmp_path: Path) -> None:
 
 
 def test_no_place_for_a_cache(folder: Folder, tmp_path: Path) -> None:
-    """Where numba can write nowhere, and refuses to decorate, the kernel works uncached."""
+    """Where the chosen folder cannot be made, numba takes another, and the answer is right.
+
+    Where it can write nowhere, and refuses to decorate, the kernel works uncached.
+    """
+    folder.cache.touch()
+    assert COLD == folder.run()
     block = tmp_path / "a_file"
     block.touch()
+    shutil.rmtree(folder.modules / "__pycache__", ignore_errors=True)
     (folder.modules / "__pycache__").touch()  # a file, where numba would make a folder
-    nowhere = {
-        "NUMBA_CACHE_DIR": str(block / "cache"),
-        "XDG_CACHE_HOME": str(block / "cache"),
-        "HOME": str(block),
-    }
+    nowhere = {"NUMBA_CACHE_DIR": f"{block}/cache", "XDG_CACHE_HOME": f"{block}/cache"}
     refused = """
 import json, numba, kernels
 try:
@@ -352,33 +365,19 @@ try:
 except RuntimeError as error:
     print(json.dumps("no locator available" in str(error)))
 """
-    assert folder.run(refused, **nowhere) is True
-    assert COLD == folder.run(**nowhere)
-
-
-def test_cache_folder_is_a_file(folder: Folder) -> None:
-    """Where the chosen folder cannot be made, numba takes another, and the answer is right."""
-    folder.cache.touch()
-    assert COLD == folder.run()
+    assert folder.run(refused, HOME=str(block), **nowhere) is True
+    assert UNSAVED == folder.run(HOME=str(block), **nowhere)
 
 
 def test_full_disk(folder: Folder) -> None:
-    """Where the compiled code cannot be saved, it is used all the same."""
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
-    assert COLD == folder.run(limit + CALL)
+    """Where the code cannot be saved, nor a damaged cache be repaired, it is used all the same."""
+    assert UNSAVED == folder.run(FULL)
     assert [] == folder.files("nbc")
-    assert COLD == folder.run()
-    assert WARM == folder.run()
-
-
-def test_damaged_cache_on_a_full_disk(filled: Folder) -> None:
-    """Where a damaged cache cannot be repaired either, the kernel works uncached."""
-    (path,) = filled.files("nbi")
-    scramble(path)
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
-    assert COLD == filled.run(limit + CALL)
-    assert COLD == filled.run()
-    assert WARM == filled.run()
+    for _ in range(2):
+        assert [COLD, WARM] == [folder.run(), folder.run()]
+        (path,) = folder.files("nbi")
+        scramble(path)
+        assert UNSAVED == folder.run(FULL)
 
 
 def test_many_first_calls_at_once(folder: Folder) -> None:
@@ -435,35 +434,3 @@ with contextlib.suppress(Exception):
 print(json.dumps([any(seen), len(seen) > 1, gc.isenabled()]))
 """
     assert folder.run(script) == [False, True, collects]
-
-
-def test_bounds_are_checked_despite_a_cache(folder: Folder) -> None:
-    """With NUMBA_BOUNDSCHECK, code without checks is not taken from the cache, nor left in it."""
-    call = "import json, numpy, kernels\nprint(json.dumps(kernels.read(numpy.arange(4), 3)))"
-    bounds = """
-import json, numpy, kernels
-try:
-    kernels.read(numpy.arange(4), 10**6)
-except IndexError:
-    print(json.dumps("checked"))
-"""
-    assert 3 == folder.run(call)
-    cached = sorted(folder.cache.rglob("*"))
-    assert folder.run(bounds, NUMBA_BOUNDSCHECK="1") == "checked"
-    assert cached == sorted(folder.cache.rglob("*"))
-
-
-def test_kernels_know_where_they_came_from(folder: Folder, tmp_path: Path) -> None:
-    """A kernel tells whether it was loaded, saved or neither, and from which folder."""
-    script = CALL + "print(json.dumps([kernels.total.origin, kernels.total.folder]))"
-    script = script.replace('print(json.dumps({"answer": answer, "hits": hits}))', "")
-    origin, chosen = folder.run(script)
-    assert ("saved", folder.cache) == (origin, Path(chosen).parent)
-    assert ["loaded", chosen] == folder.run(script)
-    for path in folder.files("nbc"):
-        scramble(path)
-    assert ["saved", chosen] == folder.run(script)
-    assert ["unsaved", None] == folder.run(script, NUMBA_BOUNDSCHECK="1")
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
-    full = {"NUMBA_CACHE_DIR": str(tmp_path / "full")}
-    assert "unsaved" == folder.run(limit + script, **full)[0]

@@ -1,4 +1,4 @@
-"""Parts of a build, for job arrays: in any order, killed, twice, at once, and by command."""
+"""Parts of a build, in any order and at once; builders that are killed at any moment."""
 
 import json
 import os
@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.cli import main
 from tests.support.bins import Bins
-from tests.support.terminal import seen_at_a_terminal
 from tests.support.trees import PLAN, tree
 
 TWELVE = {"epochs": range(3), "units_per_chunk": 256}  # 3 epochs of 4 chunks
@@ -36,10 +35,19 @@ def build(path: Path, number: int, of: int) -> ip.types.Saved:
     return ip.save(PLAN, path, part=(number, of), **TWELVE)
 
 
-@given(st.permutations(range(1, 14)).flatmap(lambda p: st.integers(1, 13).map(lambda n: p[:n])))
+BINS = ip.Plan(Bins(500), world_size=3, batch_size=7)  # which has files of offsets, too
+
+
+@given(
+    st.permutations(range(1, 14)).flatmap(lambda p: st.integers(1, 13).map(lambda n: p[:n])),
+    st.booleans(),
+)
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
 def test_parts_make_the_plan(
-    tmp_path_factory: pytest.TempPathFactory, expected: dict[str, bytes], order: list[int]
+    tmp_path_factory: pytest.TempPathFactory,
+    expected: dict[str, bytes],
+    order: list[int],
+    bins: bool,
 ) -> None:
     """Parts in any order, also more of them than chunks, end in the files of one build.
 
@@ -59,15 +67,12 @@ def test_parts_make_the_plan(
     again = build(path, numbers[0], of)
     assert (0, saved[0].num_written) == (again.num_written, again.num_kept)
     assert PLAN == ip.load(path)
-
-
-def test_parts_of_bins(tmp_path: Path) -> None:
-    """Parts of a plan of bins write offsets too, wherever the shares are cut."""
-    plan = ip.Plan(Bins(500), world_size=3, batch_size=7)
-    ip.save(plan, tmp_path / "a.plan", epochs=range(2), units_per_chunk=50)
-    for number in (2, 3, 1):
-        ip.save(plan, tmp_path / "b.plan", epochs=range(2), units_per_chunk=50, part=(number, 3))
-    assert tree(tmp_path / "a.plan") == tree(tmp_path / "b.plan")
+    if bins:
+        ip.save(BINS, path.with_name("b.plan"), epochs=range(2), units_per_chunk=50)
+        for number in numbers:
+            part = (number, of)
+            ip.save(BINS, path.with_name("c.plan"), epochs=range(2), units_per_chunk=50, part=part)
+        assert tree(path.with_name("b.plan")) == tree(path.with_name("c.plan"))
 
 
 def test_parts_from_machines_that_share_nothing(tmp_path: Path, expected: dict[str, bytes]) -> None:
@@ -152,43 +157,83 @@ def test_job_array_of_the_page(tmp_path: Path) -> None:
     assert tree(tmp_path / "a.plan") == tree(tmp_path / "run.plan")
 
 
-# The command line.
-
-
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`build --part` says what it did, to people and to programs."""
-    made = str(tmp_path / "a.plan")
-    words = ["build", made, "--num-samples", "1000", "--batch-size", "16", "--epochs", "3"]
-    assert 0 == main([*words, "--part", "2/2"])
-    said = f"{made}: 4,128 bytes; 1 file written, 0 were there already\n"
-    assert said == capsys.readouterr().out
-    assert 0 == main([*words, "--part", "1/2", "--json"])
-    assert {
-        "path": made,
-        "num_bytes": 8256,
-        "num_written": 2,
-        "num_kept": 0,
-        "fingerprint": ip.load(made).fingerprint,
-    } == json.loads(capsys.readouterr().out)
-
-
-def test_smaller_chunks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--units-per-chunk` gives every part something to build."""
+    """`build --part` says what it did; `--units-per-chunk` gives every part something to build."""
     made = str(tmp_path / "a.plan")
     words = ["build", made, "--num-samples", "1000", "--batch-size", "16"]
     words += ["--units-per-chunk", "2.5e2"]
-    for number in range(1, 5):
+    assert 0 == main([*words, "--part", "4/4"])
+    said = f"{made}: 1,128 bytes; 1 file written, 0 were there already\n"
+    assert said == capsys.readouterr().out
+    for number in (2, 3, 1):
         assert 0 == main([*words, "--part", f"{number}/4", "--json"])
-        assert 1 == json.loads(capsys.readouterr().out)["num_written"]
+        found = json.loads(capsys.readouterr().out)
+        assert {"path": made, "num_bytes": 1128, "num_written": 1, "num_kept": 0} == {
+            name: found[name] for name in found if name != "fingerprint"
+        }
+    assert found["fingerprint"] == ip.load(made).fingerprint
     plan = ip.Plan(ip.Shuffle(1000), batch_size=16)
     ip.save(plan, tmp_path / "b.plan", units_per_chunk=250)
     assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
 
 
-def test_progress(tmp_path: Path) -> None:
-    """Somebody at a terminal sees how far a part is."""
-    words = ["--num-samples", "1000", "--batch-size", "16", "--epochs", "2"]
-    said = seen_at_a_terminal("build", str(tmp_path / "1.plan"), *words, "--part", "1/2")
-    assert "building: 100%" in said
-    assert "1.00k/1.00k" in said
-    assert "idx/s]" in said
+# Builders that are killed, interrupted or terminated, at any moment, leave nothing wrong.
+
+
+def script(*words: str) -> str:
+    """The output of a script of tests, which has to succeed."""
+    done = subprocess.run(
+        [sys.executable, "-m", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_killed_at_random() -> None:
+    """Builders killed at random moments, with links and without, four in five inside `save`."""
+    out = script("tests.kills", "builders", "60")
+    kills, at_work, without_links = (
+        int(re.search(rf"(?m)^(\d+) {of}", out)[1])  # type: ignore[index]
+        for of in ("kills", "of the killed were inside", "of the killed were in a folder")
+    )
+    assert kills >= 60
+    assert at_work >= 0.8 * kills, out
+    assert without_links, out
+    assert out.endswith(
+        "result: every directory ended in the bytes of an undisturbed build, nothing left over\n"
+    )
+
+
+@pytest.mark.parametrize("how", ["links", "renames"])
+def test_killed_before_every_call(how: str) -> None:
+    """A builder killed before any of its calls, in turn; whether files get names by link or not."""
+    calls = [name for name, _ in json.loads(script("tests.kills", "calls", how))]
+    assert {"mkdir", "open", "write", "fsync", "link", "remove"} == set(calls) - {"rename"}
+    assert (how == "renames") == ("rename" in calls)
+    publishing = "open write fsync link rename open fsync remove"
+    publishing = publishing if how == "renames" else publishing.replace(" rename", "")
+    assert 3 == " ".join(calls).count(publishing)  # plan.json, a chunk, and its hashes
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_command_interrupted(tmp_path: Path, number: signal.Signals) -> None:
+    """The command dies of Ctrl-C and of SIGTERM at once, silently; the next run sweeps up."""
+    command = [sys.executable, "-m", "indexplan", "build"]
+    words = ["--num-samples", "1e6", "--batch-size", "8", "--epochs", "12"]
+    builder = subprocess.Popen(
+        [*command, tmp_path / "a.plan", *words],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while not list(tmp_path.glob("a.plan/epoch-00000/chunk-*")):
+        assert builder.poll() is None
+    builder.send_signal(number)
+    assert (b"", b"") == builder.communicate()
+    assert -number == builder.returncode
+    with pytest.raises(ip.PlanFileError, match="must have all of its 25 files; got"):
+        ip.load(tmp_path / "a.plan")
+    plan = ip.Plan(ip.Shuffle(10**6), batch_size=8)
+    for name in ("a.plan", "b.plan"):
+        ip.save(plan, tmp_path / name, epochs=range(12))
+    assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")

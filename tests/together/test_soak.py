@@ -1,20 +1,22 @@
-"""`python -m tests.soak` can fail: it finds faults that are planted, each within few legs."""
+"""`python -m tests.soak` and `tests.storm` can fail: they find faults that are planted."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import indexplan as ip
 from indexplan.files.read import Stored
-from indexplan.partition import ranks as shares
-from indexplan.partition import steps as partition
-from indexplan.plan import plan
 from tests.soak.history import PER_CENT, tell
 
+ROOT = Path(__file__).parents[2]
 MOST_LEGS = 3000
 Patch = pytest.MonkeyPatch
 
@@ -31,52 +33,6 @@ def elastic_resume_loses_a_sample(patch: Patch) -> None:
         return resume(self, replace(cursor, position=cursor.position + 1))
 
     patch.setattr(ip.Plan, "resume", late)
-
-
-def text_of_a_cursor_repeats_a_sample(patch: Patch) -> None:
-    """A cursor comes back from its text with a position that was read already."""
-    read = ip.Cursor.from_json.__func__  # type: ignore[attr-defined]
-
-    def early(cls: type[ip.Cursor], text: str) -> ip.Cursor:
-        cursor: ip.Cursor = read(cls, text)
-        return replace(cursor, position=cursor.position - 1, step=0) if cursor.step else cursor
-
-    patch.setattr(ip.Cursor, "from_json", classmethod(early))
-
-
-def rank_reads_its_neighbours_share(patch: Patch) -> None:
-    """One rank of many begins a unit early, in single batches."""
-    share = shares.share
-
-    def wrong(layout: Any, world_size: int, rank: int, step: int) -> tuple[int, int]:
-        start, stop = share(layout, world_size, rank, step)
-        return start - (rank == 5 and world_size > 64 and start < stop), stop
-
-    patch.setattr(shares, "share", wrong)
-
-
-def carry_skips_a_unit(patch: Patch) -> None:
-    """A step that runs past the end of an epoch goes on with the second unit of the next."""
-    positions = partition.Steps.positions
-
-    def skipping(self: Any, start: int, stop: int) -> list[tuple[int, int, int]]:
-        found = positions(self, start, stop)
-        if not self.policy.crosses or self.num_units < 9:
-            return found
-        return [(e, a + (e > self.epoch and a == 0 and b < 9), b) for e, a, b in found]
-
-    patch.setattr(partition.Steps, "positions", skipping)
-
-
-def account_counts_one_too_few(patch: Patch) -> None:
-    """What is dropped is not what the account says."""
-    account = plan.account
-
-    def less(*arguments: Any) -> Any:
-        found = account(*arguments)
-        return replace(found, num_dropped=max(0, found.num_dropped - 1))
-
-    patch.setattr(plan, "account", less)
 
 
 def stored_order_repeats_a_sample(patch: Patch) -> None:
@@ -102,10 +58,6 @@ def _twice(patch: Patch, order: type[ip.Order]) -> None:
 
 FAULTS: dict[Callable[[Patch], None], str] = {
     elastic_resume_loses_a_sample: "",
-    text_of_a_cursor_repeats_a_sample: "",
-    rank_reads_its_neighbours_share: "",
-    carry_skips_a_unit: "",
-    account_counts_one_too_few: "",
     stored_order_repeats_a_sample: "plan directories",
     huge_order_repeats_a_sample: "huge orders",
 }
@@ -127,9 +79,26 @@ def test_a_planted_fault_is_found(
     assert any("again" in words or "dropped" in words for words in story.wrong), story.wrong
 
 
-@pytest.mark.parametrize("kind", PER_CENT)
-def test_a_seed_tells_one_history(kind: str) -> None:
-    """A history of any kind is told by its seed, and nothing is wrong in it."""
-    first, again = (tell(7, frozenset({kind})) for _ in range(2))
-    assert [] == first.wrong
-    assert (first.words, first.counts) == (again.words, again.counts)
+# The storm.
+
+
+def test_the_count_imports_no_indexplan() -> None:
+    """A fault in the library cannot be in the count, the store or the truth as well."""
+    code = (
+        "import sys, tests.storm.__main__\n"
+        "print([name for name in sys.modules if name.startswith('indexplan')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "[]\n" == done.stdout
+
+
+def test_a_planted_fault_is_counted() -> None:
+    """A rank that resumes a step early reads samples twice; the command says so, and fails."""
+    options = "--histories 1 --first 6 --fault"
+    command = [sys.executable, "-m", "tests.storm", *options.split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert 1 == done.returncode, done.stdout + done.stderr
+    assert re.search(r"\d+ samples twice, such as epoch \d, sample \d+", done.stdout)
+    assert "result: WRONG in 1 of 1 histories" in done.stdout

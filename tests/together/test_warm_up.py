@@ -28,7 +28,6 @@ for each in iter_modules(kernels.__path__):
     getattr(kernels, each.name)  # makes its kernels known
 NUM = len(compiling.KERNELS)  # some are made twice, by a function
 KERNELS_OF = r"kernels for (\S+) are in numba's cache: (\d+ loaded, \d+ saved); in (.+)"
-FEW = {"by_source": "by_source", "put_back": "by_source", "plant": "tree"}
 
 ASK = """
 import json
@@ -134,48 +133,6 @@ def test_many_processes_meet_a_cold_cache(tmp_path: Path) -> None:
     assert "loaded" == json.loads(finish(start(cache, "-c", ASK_FOR_ONE))[0])[1]
 
 
-def test_no_folder_can_be_written_to(tmp_path: Path) -> None:
-    """Where numba can save nowhere, the command fails and names the folders, and the cure."""
-    block = tmp_path / "a_file"
-    block.touch()
-    home = {"HOME": str(block), "XDG_CACHE_HOME": str(block / "cache")}
-    package = tmp_path / "site" / "indexplan"
-    copy_package(package)
-    for path in (package / "kernels").glob("*.py"):
-        if path.stem not in (*FEW.values(), "ratios", "philox", "__init__", "compiling"):
-            path.unlink()  # the other kernels take a minute, and say the same
-    (package / "kernels" / "__pycache__").touch()  # a file, where numba would make a folder
-    cache = block / "numba"
-    child = subprocess.run(
-        [sys.executable, "-B", "-m", "indexplan", "bench", "--warm-up"],
-        env={
-            **{k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")},
-            **home,
-            **SOONER,
-            "NUMBA_CACHE_DIR": str(cache),
-            "PYTHONPATH": str(package.parent),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert 1 == child.returncode
-    assert f"numba's cache: 0 loaded, 0 saved; in none ({len(FEW)})" in child.stdout
-    assert (
-        "\n    numba's cache must be a folder with room that this user can write to; "
-        "got 'none'; set NUMBA_CACHE_DIR to one\n"
-    ) in child.stdout
-
-
-def copy_package(target: Path) -> None:
-    """Copy the package's sources, and no cache."""
-    for path in (ROOT / "indexplan").rglob("*.py"):
-        copied = target / path.relative_to(ROOT / "indexplan")
-        copied.parent.mkdir(parents=True, exist_ok=True)
-        copied.write_bytes(path.read_bytes())
-
-
 READ_ONLY = """
 import json, numba, os, sys
 from indexplan.kernels.by_source import put_back
@@ -213,39 +170,34 @@ def test_a_cache_that_may_only_be_read_is_not_used() -> None:
 class Unsaved:
     """A kernel that can be compiled, but not saved."""
 
-    origin, folder = "unsaved", "/cache"
+    origin, folder = "unsaved", None
 
     def compile(self) -> None:
         """Do nothing, as it is compiled."""
 
 
-@pytest.mark.parametrize(
-    ("environ", "problem"),
-    [
-        (
-            {"NUMBA_BOUNDSCHECK": "1"},
-            "NUMBA_BOUNDSCHECK must be unset, as checked kernels are never saved; got '1'; "
-            "unset it",
-        ),
-        (
-            {},
-            "numba's cache must be a folder with room that this user can write to; got '/cache'; "
-            "set NUMBA_CACHE_DIR to one",
-        ),
-    ],
-)
+@pytest.mark.parametrize("folder", ["/cache", None])
+@pytest.mark.parametrize("checked", [False, True])
 def test_why_kernels_are_not_saved(
-    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], problem: str
+    monkeypatch: pytest.MonkeyPatch, checked: bool, folder: str | None
 ) -> None:
-    """The setting that keeps them out is named, or else the folder, such as a full one."""
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
+    """The setting that keeps them out is named, or else the folder, such as a full one, or none."""
+    problem = (
+        f"numba's cache must be a folder with room that this user can write to; got "
+        f"'{folder or 'none'}'; set NUMBA_CACHE_DIR to one"
+    )
+    if checked:
+        monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+        rule = "must be unset, as checked kernels are never saved; got '1'; unset it"
+        problem = f"NUMBA_BOUNDSCHECK {rule}"
+    monkeypatch.setattr(Unsaved, "folder", folder)
     monkeypatch.setattr(warmth, "iter_modules", lambda _: [])  # which would add their kernels
     monkeypatch.setattr(compiling, "KERNELS", [Unsaved()])
     report = warmth.warm_up()
     assert not report.ok
     assert (problem,) == report.checks[0].problems
-    assert report.checks[0].name.endswith("numba's cache: 0 loaded, 0 saved; in /cache")
+    said = f"numba's cache: 0 loaded, 0 saved; in {folder or 'none'}"
+    assert said in report.checks[0].name
 
 
 def test_words(capsys: pytest.CaptureFixture[str]) -> None:
