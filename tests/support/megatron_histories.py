@@ -70,7 +70,7 @@ def run(order: ip.Order, legs: list[Leg], wrapped: Callable[[PlanIterator], Any]
     int
         The samples consumed.
     """
-    places, consumed = _stream(order), 0
+    places, consumed = stream(order), 0
     state: Any = None
     for leg in legs:
         given = {"micro_batch_size": leg.micro_batch_size, "world_size": leg.world_size}
@@ -100,7 +100,7 @@ def run(order: ip.Order, legs: list[Leg], wrapped: Callable[[PlanIterator], Any]
     return consumed
 
 
-def _stream(order: ip.Order) -> Iterator[int]:
+def stream(order: ip.Order) -> Iterator[int]:
     """Yield the index at each place of a run, epoch by epoch."""
     epoch = 0
     while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch.utils.data import default_collate
 import indexplan as ip
 from indexplan_torch import Piece
 from indexplan_torch.megatron import PlanIterator
-from tests.support.megatron_histories import draw, run
+from tests.support.megatron_histories import stream
 from tests.test_docs import blocks
 from tests.trainers.ranks import run_ranks
 
@@ -157,18 +157,6 @@ def test_a_blend_is_a_mixture(tmp_path: Path) -> None:
     assert {0, 1} == seen
 
 
-def test_a_loader_reads_samples_with_workers(tmp_path: Path) -> None:
-    """A micro-batch is GPTDataset's windows, stacked; in workers too."""
-    documents = written(tmp_path / "docs")
-    of, order = config(), windows_of(documents)
-    given: dict[str, Any] = {"micro_batch_size": 3, "consumed_samples": 0}
-    samples = page()["samples_of"](documents, of)
-    iterator = PlanIterator(samples, order, rank=0, world_size=1, num_workers=2, **given)
-    for step in range(3):
-        gpts = [theirs(documents, window, of)[0] for window in bins(order, 3, step)]
-        assert_equal(default_collate(gpts), next(iterator))
-
-
 def test_windows_of_another_length_are_refused(tmp_path: Path) -> None:
     """GPTDataset would train on them, by masks of the first window's length."""
     documents = written(tmp_path / "docs")
@@ -215,19 +203,6 @@ def test_rewinding_repeats_an_iteration_and_reads_on() -> None:
     assert next(rerun.iterable).tolist() == next(again).tolist()  # type: ignore[call-overload]
 
 
-@pytest.mark.usefixtures("validating")
-@pytest.mark.parametrize("number", range(10))
-def test_histories_through_megatrons_iterator(number: int) -> None:
-    """Each optimizer step reads the next places, through what Megatron wraps around a loader."""
-
-    class Advancing(RerunDataIterator):
-        def __next__(self) -> Any:
-            self.advance()
-            return super().__next__()
-
-    assert run(*draw(f"megatron {number}"), wrapped=Advancing) > 0
-
-
 def cycled(loader: Any) -> Iterator[Any]:
     """Iterate over a loader as Megatron's loop does under --full-validation."""
     while True:
@@ -270,17 +245,9 @@ def test_megatrons_own_ramp_up() -> None:
             batch_size_increment=8,
             ramup_samples=300,
         )
+        given = {"micro_batch_size": 2, "consumed_samples": consumed, "world_size": world_size}
         ranks = [
-            RerunDataIterator(
-                PlanIterator(
-                    range(100),
-                    order,
-                    micro_batch_size=2,
-                    consumed_samples=consumed,
-                    rank=rank,
-                    world_size=world_size,
-                )
-            )
+            RerunDataIterator(PlanIterator(range(100), order, rank=rank, **given))
             for rank in range(world_size)
         ]
         for _ in range(5):
@@ -289,8 +256,7 @@ def test_megatrons_own_ramp_up() -> None:
                 read += [index for each in ranks for index in next(each).tolist()]
             consumed += calculator.get_current_global_batch_size()
             assert consumed == len(read)
-    places = [order.take(epoch, 0, 100).tolist() for epoch in range(10)]
-    assert sum(places, [])[: len(read)] == read
+    assert [*islice(stream(order), len(read))] == read
     assert len(read) > 500
 
 

@@ -7,22 +7,38 @@ import json
 import multiprocessing
 import re
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.components.loss import IGNORE_INDEX
 from torchtitan.config import ConfigManager, Configurable
+from torchtitan.hf_datasets import DatasetConfig, text_datasets
 
 import indexplan as ip
+from indexplan_torch import Piece
+from indexplan_torch.causal import UNTRAINED
 from indexplan_torch.torchtitan import PlanDataLoader
 from tests.adapters.test_token_rows import Rows
-from tests.support.megatron_histories import draw_order
-from tests.through.torchtitan_rows_checks import LENGTH, documents
+from tests.runs.frameworks import torchtitan as run
+from tests.support.megatron_histories import draw_order, stream
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch's checkpoints, about their formats
+
+
+LENGTH = 16
+
+
+def documents(num: int, longest: int) -> list[np.ndarray]:
+    """Return documents that begin with token 1 and end with token 2."""
+    random = np.random.default_rng(3)
+    sizes = random.integers(1, longest - 1, num)
+    return [np.concatenate([[1], random.integers(3, 99, size), [2]]) for size in sizes]
 
 
 # --- in one process
@@ -57,25 +73,16 @@ def loaders(order: ip.Order, world_size: int, rows: int, **changes: Any) -> list
 
 
 def step_of(ranks: list[PlanDataLoader], num: int = 1) -> list[int]:
-    """Return what all ranks train on in an optimizer step; StopIteration at the end."""
-    labels = [next(iter(each))[1] for _ in range(num) for each in ranks]
+    """Return what all ranks train on in an optimizer step, a batch that fails once tried again."""
+    labels = []
+    for each in ranks * num:
+        try:
+            labels.append(next(each)[1])
+        except OSError:
+            labels.append(next(each)[1])
     rows = torch.cat([each.reshape(-1, 3) for each in labels])
     assert (rows == rows[:, :1]).all()
     return [number for number in rows[:, 0].tolist() if number != IGNORE_INDEX]
-
-
-def rest(ranks: list[PlanDataLoader]) -> list[int]:
-    """Return what finite loaders read until they end, all of them in the same step."""
-    read: list[int] = []
-    while True:
-        try:
-            read += step_of(ranks)
-        except StopIteration:
-            break
-    for each in ranks:
-        with pytest.raises(StopIteration):
-            next(each)
-    return read
 
 
 def exchanged(state: dict[str, Any]) -> dict[str, Any]:
@@ -85,31 +92,41 @@ def exchanged(state: dict[str, Any]) -> dict[str, Any]:
     return dict(state)
 
 
-def test_the_last_step_and_before_the_first() -> None:
-    """A finite run that resumes at its end reads nothing; a later endless one the next epoch."""
-    order = ip.Shuffle(22, seed=1)
-    ranks = loaders(order, 2, 3, infinite=False)
-    first = exchanged(ranks[0].state_dict())
-    assert order.take(0, 0, 22).tolist() == rest(ranks)
-    (last, other) = [exchanged(each.state_dict()) for each in ranks]
-    assert last == other
-    for world_size in (1, 2, 5):
-        again = loaders(order, world_size, 2, infinite=False)
-        for each in again:
-            each.load_state_dict(last)
-        assert rest(again) == []
-        for each in again:
-            each.load_state_dict(first)
-        assert order.take(0, 0, 22).tolist() == rest(again)
-    (endless,) = loaders(order, 1, 4, infinite=True)
-    endless.load_state_dict(last)
-    assert order.take(1, 0, 4).tolist() == step_of([endless])
-    # a step before the end, whose rest is less than a batch of each rank
-    ranks = loaders(order, 2, 5, infinite=False)
-    step_of(ranks, 2)
-    (one,) = loaders(order, 1, 8, infinite=False)
-    one.load_state_dict(ranks[1].state_dict())
-    assert order.take(0, 20, 22).tolist() == rest([one])
+@pytest.mark.parametrize("number", range(60))
+def test_drawn_histories(number: int) -> None:
+    """Other ranks, rows, accumulations and failures; finite and endless; from the first place on.
+
+    All ranks of a finite run end in the same step. Resumed there it reads nothing, and a later
+    endless one the next epoch.
+    """
+    random = Random(f"titan {number}")  # noqa: S311 (for a history that comes again)
+    order, finite = draw_order(random, 150), random.random() < 0.5
+    place, state, stop = 0, None, order.num_units(0) if finite else 2**62
+    for _ in range(random.randint(1, 5)):
+        world_size, rows = random.choice([1, 2, 3, 4, 5, 8]), random.randint(1, 5)
+        data = Numbers(order.num_samples)
+        ranks = loaders(order, world_size, rows, dataset=data, infinite=not finite)
+        for each in ranks if state is not None else []:
+            each.load_state_dict(state)
+        for _ in range(random.randint(0, 4)):
+            size = world_size * rows
+            batches = min(random.randint(1, 3), -(-(stop - place) // size))
+            end = min(place + batches * size, stop)
+            expected = [*islice(stream(order), place, end)]
+            if expected and random.random() < 0.3:
+                data.failing = {random.choice(expected[:size])}
+            assert expected == (step_of(ranks, batches) if batches else [])
+            data.failing, place = set(), end
+        for each in ranks if place == stop else []:
+            with pytest.raises(StopIteration):
+                next(each)
+        (state, *others) = [exchanged(each.state_dict()) for each in ranks]
+        assert all(state == other for other in others), (state, others)
+        assert place == json.loads(state["indexplan"])["consumed_samples"]
+    if place == stop:
+        (endless,) = loaders(order, 1, 4, infinite=True)
+        endless.load_state_dict(state)
+        assert [*islice(stream(order), place, place + 4)] == step_of([endless])
 
 
 def test_a_failed_step() -> None:
@@ -119,7 +136,7 @@ def test_a_failed_step() -> None:
     assert [*range(8)] == step_of([loader], 2)
     saved = exchanged(loader.state_dict())
     with pytest.raises(OSError, match="9"):
-        step_of([loader])
+        next(loader)
     assert saved == loader.state_dict()
     assert [8, 9, 10, 11] == step_of([loader])
     loader.load_state_dict(saved)  # a step that failed after it had its batches
@@ -141,84 +158,6 @@ def test_closing_ends_workers(persistent: bool) -> None:
             assert before == {each.pid for each in multiprocessing.active_children()}
     finally:
         gc.enable()
-
-
-@dataclass(frozen=True)
-class Leg:
-    """A job between two starts."""
-
-    world_size: int
-    rows: int
-    steps: tuple[int, ...]  # accumulated batches of each
-    fails: bool
-
-
-def draw(key: str) -> tuple[ip.Order, list[Leg], bool]:
-    """Draw an order, legs, and whether the run is finite."""
-    random = Random(key)  # noqa: S311 (for a history that comes again, not for a secret)
-    order = draw_order(random, 150)
-    found = [
-        Leg(
-            random.choice([1, 2, 3, 4, 5, 8]),
-            random.randint(1, 5),
-            tuple(random.randint(1, 3) for _ in range(random.randint(0, 4))),
-            random.random() < 0.3,
-        )
-        for _ in range(random.randint(1, 5))
-    ]
-    return order, found, random.random() < 0.5
-
-
-def check_history(key: str) -> int:
-    """Run a history; compare each optimizer step with the run's next places."""
-    order, found, finite = draw(key)
-    num = order.num_units(0)
-    stop = num if finite else 2**62
-    place, state = 0, None
-    for leg in found:
-        random = Random(f"{key} {place}")  # noqa: S311 (the same)
-        ranks = loaders(
-            order,
-            leg.world_size,
-            leg.rows,
-            infinite=not finite,
-        )
-        for each in ranks if state is not None else []:
-            each.load_state_dict(state)
-        for accumulated in leg.steps:
-            size = leg.world_size * leg.rows
-            batches = min(accumulated, -(-(stop - place) // size))
-            end = min(place + batches * size, stop)
-            if leg.fails and place < end:
-                unit = random.randrange(place, min(end, place + size))
-                index = int(order.take(unit // num, unit % num, unit % num + 1)[0])
-                ranks[0]._batches._loader.dataset.failing.add(index)
-            read: list[int] = []
-            for _ in range(batches):
-                for each in ranks:
-                    try:
-                        _, labels = next(each)
-                    except OSError:
-                        _, labels = next(each)
-                    read += [n for n in labels.reshape(-1, 3)[:, 0].tolist() if n != IGNORE_INDEX]
-            expected: list[int] = []
-            while place < end:
-                upto = min(end, (place // num + 1) * num)
-                expected += order.take(place // num, place % num, (upto - 1) % num + 1).tolist()
-                place = upto
-            assert expected == read, key
-            if batches < accumulated:
-                assert [] == rest(ranks)
-        (state, *others) = [exchanged(each.state_dict()) for each in ranks]
-        assert all(state == other for other in others), (state, others)
-        assert place == json.loads(state["indexplan"])["consumed_samples"]
-    return place
-
-
-@pytest.mark.parametrize("number", range(60))
-def test_drawn_histories(number: int) -> None:
-    """Other ranks, rows, accumulations, signatures and failures; finite and endless."""
-    check_history(f"titan {number}")
 
 
 # --- torchtitan's config
@@ -253,90 +192,137 @@ def test_the_command_line_and_the_log() -> None:
     assert ("Rows", config.order.to_dict()) == (logged["dataset"], logged["order"])
     # what torchtitan's validator does
     assert replace(config, infinite=True).infinite
+    assert UNTRAINED == IGNORE_INDEX
+    sizes = {"seq_len": LENGTH, "local_batch_size": 4}
+    fields, labels = next(config.build(dp_world_size=1, dp_rank=0, tokenizer=None, **sizes))
+    assert (4, LENGTH) == labels.shape == fields["input"].shape == fields["positions"].shape
 
 
 # --- what is refused
 
-BUILT = {"dp_world_size": 2, "dp_rank": 0, "tokenizer": None}
+
+def refused(message: str) -> Any:
+    """Expect an error that begins so."""
+    return pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}")
 
 
 @pytest.mark.parametrize(
-    ("sizes", "message"),
+    ("state", "whose", "got"),
     [
-        (
-            {},
-            "local_batch_size must be an integer from 1 to 2**62 - 1; got None; build the loader "
-            "by its config, as torchtitan 0.3.0's trainer does",
-        ),
-        (
-            {"num_tokens_per_batch": 64, "max_context_length": 16},  # torchtitan's main asks so
-            "local_batch_size must be an integer from 1 to 2**62 - 1; got None; build the loader "
-            "by its config, as torchtitan 0.3.0's trainer does",
-        ),
-        (
-            {"local_batch_size": 4, "seq_len": 16, "dp_rank": 2},
-            "rank must be an integer from 0 to 1; got 2; count ranks from 0, below world_size=2",
-        ),
+        ({}, "PlanDataLoader", "a dict of []; start with this loader after another one by --check"),
+        (None, "PlanDataLoader", "None"),
+        ({"dp_rank_0": b"...", "world_size": 2}, "PlanDataLoader", "a dict of ['dp_rank_0', 'wo"),
+        ({"indexplan": "{"}, "PlanDataLoader", "a dict of ['indexplan']"),
+        ({"indexplan": '{"version": 1}'}, "PlanIterator", "a dict of ['version']"),
     ],
 )
-def test_arguments_that_are_refused(sizes: dict[str, Any], message: str) -> None:
-    """When the trainer builds the loader."""
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
-        job().dataloader.build(**{**BUILT, **sizes})
-
-
-CURE = "start with this loader after another one by --checkpoint.exclude_from_loading dataloader"
-
-
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ({}, f"state must be a PlanDataLoader's; got a dict of []; {CURE}"),
-        (
-            {"dp_rank_0": b"...", "world_size": 2},
-            f"state must be a PlanDataLoader's; got a dict of ['dp_rank_0', 'world_size']; {CURE}",
-        ),
-        (None, f"state must be a PlanDataLoader's; got None; {CURE}"),
-        (
-            {"indexplan": "{"},
-            f"state must be a PlanDataLoader's; got a dict of ['indexplan']; {CURE}",
-        ),
-        (
-            {"indexplan": json.dumps({**json.loads("{}"), "version": 1})},
-            "state must be a PlanIterator's; got a dict of ['version']; pass what save_state "
-            "returned",
-        ),
-    ],
-)
-def test_states_that_are_refused(state: Any, message: str) -> None:
-    """Nothing changes then."""
+def test_states_that_are_refused(state: Any, whose: str, got: str) -> None:
+    """Nothing changes then; nor by a state of another order."""
     (loader,) = loaders(ip.Sequential(40), 1, 4)
     step_of([loader])
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+    with refused(f"state must be a {whose}'s; got {got}"):
         loader.load_state_dict(state)
+    with refused("a cursor must belong to the plan's order; got"):
+        loader.load_state_dict(loaders(ip.Shuffle(40), 1, 4)[0].state_dict())
     assert [4, 5, 6, 7] == step_of([loader])
 
 
-def test_a_state_of_another_order() -> None:
-    """Whose samples would be others."""
-    (one,), (other,) = (loaders(ip.Shuffle(40, seed=seed), 1, 4) for seed in (1, 2))
-    with pytest.raises(ip.IndexPlanError, match=r"^a cursor must belong to the plan's order; got"):
-        other.load_state_dict(one.state_dict())
+class Images(Numbers):
+    """A dataset whose labels are no numbers of rows."""
+
+    def __getitem__(self, index: int) -> Any:
+        return {"input": torch.ones(3)}, torch.ones(3)
 
 
-def test_labels_that_cannot_be_left_out() -> None:
-    """At the first batch of a finite loader, not at its last."""
-
-    class Images(Numbers):
-        def __getitem__(self, index: int) -> Any:
-            return {"input": torch.ones(3)}, torch.ones(3)
-
+def test_what_cannot_be_built_or_left_out() -> None:
+    """Without sizes; labels at the first batch of a finite loader, not at its last."""
+    main = {"num_tokens_per_batch": 64, "max_context_length": 16}  # torchtitan's main asks so
+    for sizes in ({}, main):
+        with refused(
+            "local_batch_size must be an integer from 1 to 2**62 - 1; got None; build the loader "
+            "by its config, as torchtitan 0.3.0's trainer does"
+        ):
+            job().dataloader.build(dp_world_size=2, dp_rank=0, tokenizer=None, **sizes)
     (loader,) = loaders(ip.Sequential(2), 1, 2, dataset=Images(2), infinite=False)
-    message = (
-        "labels of a finite loader must be integers, as many for each row; got tensor([[1., 1., "
-        "1.], [1., 1., 1.]]); return such ones, or leave infinite=False out"
-    )
-    with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
+    with refused("labels of a finite loader must be integers, as many for each row; got tensor([["):
         next(loader)
     (endless,) = loaders(ip.Sequential(2), 1, 2, dataset=Images(2))
     assert torch.equal(torch.ones(2, 3), next(endless)[1])
+
+
+# --- the rows of our page against those that torchtitan's own datasets pack, field by field
+
+
+class Texts(run.Numbers):
+    """Decodes a text of numbers."""
+
+    def encode(self, text: str, **_: Any) -> list[int]:
+        """Return its tokens."""
+        return [int(word) for word in text.split()]
+
+
+def test_windows_are_the_rows_of_torchtitans_text_dataset() -> None:
+    """The same documents in the same sequence make the same rows, field by field."""
+    texts = documents(80, 60)
+    words = [" ".join(map(str, text)) for text in texts]
+    text_datasets.DATASETS["texts"] = DatasetConfig(
+        "", lambda _: Dataset.from_dict({"text": words}), lambda sample: sample["text"]
+    )
+    expected = [*text_datasets.HuggingFaceTextDataset("texts", None, Texts(), LENGTH)]
+    rows, window, found, room = Rows(texts, LENGTH), [], [], LENGTH
+    for number, text in enumerate(texts):
+        start = 0
+        while start < len(text) - 1:
+            stop = min(start + room, len(text) - 1)
+            window.append(Piece(number, start, stop))
+            room -= stop - start
+            start = stop
+            if not room:
+                found.append(rows[window])
+                window, room = [], LENGTH
+    assert len(expected) == len(found) > 100
+    lengths = [len(text) - 1 for text in texts]
+    assert len(found) == ip.DocumentWindows(lengths, LENGTH, overlap=0).num_units(0)
+    for theirs, ours in zip(expected, found, strict=True):
+        assert_equal(theirs, ours)
+
+
+class Chats(text_datasets.ChatDataset):
+    """torchtitan's packing of whole documents, of tokens that are given."""
+
+    def _tokenize_sample(self, sample: dict[str, Any]) -> tuple[list[int], list[int]]:
+        return sample["tokens"][:-1], sample["labels"][1:]
+
+
+def test_bins_are_the_rows_of_torchtitans_chat_dataset() -> None:
+    """Whole documents with prompts that are no labels, and what fills a row."""
+    texts = documents(80, LENGTH)
+    labels = [np.where(np.arange(len(text)) < 2, IGNORE_INDEX, text) for text in texts]
+    tokenizer = Texts()
+    tokenizer.eos_id = 2
+    given = Dataset.from_dict(
+        {"tokens": [each.tolist() for each in texts], "labels": [each.tolist() for each in labels]}
+    )
+    expected = [*Chats(given, tokenizer, lambda sample: sample, LENGTH)]
+    rows = Rows(texts, LENGTH, labels, pad=2)
+    sequence = [*range(80)]
+    shuffled = Dataset.from_dict({"n": sequence}).shuffle(seed=42)["n"]
+    waiting, found = list(shuffled), []
+    while waiting:
+        taken, room = [], LENGTH
+        while waiting and len(texts[waiting[0]]) - 1 <= room:
+            taken.append(waiting.pop(0))
+            room -= len(texts[taken[-1]]) - 1
+        found.append(rows[taken])
+    assert len(expected) == len(found) > 20
+    for theirs, ours in zip(expected, found, strict=True):
+        assert_equal(theirs, ours)
+
+
+def assert_equal(theirs: Any, ours: Any) -> None:
+    """Compare two rows: names, types, shapes and values."""
+    assert [*theirs[0]] == [*ours[0]]
+    for name, field_ in [*theirs[0].items(), ("labels", theirs[1])]:
+        mine = ours[0].get(name, ours[1])
+        assert (field_.dtype, field_.shape) == (mine.dtype, mine.shape)
+        assert torch.equal(field_, mine), name
