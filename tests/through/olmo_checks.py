@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count, takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,9 +16,9 @@ import pytest
 import torch
 
 import indexplan as ip
-from tests.runs.row import Leg, Steps, in_processes
-from tests.support.forked import results
-from tests.trainers.ranks import forks_of
+from tests.runs.row import Leg, Steps
+from tests.through import legs as legs_of
+from tests.trainers.ranks import run_ranks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of OLMo-core, about what is not installed
@@ -58,12 +59,6 @@ def numbers(batch: dict[str, Any]) -> list[int]:
     return read
 
 
-def stream(order: ip.Order) -> Iterator[int]:
-    """Yield the index at each place of a run, epoch by epoch."""
-    for epoch in count():
-        yield from order.take(epoch, 0, order.num_units(epoch)).tolist()
-
-
 # --- the Trainer, with its own checkpoints, in processes
 
 
@@ -79,98 +74,56 @@ class Sizes(Callback):
         self.trainer.data_loader.global_batch_size = due[-1] * LENGTH
 
 
-def fit(leg: Leg, callbacks: Callable[[], dict[str, Callback]]) -> Steps:
-    """Train a leg."""
-    return trained(leg, partial(loader_of_ranks, leg), callbacks())
+SIZED = {0: 12, 3: 36, 5: 60, 6: 24, 9: 12}  # no multiples of each other, at steps that are none
 
 
-def loader_of_ranks(leg: Leg, work_dir: Path) -> PlanDataLoader:
-    """Return a loader that finds the ranks of the process group, and keeps a ledger."""
-    ranks: dict[str, Any] = {"dp_world_size": None, "dp_rank": None}
-    assert leg.save is not None
-    ranks["ledger"] = leg.save.parent / "run.ledger"
-    order = ip.Shuffle(leg.samples, seed=1)
-    size = leg.global_batch * LENGTH
-    return loader(order, global_batch_size=size, work_dir=work_dir, **ranks)
+def legs(folder: str, jobs: legs_of.Jobs, samples: int, sized: bool) -> Steps:
+    """Train jobs with loaders that find the ranks of the process group, and keep a ledger."""
+
+    def made(leg: Leg, work_dir: Path) -> PlanDataLoader:
+        ranks = {"dp_world_size": None, "dp_rank": None, "ledger": f"{folder}/run.ledger"}
+        size = leg.global_batch * LENGTH
+        order = ip.Shuffle(leg.samples, seed=1)
+        return loader(order, global_batch_size=size, work_dir=work_dir, **ranks)
+
+    def fit(leg: Leg) -> Steps:
+        return trained(leg, partial(made, leg), {"sizes": Sizes(SIZED)} if sized else {})
+
+    return legs_of.trained(folder, fit, jobs, samples, global_batch=12)
 
 
-def legs(folder: str, jobs: list[list[int]], samples: int, callbacks: str) -> list[list[int]]:
-    """Train jobs of (ranks, steps) one after another; return the samples of each optimizer step.
-
-    A third number is that of the job from whose checkpoint one goes on, in place of the last.
-    """
-    ip.Plan(ORDER, world_size=1, batch_size=2).batch(0, step=0, rank=0)  # compiled before the forks
-    train = partial(fit, callbacks={"none": dict, "sized": sized}[callbacks])
-    steps: list[list[int]] = []
-    checkpoint = None
-    for number, (world_size, num_steps, *loads) in enumerate(jobs):
-        for load in loads:
-            checkpoint = Path(folder, f"checkpoint-{load}")
-            steps = steps[: sum(job[1] for job in jobs[: load + 1])]
-        save = Path(folder, f"checkpoint-{number}")
-        made = [
-            Leg(rank, world_size, num_steps, checkpoint, save, samples, 12)
-            for rank in range(world_size)
-        ]
-        ranks = in_processes(train, made, Path(folder, f"leg-{number}"))
-        assert [num_steps] * world_size == [len(rank) for rank in ranks]
-        steps += [sum(parts, []) for parts in zip(*ranks, strict=True)]
-        checkpoint = save
-    return steps
-
-
-def trained_in_legs(
-    folder: Path, jobs: list[tuple[int, ...]], samples: int = 50, callbacks: str = "none"
-) -> list[list[int]]:
-    """Return what `legs` does in a process without threads, from which ranks may be forked.
-
-    What the trainer has read is what the ledger tells.
-    """
-    job, log = f"{__name__}:legs", folder / "legs.log"
-    arguments = (str(folder), jobs, samples, callbacks)
-    forked = forks_of(__name__).start(job, log, *arguments, TIMEOUT="900")
-    steps: list[list[int]]
-    (steps,) = results([forked])
-    ledger = ip.Ledger(folder / "run.ledger")
-    assert ledger.verify().ok
-    told = [
-        [
-            sample
-            for rank in range(ledger.at(step).plan.world_size or 0)
-            for sample in ledger.batch(step, rank).tolist()
-        ]
-        for step in range(ledger.step)
-    ]
-    assert steps == told
-    return steps
-
-
-def check(steps: list[list[int]], sizes: list[int], samples: int = 50) -> None:
-    """Compare each step's samples with the next places of the run, in any sequence of ranks."""
-    places = stream(ip.Shuffle(samples, seed=1))
-    assert sizes == [len(step) for step in steps]
-    for step in steps:
-        assert sorted(next(places) for _ in step) == sorted(step)
-
-
-def test_the_trainer_resumes_at_every_kind_of_place(tmp_path: Path) -> None:
-    """Before the first step, inside an epoch, after its last step, and in the one after."""
-    # epochs of 50 samples in steps of 12: 5 steps, then 4
-    returns = 3, 3, 1
-    jobs = [(4, 0), (3, 2), (2, 2), returns, (4, 0), (3, 1), (1, 3), (2, 0)]
-    check(trained_in_legs(tmp_path, jobs), [12] * 9)
-    assert 2 == ip.Ledger(tmp_path / "run.ledger").account().num_void_steps
-
-
-def sized() -> dict[str, Callback]:
-    """Return sizes that are no multiples of each other, set at steps that are none."""
-    return {"sizes": Sizes({0: 12, 3: 36, 5: 60, 6: 24, 9: 12})}
-
-
-def test_the_trainer_with_any_batch_size_at_any_step(tmp_path: Path) -> None:
-    """On 4, 3 and 2 ranks in the middle of an epoch, and over its end."""
-    steps = trained_in_legs(tmp_path, [(4, 4), (3, 4), (2, 4)], 200, "sized")
-    check(steps, [12] * 3 + [36] * 2 + [60] + [24] * 3 + [12] * 3, samples=200)
+@pytest.mark.parametrize(
+    ("jobs", "samples", "sizes", "void"),
+    [
+        # before the first step, inside an epoch, after its last step, and in the one after, with a
+        # return; epochs of 50 samples in steps of 12: 5 steps, then 4
+        (
+            [(4, 0), (3, 2), (2, 2), (3, 3, 1), (4, 0), (3, 1), (1, 3), (2, 0)],
+            50,
+            [12] * 9,
+            2,
+        ),
+        # in the middle of an epoch, and over its end
+        (
+            [(4, 4), (3, 4), (2, 4)],
+            200,
+            [12] * 3 + [36] * 2 + [60] + [24] * 3 + [12] * 3,
+            0,
+        ),
+    ],
+    ids=["at every kind of place", "with any batch size at any step"],
+)
+def test_the_trainer_resumes(
+    jobs: legs_of.Jobs, samples: int, sizes: list[int], void: int, tmp_path: Path
+) -> None:
+    """On other ranks; what the trainer has read is what the ledger tells."""
+    steps = legs_of.told(f"{__name__}:legs", tmp_path, jobs, samples, len({*sizes}) > 1)
+    legs_of.check(steps, sizes, samples)
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    assert (True, void) == (ledger.verify().ok, ledger.account().num_void_steps)
+    ranks = [range(ledger.at(step).plan.world_size or 0) for step in range(ledger.step)]
+    told = [[ledger.batch(step, rank).tolist() for rank in each] for step, each in enumerate(ranks)]
+    assert steps == [sum(each, []) for each in told]
 
 
 # --- drawn histories, through the protocol that the Trainer calls
@@ -259,7 +212,7 @@ class History:
             return False
         for each in self.ranks:
             each.reshuffle(self.epoch)
-        loops = [iter(each) for each in self.ranks]
+        loops, opened = [iter(each) for each in self.ranks], list[Any]()
         while True:
             if self.random.random() < 0.2:
                 size = self.size() * LENGTH
@@ -267,10 +220,16 @@ class History:
                     each.global_batch_size = size
             first = self.ranks[0]
             left = first.total_batches - first.batches_processed
+            if self.random.random() < 0.05:
+                opened += loops  # and never closed: what they have read is recorded by the next
+                loops = [iter(each) for each in self.ranks]
             batches = [next(loop, None) for loop in loops]
             if batches[0] is None:
                 assert left == 0
                 assert [None] * len(batches) == batches
+                if self.read_the_rest():
+                    loops = [iter(each) for each in self.ranks]
+                    continue
                 break
             self.compare([numbers(batch) for batch in batches if batch])
             self.left -= 1
@@ -287,6 +246,16 @@ class History:
                 self.least = self.ranks[0].global_batch_size // LENGTH
         for each in self.ranks:
             each.reset()
+        return True
+
+    def read_the_rest(self) -> bool:
+        """Perhaps set a size that what "drop" would leave of the epoch still fills."""
+        left = self.order.num_samples - self.position
+        sizes = [size for size in self.sizes(self.world_size) if size <= left]
+        if self.remainder != "drop" or not sizes or self.random.random() < 0.5:
+            return False
+        for each in self.ranks:
+            each.global_batch_size = sizes[-1] * LENGTH
         return True
 
     def compare(self, ranks: list[list[int]]) -> None:
@@ -307,30 +276,22 @@ class History:
         self.unread, self.least = False, 1
         if self.ledger and self.steps != self.written:  # a ledger returns where a pass begins
             both = zip(self.steps, self.written, strict=False)
-            self.num_void += len(self.written) - sum(1 for _ in takewhile(_same, both))
+            same = takewhile(lambda pair: bool(pair[0] == pair[1]), both)
+            self.num_void += len(self.written) - sum(1 for _ in same)
         self.steps.append(ranks)
         self.written = [*self.steps]
 
 
-def _same(pair: tuple[Any, Any]) -> bool:
-    return bool(pair[0] == pair[1])
-
-
 @pytest.mark.parametrize("number", range(120))
-def test_histories(number: int) -> None:
-    """Every step reads what comes next, whatever the ranks, the sizes and the stops."""
+def test_histories(number: int, tmp_path: Path) -> None:
+    """Every step reads what comes next, whatever the ranks, the sizes and the stops.
+
+    A ledger, which half of them keep, has each step that counts, with what each rank has read.
+    """
     random = Random(f"olmo {number}")  # noqa: S311 (for a history that comes again)
     order = ip.Shuffle(random.randint(4, 60), random.randrange(2**64))
-    History(random, order, random.choice(["carry", "carry", "drop"])).run()
-
-
-@pytest.mark.parametrize("number", range(80))
-def test_histories_with_a_ledger(number: int, tmp_path: Path) -> None:
-    """It has each step that counts, with what each rank has read, and as many void ones."""
-    random = Random(f"olmo, with a ledger {number}")  # noqa: S311 (for a history that comes again)
-    order = ip.Shuffle(random.randint(4, 60), random.randrange(2**64))
-    remainder = random.choice(["carry", "carry", "drop"])
-    History(random, order, remainder, tmp_path / "run.ledger").run()
+    ledger = tmp_path / "run.ledger" if number % 2 else None
+    History(random, order, random.choice(["carry", "carry", "drop"]), ledger).run()
 
 
 # --- what else a loader has
@@ -354,8 +315,8 @@ def test_epochs_as_olmo_counts_them() -> None:
     assert [5, 4, 4, 4, 4, 4] == [ours.batches_in_epoch(epoch) for epoch in range(1, 7)]
     ours.reshuffle()
     first = numbers(next(iter(ours)))
-    rule = "epoch must be 1, which is not read to its end; got 2; "
-    refuses(rule + "read it, or call reset() to leave it", lambda: ours.reshuffle(2))
+    with refused("epoch must be 1, which is not read to its end; got 2; read it, or call reset()"):
+        ours.reshuffle(2)
     ours.reset()
     ours.reshuffle()
     assert first == numbers(next(iter(ours)))
@@ -368,18 +329,22 @@ def test_epochs_as_olmo_counts_them() -> None:
     assert 5 == ours.epoch
 
 
-def test_workers_may_be_ahead_where_the_size_is_set() -> None:
-    """What they have drawn is dropped, and read in batches of the new size."""
-    alone, ahead = loader(ORDER, num_workers=0), loader(ORDER, num_workers=2)
+def test_workers_may_be_ahead_where_the_size_is_set(tmp_path: Path) -> None:
+    """What they have drawn is dropped, and read in batches of the new size, and is recorded so."""
+    alone, ahead = loader(), loader(num_workers=2, ledger=tmp_path / "run.ledger")
     for each in (alone, ahead):
         each.reshuffle()
-    loops = [iter(alone), iter(ahead)]
+    loops, steps = [iter(alone), iter(ahead)], list[list[int]]()
     for step in range(4):
         if step == 1:
             alone.global_batch_size = ahead.global_batch_size = 7 * LENGTH
         one, other = (numbers(next(loop)) for loop in loops)
         assert one == other
-    assert alone.state_dict() == ahead.state_dict()
+        steps.append(one)
+    state = ahead.state_dict()
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    assert steps == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
+    assert {**alone.state_dict(), "ledger": ledger.hash} == state
 
 
 def numpy_dataset(tmp_path: Path, num: int = 50) -> Any:
@@ -467,89 +432,141 @@ def test_olmos_datasets_are_known_by_their_fingerprint(tmp_path: Path) -> None:
     assert ORDER.take(0, 0, 24).tolist() == numbers(next(iter(ours)))
     state = ours.state_dict()
     loader(dataset=dataset).load_state_dict(state)
-    saved, of = dataset.fingerprint, "pass the dataset that the run began with, or start another"
-    message = f"dataset must be the saved one, {saved!r}; got None; {of} run"
-    refuses(message, lambda: loader().load_state_dict(state))
+    with refused(f"dataset must be the saved one, {dataset.fingerprint!r}; got None; pass the "):
+        loader().load_state_dict(state)
 
 
-def refuses(message: str, call: Callable[[], Any]) -> None:
-    """Expect an error of a whole message."""
-    with pytest.raises(ip.IndexPlanError) as raised:
-        call()
-    assert message == str(raised.value)
+def refused(message: str) -> Any:
+    """Expect an error that begins so."""
+    return pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}")
 
 
-def test_what_is_refused_when_it_is_made() -> None:
-    """Batches that ranks cannot share, or that no epoch fills."""
-    refuses(
-        "global_batch_size must be a multiple of 12 tokens, sequence_length * dp_world_size; "
-        "got 40; change one of the three",
-        lambda: loader(dp_world_size=3, global_batch_size=40),
-    )
-    refuses(
+def test_what_is_refused() -> None:
+    """Batches that ranks cannot share, when they are made or set; other states; finished epochs."""
+    shared = "global_batch_size must be a multiple of 12 tokens, sequence_length * dp_world_size"
+    with refused(f"{shared}; got 40; change one of the three"):
+        loader(dp_world_size=3, global_batch_size=40)
+    ours = loader(dp_world_size=3, global_batch_size=24 * LENGTH)
+    with refused(f"{shared}; got 4; change one of the three"):
+        ours.global_batch_size = 4
+    with refused(
         "remainder must be one of carry, drop, pad, as each rank's batches must be equally large; "
-        "got 'spread'; leave it out",
-        lambda: loader(remainder="spread"),
-    )
-    refuses(
-        "sequence_length must be an integer from 1 to 2**62 - 1; got 0; pass the tokens of each "
-        "sample, as the collator returns them",
-        lambda: loader(sequence_length=0),
-    )
-    refuses(
-        "epoch 0 must have a full step, as remainder='drop' reads no other; got global batches of "
-        "51 units, and 50 units in it; let a global batch have at most 50 units, or use "
-        "remainder='spread' or 'pad'",
-        lambda: loader(global_batch_size=51 * LENGTH, remainder="drop"),
-    )
-
-
-def test_what_is_refused_of_a_state() -> None:
-    """What OLMo-core's own loader has saved, another version's, and another order's."""
-    ours = loader()
-    refuses(
-        "state must be a PlanDataLoader's; got a dict of ['batches_processed', 'seed']; finish the "
-        "run with the loader that it began with, or start another run",
-        lambda: ours.load_state_dict({"batches_processed": 3, "seed": 0}),
-    )
-    refuses(
-        "state must be of version 1; got 2; load it with the version of indexplan that saved it",
-        lambda: ours.load_state_dict({**ours.state_dict(), "version": 2}),
-    )
-    refuses(
-        "a cursor must belong to the plan's order; got one with seed 2, not 1; resume it with the "
-        "order it was saved under",
-        lambda: ours.load_state_dict(loader(ip.Shuffle(50, seed=2)).state_dict()),
-    )
-
-
-def test_what_is_refused_on_the_way() -> None:
-    """A size that ranks cannot share; what was read before a resume."""
-    ours = loader(dp_world_size=2)
-    refuses(
-        "global_batch_size must be a multiple of 8 tokens, sequence_length * dp_world_size; "
-        "got 4; change one of the three",
-        lambda: setattr(ours, "global_batch_size", 4),
-    )
-    ours.reshuffle()
-    next(iter(ours))
-    state = ours.state_dict()
-    later = loader()
-    later.load_state_dict(state)
-    later.reshuffle(1)
-    refuses(
-        "epoch must be an integer from 1 to 2**32 - 1; got 0; count from 1, as OLMo-core does",
-        lambda: later.batches_in_epoch(0),
-    )
-    ours = loader()
+        "got 'spread'; leave it out"
+    ):
+        loader(remainder="spread")
     ours.reshuffle()
     assert len(list(ours)) == ours.total_batches
     ours.reset()
-    later.load_state_dict(ours.state_dict())
-    rule = "epoch must be 2 or later, where the run was resumed, as earlier ones are finished; got "
-    refuses(
-        rule + "1; pass none; or leave out reset() after a last step, which the Trainer calls",
-        lambda: later.reshuffle(1),
-    )
+    later, before = loader(), ours.state_dict()
+    with refused(
+        "state must be a PlanDataLoader's; got a dict of ['batches_processed', 'seed']; finish the "
+        "run with the loader that it began with, or start another run"
+    ):
+        ours.load_state_dict({"batches_processed": 3, "seed": 0})
+    with refused("a cursor must belong to the plan's order; got one with seed 2, not 1; resume "):
+        ours.load_state_dict(loader(ip.Shuffle(50, seed=2)).state_dict())
+    assert before == ours.state_dict()
+    later.load_state_dict(before)
+    with refused(
+        "epoch must be 2 or later, where the run was resumed, as earlier ones are finished; got 1; "
+        "pass none; or leave out reset() after a last step, which the Trainer calls"
+    ):
+        later.reshuffle(1)
     later.reshuffle()
     assert 2 == later.epoch
+
+
+# --- a ledger, where the loop is another than the Trainer's
+
+
+def read(ours: PlanDataLoader, num: int) -> list[list[int]]:
+    """Return the samples of some more steps of the epoch."""
+    return [numbers(batch) for batch in islice(ours, num)]
+
+
+def test_a_state_of_a_run_with_a_ledger_needs_it(tmp_path: Path) -> None:
+    """Or it is left for good, and the ledger is not read on from there."""
+    path = tmp_path / "run.ledger"
+    ours = loader(ledger=path, global_batch_size=4 * LENGTH)
+    ours.reshuffle()
+    read(ours, 2)
+    state = ours.state_dict()
+    assert ip.Ledger(path).hash == state["ledger"]
+    without, left = (loader(global_batch_size=4 * LENGTH, ledger=each) for each in (None, False))
+    before = without.state_dict()
+    with refused("ledger must be passed to the loader, as the state is that of a run which keeps "):
+        without.load_state_dict(state)
+    assert before == without.state_dict()
+    left.load_state_dict(state)
+    left.reshuffle()
+    read(left, 1)
+    ours.load_state_dict(left.state_dict())
+    ours.reshuffle()
+    with pytest.raises(ip.IndexPlanError, match="load a state that was saved with this ledger"):
+        read(ours, 1)
+
+
+def test_an_epoch_starts_over_only_without_a_ledger(tmp_path: Path) -> None:
+    """Nor may it be left; the ledger keeps what was read, and the run goes on from a state."""
+    path = tmp_path / "run.ledger"
+    ours = loader(ledger=path, global_batch_size=12 * LENGTH)
+    ours.reshuffle()
+    steps = read(ours, 3)
+    state, before = ours.state_dict(), path.read_bytes()
+    for epoch, place in ((1, "epoch 0, sub-epoch 0, step 0, position 0"), (3, "epoch 2, ")):
+        ours.reset()
+        ours.reshuffle(epoch)
+        stands = "must begin where the run in .* stands, at epoch 0, sub-epoch 0, step 3, position"
+        with pytest.raises(ip.IndexPlanError, match=f"a pass {stands} 36; got {place}"):
+            read(ours, 1)
+        with pytest.raises(ip.IndexPlanError, match="a state must be saved where the run in"):
+            ours.state_dict()
+    assert before == path.read_bytes()
+    ours.load_state_dict(state)
+    ours.reshuffle()
+    steps += read(ours, 9)
+    ledger = ip.Ledger(path)
+    assert steps == [ledger.batch(step, 0).tolist() for step in range(5)]
+    assert 0 == ledger.account().num_void_steps
+
+
+def test_a_loop_that_another_has_followed_counts_no_more(tmp_path: Path) -> None:
+    """It reads no more, and the state and the ledger are the other's."""
+    ours = loader(ledger=tmp_path / "run.ledger", global_batch_size=4 * LENGTH)
+    ours.reshuffle()
+    first = iter(ours)
+    next(first)
+    second = iter(ours)
+    next(second)
+    ours.state_dict()
+    with pytest.raises(ip.IndexPlanError, match="must be read by one loop at a time"):
+        next(first)
+    ours.state_dict()
+    assert 2 == ip.Ledger(tmp_path / "run.ledger").step
+
+
+def beside_each_other(folder: str) -> list[Any]:
+    """Read on four ranks, of which two each differ only in tensor parallelism."""
+    torch.distributed.init_process_group("gloo")
+    ours = loader(
+        dp_world_size=2,
+        dp_rank=torch.distributed.get_rank() // 2,
+        ledger=f"{folder}/run.ledger",
+    )
+    ours.reshuffle()
+    steps = read(ours, 1)
+    ours.global_batch_size = 10 * LENGTH
+    steps += read(ours, 1)
+    state = ours.state_dict()
+    torch.distributed.barrier()  # the store is rank 0's
+    return [state, steps]
+
+
+def test_ranks_that_read_the_same_are_recorded_once(tmp_path: Path) -> None:
+    """One of all writes, and all have the hash."""
+    told = run_ranks(f"{__name__}:beside_each_other", 4, str(tmp_path))
+    ledger = ip.Ledger(tmp_path / "run.ledger")
+    assert 2 == ledger.step
+    for rank, (state, steps) in enumerate(told):
+        assert ledger.hash == state["ledger"]
+        assert steps == [ledger.batch(step, rank // 2).tolist() for step in range(2)]
