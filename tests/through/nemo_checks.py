@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from functools import partial
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,9 +12,10 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from benchmarks.measure.fresh import run_fresh
-from tests.runs.row import Leg, in_processes
+from tests.runs.row import Leg, Steps
 from tests.support.ledger_histories import Listed
+from tests.support.megatron_histories import stream
+from tests.through import legs
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of AutoModel, about what is not installed
@@ -27,41 +27,25 @@ with warnings.catch_warnings():
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def legs(folder: str, jobs: list[tuple[int, int]], samples: int) -> list[list[int]]:
-    """Train jobs of (ranks, steps) one after another; return the samples of each optimizer step."""
-    ip.Plan(ip.Shuffle(9), world_size=1, batch_size=2).batch(0, step=0, rank=0)  # compiled before
-    steps, checkpoint = [], None
-    for number, (world_size, num_steps) in enumerate(jobs):
-        save = Path(folder, f"checkpoint-{number}")
-        made = [
-            Leg(rank, world_size, num_steps, checkpoint, save, samples)
-            for rank in range(world_size)
-        ]
-        ranks = in_processes(partial(trained, more=PLAN), made, Path(folder, f"leg-{number}"))
-        assert [num_steps] * world_size == [len(rank) for rank in ranks]
-        steps += [sum(parts, []) for parts in zip(*ranks, strict=True)]
-        checkpoint = save
-        for file in save.glob("*/dataloader/dataloader_dp_rank_0.pt"):
-            for rank in range(world_size, 4):
-                shutil.copy(file, file.with_name(f"dataloader_dp_rank_{rank}.pt"))
-    return steps
+def fit(leg: Leg) -> Steps:
+    """Train a leg; a rank without a file of its own takes a copy of the first rank's."""
+    for file in leg.checkpoint.glob("*/dataloader/*_rank_0.pt") if leg.checkpoint else ():
+        mine = file.with_name(f"dataloader_dp_rank_{leg.rank}.pt")
+        if not mine.exists():
+            shutil.copy(file, mine)
+    return trained(leg, more=PLAN)
 
 
-def stream(order: ip.Order) -> Any:
-    """Yield the index at each place of a run, epoch by epoch."""
-    for epoch in count():
-        yield from order.take(epoch, 0, order.num_units(epoch)).tolist()
+def job(folder: str, jobs: legs.Jobs) -> Steps:
+    """Train jobs on epochs of 50 samples."""
+    return legs.trained(folder, fit, jobs, samples=50)
 
 
 def test_recipes_resume_at_every_kind_of_place(tmp_path: Path) -> None:
     """After an epoch's last step, and inside epochs; on more ranks too, with copied files."""
-    # an epoch of 50 samples ends with what is left of them, filled up to micro-batches
-    job, jobs = "tests.through.nemo_checks.legs", [(4, 3), (3, 1), (2, 2), (4, 2)]
-    steps = run_fresh(job, str(tmp_path), jobs, 50, seconds=900, OMP_NUM_THREADS="1")
-    places = stream(ip.Shuffle(50, seed=1))
-    assert [24, 24, 8, 24, 20, 24, 24, 8] == [len(step) for step in steps]
-    for step in steps:
-        assert sorted(next(places) for _ in step) == sorted(step)
+    steps = legs.told(f"{__name__}:job", tmp_path, [(4, 3), (3, 1), (2, 2), (4, 2)])
+    # an epoch ends with what is left of it, filled up to micro-batches
+    legs.check(steps, [24, 24, 8, 24, 20, 24, 24, 8], samples=50)
 
 
 def loader(
