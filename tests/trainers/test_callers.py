@@ -32,7 +32,7 @@ FULL = PLAN.replace(remainder="drop")
 FILES = (accelerate, transformers, drawing)
 CALLERS = {n: each for file in FILES for n, each in vars(file).items() if isinstance(each, Caller)}
 # what they refuse is in composer_resume_checks.py and composer_checks.py, in their own environment,
-# in test_ray.py and in mmengine_checks.py
+# in test_ray.py and in loops_checks.py
 ELSEWHERE = {"IN_COMPOSER", "FETCHING_AHEAD", "SKIPPING"}
 
 

@@ -164,9 +164,9 @@ def test_meshes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ELSEWHERE = (  # what a block of the page has, in its sequence, that runs in another file
-    "class KeepLoader",  # tests/through/mmengine_checks.py
-    "def end_epoch",  # tests/through/ignite_checks.py
-    "class Save(keras",  # tests/through/keras_checks.py
+    "class KeepLoader",  # tests/through/loops_checks.py
+    "def end_epoch",  # tests/through/loops_checks.py
+    "class Save(keras",  # tests/through/loops_checks.py
     "SLURM_PROCID",  # tests/trainers/test_slurm.py
     "__getitems__",  # tests/test_docs.py, as the page's first
 )

@@ -79,10 +79,10 @@ NOT_PROVOKED: dict[str, dict[tuple[str, str], int]] = {
     "takes Ray: tests/trainers/test_ray.py": {
         ("adapters/indexplan_torch/drawing.py", "refuse_fetching_ahead"): 1,
     },
-    "takes mmengine: tests/through/mmengine_checks.py": {
+    "takes mmengine: tests/through/loops_checks.py": {
         ("adapters/indexplan_torch/drawing.py", "refuse_skipping"): 1,
     },
-    "takes Keras: tests/through/keras_checks.py": {
+    "takes Keras: tests/through/loops_checks.py": {
         ("adapters/indexplan_torch/drawing.py", "refuse_drawing_ahead"): 1,
     },
     "takes OLMo-core: tests/through/olmo_checks.py": {
