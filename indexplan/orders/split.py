@@ -32,42 +32,40 @@ CURE = "make parts with indexplan.Split"
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups of a dataset, by rising value, and if these are far apart, the samples of each."""
+    """The groups of a dataset, rising, whose numbers are close together."""
 
-    values: Int64
-    classes: Classes | None
-
-    def samples(self, column: Column, chosen: NDArray[np.bool_]) -> Int64:
-        """Return the samples of the groups that are chosen, rising."""
-        kept = np.zeros(len(column), np.bool_)
-        if self.classes is not None:
-            kept[self.classes.members[np.repeat(chosen, self.classes.sizes)]] = True
-            return np.flatnonzero(kept)
-        least, width = range_of(column.array)
-        which = np.zeros(width, np.bool_)
-        which[self.values[chosen] - least] = True
-        for at in range(0, len(column), BLOCK):
-            kept[at : at + BLOCK] = which[column.array[at : at + BLOCK].astype(np.int64) - least]
-        column.check_file()
-        return np.flatnonzero(kept)
+    labels: Int64
 
 
-def groups_of(column: Column) -> Groups:
-    """Return the groups of a column; equal columns of a process share them."""
+def groups_of(column: Column) -> Groups | Classes:
+    """Return the groups of a column, with their samples if their numbers are far apart."""
+    least, width = range_of(column.array)
+    if far_apart(width, len(column)):
+        return classes_of(column)
 
     def build() -> Groups:
-        least, width = range_of(column.array)
-        if far_apart(width, len(column)):
-            classes = classes_of(column)
-            return Groups(classes.labels, classes)
         present = np.zeros(width, np.bool_)
         for at in range(0, len(column), BLOCK):
             present[column.array[at : at + BLOCK].astype(np.int64) - least] = True
         column.check_file()
-        return Groups(np.flatnonzero(present) + least, None)
+        return Groups(np.flatnonzero(present) + least)
 
-    # not written to the cache: one pass over the column finds them
-    return table_of({"table": "groups", "labels": column.to_dict()}, Groups, build, 0)
+    return table_of({"table": "groups", "labels": column.to_dict()}, Groups, build, len(column))
+
+
+def samples_of(groups: Groups | Classes, column: Column, chosen: NDArray[np.bool_]) -> Int64:
+    """Return the samples of the groups that are chosen, rising."""
+    kept = np.zeros(len(column), np.bool_)
+    if isinstance(groups, Classes):
+        kept[groups.members[np.repeat(chosen, groups.sizes)]] = True
+        return np.flatnonzero(kept)
+    least, width = range_of(column.array)
+    which = np.zeros(width, np.bool_)
+    which[groups.labels[chosen] - least] = True
+    for at in range(0, len(column), BLOCK):
+        kept[at : at + BLOCK] = which[column.array[at : at + BLOCK].astype(np.int64) - least]
+    column.check_file()
+    return np.flatnonzero(kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,11 +177,11 @@ class Part(Order):
 
         def build() -> Members:
             found, count = groups_of(groups), sum(self.sizes)
-            if (num := len(found.values)) != count:
+            if (num := len(found.labels)) != count:
                 raise invalid("the sum of sizes", f"{num}, the number of groups", count, CURE)
             chosen = np.zeros(count, np.bool_)
             chosen[self._shuffled(SPLITS, 0, count, *self._intervals[:2])] = True
-            return Members(found.samples(groups, chosen))
+            return Members(samples_of(found, groups, chosen))
 
         key = {"table": "split", **self.to_dict()}
         return table_of(key, Members, build, self.ip_table_bytes).samples
@@ -266,7 +264,7 @@ class Split(Mapping[str, Part]):
         column = None if groups is None else Column.of(groups, INTEGERS, "groups")
         names, shares = _shares(parts)
         self._groups = None if column is None else groups_of(column)  # for its parts to find it
-        total = num_samples if self._groups is None else len(self._groups.values)
+        total = num_samples if self._groups is None else len(self._groups.labels)
         sizes = largest_remainder(total, integers(shares))
         if 0 in sizes:
             what = "samples" if column is None else "groups"
