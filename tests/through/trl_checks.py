@@ -38,15 +38,23 @@ SIZES: dict[str, Any] = {
 }
 TURN = 4  # optimizer steps for one global batch: 2 slices, each of them twice
 ON_TWO = {"per_device_train_batch_size": 2, "steps_per_generation": 2}
-# how 8 completions are dealt on other ranks, in turns of as many steps, and of twice as many
+# how 8 completions are dealt on other ranks, in turns of as many steps, and of twice as many; and
+# the steps to resume at: on one rank all inside and at the end of a turn, then late, which is about
+# the end of the first epoch; on the others some of each
 ON_OTHERS = {
-    "two": (2, ON_TWO),
-    "one": (1, {"per_device_train_batch_size": 4, "steps_per_generation": 2}),
-    "four": (4, {"per_device_train_batch_size": 1, "steps_per_generation": 2}),
-    "one, in smaller batches": (1, {"per_device_train_batch_size": 2, "steps_per_generation": 4}),
+    "one": (
+        1,
+        {"per_device_train_batch_size": 4, "steps_per_generation": 2},
+        [*range(1, 2 * TURN + 1), 3 * TURN - 1, 3 * TURN, 4 * TURN + 1],
+    ),
+    "two": (2, ON_TWO, [1, TURN, 3 * TURN - 1]),
+    "four": (4, {"per_device_train_batch_size": 1, "steps_per_generation": 2}, [3, 3 * TURN]),
+    "one, in smaller batches": (
+        1,
+        {"per_device_train_batch_size": 2, "steps_per_generation": 4},
+        [2, TURN, TURN + 1, 4 * TURN + 1],
+    ),
 }
-STOPS = range(1, 2 * TURN + 1)  # inside and at the end of a turn
-LATE = (3 * TURN - 1, 3 * TURN, 4 * TURN + 1)  # about the end of the first epoch
 KINDS = {"grpo": (GRPOTrainer, GRPOConfig), "rloo": (RLOOTrainer, RLOOConfig)}
 
 
@@ -118,10 +126,10 @@ def saving(folder: str) -> dict[str, Any]:
 
 def resuming(folder: str, name: str) -> dict[str, Any]:
     """Resume each checkpoint for some steps, and one to the end of the run."""
-    world_size, batches = ON_OTHERS[name]
+    world_size, batches, stops = ON_OTHERS[name]
     longer = batches["steps_per_generation"] // 2
     runs = {}
-    for saved in (*STOPS, *LATE):
+    for saved in stops:
         most = {"max_steps": saved + TURN + 1, "gradient_accumulation_steps": longer}
         runs[f"{saved}"] = trained(f"{folder}/grpo", saved, **batches, **most)
     runs["whole"] = trained(f"{folder}/grpo", 5, **batches, gradient_accumulation_steps=longer)
@@ -177,11 +185,11 @@ def test_a_run_generates_from_each_prompt_of_the_plan(whole: list[Any], kind: st
 def test_it_resumes_inside_every_turn(whole: list[Any], folder: str, name: str) -> None:
     """What is trained on continues, and TRL generates when the loader deals another batch."""
     assert whole
-    world_size, given = ON_OTHERS[name]
+    world_size, given, stops = ON_OTHERS[name]
     ranks = run_ranks(f"{__name__}:resuming", world_size, folder, name, **ON_CPU)
     longer = given["steps_per_generation"] // 2
     deals = [batch for batch in global_batches(3) for _ in range(TURN * longer)]
-    for saved in (*STOPS, *LATE):
+    for saved in stops:
         rest = deals[saved * longer :]
         trained_on = together(ranks, f"{saved}")
         assert rest[: (TURN + 1) * longer] == trained_on, saved
@@ -205,7 +213,7 @@ def keeping(folder: str) -> dict[str, Any]:
 
 def keeping_on(folder: str) -> list[Any]:
     """Resume from that checkpoint without a ledger, then for good, and then with it, to the end."""
-    _, one = ON_OTHERS["one"]
+    _, one, _ = ON_OTHERS["one"]
     with pytest.raises(ip.IndexPlanError) as refused:
         trained(folder, 5, **one)
     before = Path(folder, "run.ledger").read_bytes()
