@@ -165,7 +165,10 @@ def prepare(accelerator: Any, *objects: Any) -> Any:
     [[0, 1, 2], [3, 4, 5]]
     """
     taken = [
-        PreparedLoader(accelerator, each) if isinstance(each, PlanLoader) else each
+        # a prepared one says that it is of the class of the loader inside
+        PreparedLoader(accelerator, each)
+        if isinstance(each, PlanLoader) and not isinstance(each, PreparedLoader)
+        else each
         for each in objects
     ]
     prepared = accelerator.prepare(*taken)

@@ -42,6 +42,13 @@ def test_a_seedable_sampler_deals_nothing_out(kind: str, num_workers: int, split
         next(iter(prepared))
 
 
+def test_a_prepared_loader_stays_as_it_is() -> None:
+    """Prepared once more, it is the same; it answers isinstance by the class of its loader."""
+    accelerator = Accelerator(cpu=True)
+    prepared = prepare(accelerator, PlanLoader(range(12), ip.Plan(ip.Shuffle(12), batch_size=3)))
+    assert prepared is prepare(accelerator, prepared)
+
+
 def test_a_name_that_was_refused_is_forgotten() -> None:
     """The loop that is refused has begun, so a trainer names the next pass as ever."""
     plan = ip.Plan(ip.Shuffle(12, seed=1), world_size=1, batch_size=3)
