@@ -5,15 +5,13 @@ It imports nothing of indexplan. It knows how many samples there are, and what g
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.runs.groups.groups import Forking, Groups
+from tests.runs.groups.groups import Groups, forks_of
 from tests.runs.groups.logs import Logs
 
 LOOPS = "tests.live.replica"
@@ -51,7 +49,7 @@ class Storm(Groups):
     """Three groups, one of which is killed at a time, until there were so many kills."""
 
     def __init__(self, folder: Path, quorum: str, seed: int, num_groups: int = 3) -> None:
-        super().__init__(Forking(folder / "errors", LOOPS), folder)
+        super().__init__(forks_of(LOOPS), folder)
         self.sync, self.random = quorum == "sync", Random(seed)  # noqa: S311
         for group in range(num_groups):
             self.start_again(group)
@@ -69,15 +67,15 @@ class Storm(Groups):
         """Kill so many groups, one after another, each once it has had part in a step."""
         try:
             self.go()
-            for group in self.pids:
+            for group in self.processes:
                 self.wait(lambda group=group: self.counting(group) > 1)  # type: ignore[misc]
             for _ in range(kills):
-                group = self.random.choice(sorted(self.pids))
+                group = self.random.choice(sorted(self.processes))
                 more = self.counting(group) + self.random.randint(0, 6)
                 self.wait(lambda: self.counting(group) >= more)  # noqa: B023
                 time.sleep(self.random.uniform(0, 0.1))  # anywhere in a step
-                os.kill(self.pids[group], signal.SIGKILL)
-                other = (group + 1) % len(self.pids)
+                self.processes[group].kill()
+                other = (group + 1) % len(self.processes)
                 more_of_other = self.counting(other) + self.random.choice([0, 0, 1, 5])
                 self.wait(lambda: self.counting(other) >= more_of_other)  # noqa: B023
                 self.start_again(group)
@@ -86,7 +84,7 @@ class Storm(Groups):
             self.wait(lambda: self.counting(0) >= first)
         finally:
             self.end()
-            self.forking.end()
+            self.forks.end()
         return count(self.folder, kills)
 
 

@@ -25,21 +25,15 @@ from typing import Any
 from benchmarks.measure.fresh import ROOT, run_fresh
 from benchmarks.measure.surroundings import surroundings
 from benchmarks.render.rows import run_of
-from tests.runs import page, results, through, through_page
+from tests.runs import frameworks, page, results, through_page
 from tests.runs.counting import merged
-from tests.runs.frameworks import FRAMEWORKS
-from tests.runs.groups import live, live_page
+from tests.runs.groups import live
 from tests.runs.histories import history
 from tests.runs.loaders import LOADERS, Entry
 from tests.runs.row import KINDS as KINDS_THROUGH
 from tests.runs.row import WAYS
 
 COUNTS = ROOT / "build" / "measured" / "torture.json"
-COMMANDS = {
-    "torture": "python -m tests.runs",
-    "through": "python -m tests.runs --through",
-    "live": "python -m tests.runs --live",
-}
 QUICK = 6
 """Histories of `--quick`, without worker processes."""
 HOURS = 6
@@ -53,7 +47,7 @@ def run(entry: Entry, plain: int, with_workers: int, jobs: int) -> dict[str, Any
     def part(job: int) -> dict[str, Any]:
         arguments = (entry.name, job, jobs, plain, with_workers)
         found: dict[str, Any] = run_fresh(
-            "tests.runs.arena.share", *arguments, seconds=HOURS * 3600, **quiet
+            "tests.runs.counting.share", *arguments, seconds=HOURS * 3600, **quiet
         )
         return found
 
@@ -78,18 +72,18 @@ def run_through(only: list[str] | None, kinds: tuple[str, ...]) -> int:
     """Run trainers and frameworks, and keep the records; 1 if ours was not exact, or one lacks."""
     kept = (results.RESULTS / "through.json").exists()
     data: dict[str, Any] = results.read("through")["runs"][0]["records"] if kept else {}
-    for each in FRAMEWORKS:
+    for each in frameworks.FRAMEWORKS:
         if only and each.name not in only:
             continue
-        record = through.through(each.name, kinds, kinds)
+        record = frameworks.through(each.name, kinds, kinds)
         if not record["missing"]:
             last = data.get(each.name, {})
             ways = {way: {**last.get(way, {}), **record[way]} for way in WAYS if way in record}
             date = time.strftime("%Y-%m-%d", time.gmtime())
             data[each.name] = {**record, **ways, "date": date}
         print(each.name, record, flush=True)
-    data = {each.name: data[each.name] for each in FRAMEWORKS if each.name in data}
-    problems = [each for name, record in data.items() for each in through.wrong(name, record)]
+    data = {each.name: data[each.name] for each in frameworks.FRAMEWORKS if each.name in data}
+    problems = [each for name, record in data.items() for each in frameworks.wrong(name, record)]
     waiting = through_page.waiting(data)
     print(*problems, *(f"the tables wait for {name}" for name in waiting), sep="\n")
     if not problems:
@@ -107,7 +101,7 @@ def run_live(*, quick: bool) -> int:
     problems = live.wrong(records)
     print(*problems, sep="\n")
     if not problems and not quick:
-        keep("live", live_page, records, surroundings(), {"records": records})
+        keep("live", live, records, surroundings(), {"records": records})
     return 1 if problems else 0
 
 
@@ -116,7 +110,9 @@ def keep(
 ) -> None:
     """Keep results, which no instruction set changes, with the surroundings of the run."""
     of_run = {key: words for key, words in run_of(around).items() if key not in {"run", "table"}}
-    run = {**of_run, "instructions": "", "command": COMMANDS[name], **more}
+    run = {**of_run, "instructions": "", "command": "python -m tests.runs", **more}
+    if name != "torture":
+        run["command"] += f" --{name}"
     run["blocks"] = page.blocks(data)
     results.keep(name, page.TITLE, page.WORDS, run, folder or results.RESULTS)
 

@@ -20,7 +20,7 @@ from tests.runs.histories import (
     SIZES,
 )
 from tests.runs.loaders import LOADERS
-from tests.runs.results import Block, section, tabular
+from tests.runs.results import Block, tabular
 from tests.runs.running import PATIENCE
 
 Record = dict[str, Any]
@@ -254,11 +254,9 @@ WORDS = (
 def blocks(data: Record) -> list[Block]:
     """Return the page's blocks."""
     parts = [*overview(data), *in_words(data)]
-    parts += section("The rules", "", tabular("word | means", RULES.items(), "l"))
-    parts += ["## By what changes"]
+    parts += ["## The rules", *tabular("word | means", RULES.items(), "l"), "## By what changes"]
     for kind in KINDS:
         parts += of_kind(data, kind)
-    parts += section("How many each got", "", dealt(data))
-    parts += section("Who takes part", "", set_up(data))
-    parts += section("What was raised", "", refusals(data))
-    return parts + section("Histories to look at", "", examples(data))
+    parts += ["## How many each got", *dealt(data), "## Who takes part", *set_up(data)]
+    parts += ["## What was raised", *refusals(data)]
+    return [*parts, "## Histories to look at", *examples(data)]

@@ -33,11 +33,6 @@ def tabular(header: str, rows: Iterable[Iterable[Any]], align: str = "lr") -> li
     return [{"columns": columns, "align": align, "rows": cells}]
 
 
-def section(title: str, words: str, blocks: Iterable[Block]) -> list[Block]:
-    """Return a section of a page."""
-    return [f"## {title}", *([words] if words else []), *blocks]
-
-
 def markdown(file: str) -> str:
     """Return the page of a file, given by its text."""
     found = json.loads(file)

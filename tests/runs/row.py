@@ -140,15 +140,20 @@ class RefusedError(RuntimeError):
     """What the first rank to fail has said."""
 
 
-def in_processes(train: Callable[[Leg], Steps], legs: list[Leg], folder: Path) -> list[Steps]:
-    """Train on ranks that are forked from this process, which has imported the framework."""
+def in_processes(
+    train: Callable[[Any], Any], legs: list[Any], folder: Path, patience: int = PATIENCE
+) -> list[Any]:
+    """Train on ranks that are forked from this process, which has imported the framework.
+
+    A leg has a `rank` and a `world_size`. Returned is what each rank has.
+    """
     folder.mkdir()
     fork = get_context("fork")
     gc.freeze()  # ranks look for garbage among their own things, not among all imports
     ranks = [fork.Process(target=_rank, args=(train, leg, folder)) for leg in legs]
     for rank in ranks:
         rank.start()
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + patience
     try:
         while any(rank.exitcode is None for rank in ranks):
             if any(rank.exitcode for rank in ranks) or time.monotonic() > until:
@@ -160,11 +165,11 @@ def in_processes(train: Callable[[Leg], Steps], legs: list[Leg], folder: Path) -
             rank.join()
     said = [file.read_text() for file in sorted(folder.glob("*.txt"))]
     if said or any(rank.exitcode for rank in ranks):
-        raise RefusedError(said[0] if said else f"nothing was said within {PATIENCE} s")
+        raise RefusedError(said[0] if said else f"TimeoutError: hung for {patience} s")
     return [pickle.loads((folder / f"{leg.rank}.pickle").read_bytes()) for leg in legs]  # noqa: S301
 
 
-def _rank(train: Callable[[Leg], Steps], leg: Leg, folder: Path) -> None:
+def _rank(train: Callable[[Any], Any], leg: Any, folder: Path) -> None:
     """Train a leg in a process of its own; leave what was read in a file, or what was raised."""
     import torch.distributed as dist  # when the framework has had its turn to import torch
 
@@ -202,6 +207,19 @@ def counted(code: Any, way: str, kinds: Iterable[str]) -> dict[str, Any]:
 # --- what loaders' files have in common: samples that are numbers, a step, a checkpoint
 
 
+class Numbered:
+    """A dataset whose samples are their numbers, or what is made of them."""
+
+    def __init__(self, samples: int, make: Callable[[int], Any] = int) -> None:
+        self.samples, self.make = samples, make
+
+    def __len__(self) -> int:
+        return self.samples
+
+    def __getitem__(self, index: int) -> Any:
+        return self.make(index)
+
+
 def plan_of(leg: Leg) -> Any:
     """Return the plan that trainers read."""
     import indexplan as ip
@@ -212,12 +230,18 @@ def plan_of(leg: Leg) -> Any:
 def by_plan(
     leg: Leg, dataset: Any, numbers: Callable[[Any], list[int]] = lambda x: x.tolist(), **more: Any
 ) -> Steps:
-    """Read a PlanLoader in a loop that does nothing else; the checkpoint is its state."""
-    import torch
-
+    """Read a PlanLoader in a loop that does nothing else."""
     from indexplan_torch import PlanLoader
 
-    loader = PlanLoader(dataset, plan_of(leg), **more)
+    return by_state(leg, PlanLoader(dataset, plan_of(leg), **more), numbers)
+
+
+def by_state(
+    leg: Leg, loader: Any, numbers: Callable[[Any], list[int]] = lambda x: x.tolist()
+) -> Steps:
+    """Read a loader in a loop that does nothing else; its state on the first rank is for all."""
+    import torch
+
     if leg.checkpoint:
         loader.load_state_dict(torch.load(leg.checkpoint))
     for epoch in leg.epochs:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import atexit
 import gc
-import multiprocessing
 import os
 import re
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
 
+from tests.runs import row
 from tests.runs.histories import EPOCHS, History, Leg
 
 PATIENCE = 120
@@ -37,6 +36,11 @@ class Place:
     folder: str
     """With the dataset in the loader's own format, if it has one."""
     seed: int = 1
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks there are, as row.py asks for it."""
+        return self.world
 
 
 @dataclass(frozen=True)
@@ -128,12 +132,13 @@ class Outcome:
     """Passes that were over before a refusal."""
 
 
-def said(error: BaseException) -> str:
-    """Return a refusal in one line, with N for its numbers."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
+def said(raised: str) -> str:
+    """Return a refusal, of which the kind comes first, in one line, with N for its numbers."""
+    kind, _, text = raised.partition(": ")
+    lines = [line for line in text.splitlines() if line.strip()]
     # an error of a worker process has its own as the last line
     text = lines[-1] if lines and "Caught" in lines[0] else " ".join(lines)
-    return re.sub(r"\d+", "N", f"{type(error).__name__}: {text}"[:300])
+    return re.sub(r"\d+", "N", f"{kind}: {text}"[:300])
 
 
 def train(
@@ -218,97 +223,51 @@ def in_process(make: Make, history: History, leg: Leg, saved: Saved | None, fold
             ran = train([loader for loader, _ in pairs], history, leg, saved, bool)
             ran.seconds = None if ran.seconds is None else pairs[0][1] + ran.seconds
     except Exception as error:  # whatever it is, it is a refusal
-        ran = Ran(np.zeros((EPOCHS, history.n), np.int64), refused=said(error))
+        ran = Ran(
+            np.zeros((EPOCHS, history.n), np.int64),
+            refused=said(f"{type(error).__name__}: {error}"),
+        )
     if leg.workers:
         gc.collect()  # of workers that an error holds on to
     return ran
 
 
-def _rank(
-    make: Make, history: History, leg: Leg, saved: Saved | None, place: Place, store: str, to: Any
-) -> None:
-    """Run a rank in a process of its own, as a launcher would start it, and send what came."""
-    import torch
-    import torch.distributed as dist
-
-    atexit._clear()
-    tempfile.tempdir = str(Path(store).parent)  # where loaders leave locks
-    here = {"RANK": place.rank, "LOCAL_RANK": place.rank, "GLOBAL_RANK": place.rank}
-    all_ranks = {"WORLD_SIZE": place.world, "LOCAL_WORLD_SIZE": place.world}
-    os.environ.update({key: str(value) for key, value in {**here, **all_ranks}.items()})
-    anywhere: Callable[[bool], bool] = bool
-    if place.world > 1:
-        where = {"rank": place.rank, "world_size": place.world}
-        dist.init_process_group("gloo", init_method=f"file://{store}", **where)
-
-        def anywhere(flag: bool) -> bool:
-            number = torch.tensor([int(flag)])
-            dist.all_reduce(number)
-            return bool(number.item())
-
-    try:
-        loader, seconds = made(make, place, saved)
-        ran = train([loader], history, leg, saved, anywhere)
-        ran.seconds = None if ran.seconds is None else seconds + ran.seconds
-    except Exception as error:
-        ran = Ran(np.zeros((EPOCHS, history.n), np.int64), refused=said(error))
-    to.send(ran)
-    if place.world > 1 and not ran.refused:
-        dist.barrier()  # nobody cleans up what others still use
-    atexit._run_exitfuncs()
-
-
 def in_processes(make: Make, history: History, leg: Leg, saved: Saved | None, folder: str) -> Ran:
     """Run a leg with a forked process for each rank, in a process group of gloo."""
-    fork = multiprocessing.get_context("fork")
-    ends: list[Connection] = []
-    ranks = []
-    with tempfile.TemporaryDirectory() as store:
-        for place in places(history, leg, folder):
-            end, to = fork.Pipe(duplex=False)
-            file = str(Path(store) / "store")
-            rank = fork.Process(target=_rank, args=(make, history, leg, saved, place, file, to))
-            rank.start()
-            to.close()
-            ends.append(end)
-            ranks.append(rank)
-        rans = _received(ends)
-        for rank in ranks:
-            rank.join(0 if any(ran.refused for ran in rans) else PATIENCE)
-            if rank.is_alive():
-                rank.kill()
-                rank.join()
-    refused = [ran.refused for ran in rans if ran.refused]
-    if refused:
-        return Ran(np.zeros((EPOCHS, history.n), np.int64), refused=refused[0])
-    together = rans[0]
+    with tempfile.TemporaryDirectory() as root:
+
+        def rank(place: Place) -> Ran:
+            """Run a rank as a launcher would start it."""
+            import torch
+            import torch.distributed as dist
+
+            atexit._clear()
+            tempfile.tempdir = root  # where loaders leave locks
+            os.environ["GLOBAL_RANK"] = str(place.rank)
+
+            def anywhere(flag: bool) -> bool:
+                number = torch.tensor([int(flag)])
+                dist.all_reduce(number)
+                return bool(number.item())
+
+            loader, seconds = made(make, place, saved)
+            ran = train([loader], history, leg, saved, anywhere)
+            ran.seconds = None if ran.seconds is None else seconds + ran.seconds
+            dist.barrier()  # nobody cleans up what others still use
+            atexit._run_exitfuncs()
+            return ran
+
+        try:
+            rans = row.in_processes(rank, places(history, leg, folder), Path(root, "leg"), PATIENCE)
+        except row.RefusedError as error:
+            return Ran(np.zeros((EPOCHS, history.n), np.int64), refused=said(str(error)))
+    together: Ran = rans[0]
     for ran in rans[1:]:
         together.reads += ran.reads
     if together.saved:
         states = tuple(ran.saved.states[0] for ran in rans if ran.saved)
-        base = together.saved
-        together.saved = Saved(base.epoch, base.batches, base.after_pass, states)
+        together.saved = replace(together.saved, states=states)
     return together
-
-
-def _received(ends: list[Connection]) -> list[Ran]:
-    """Return what all ranks sent; as soon as one refuses, only that, as others wait for it."""
-    rans: dict[int, Ran] = {}
-    deadline = perf_counter() + PATIENCE
-    while len(rans) < len(ends):
-        waiting = [end for i, end in enumerate(ends) if i not in rans]
-        ready = wait(waiting, max(0.0, deadline - perf_counter()))
-        if not ready:
-            return [Ran(np.zeros(0), refused=f"TimeoutError: hung for {PATIENCE} s")]
-        for end in ready:
-            try:
-                ran = end.recv()
-            except EOFError:
-                ran = Ran(np.zeros(0), refused="EOFError: the process died")
-            if ran.refused:
-                return [ran]
-            rans[next(i for i, each in enumerate(ends) if each is end)] = ran
-    return [rans[i] for i in range(len(ends))]
 
 
 def play(make: Make, history: History, folder: str, *, forked: bool) -> Outcome:

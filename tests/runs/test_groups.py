@@ -7,9 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from tests.runs import results
-from tests.runs.groups import LOADERS
-from tests.runs.groups.live import BATCH, GROUPS, KINDS, SAMPLES, STEPS, count, wrong
-from tests.runs.groups.live_page import blocks
+from tests.runs.groups.live import (
+    BATCH,
+    GROUPS,
+    KINDS,
+    LOADERS,
+    SAMPLES,
+    STEPS,
+    blocks,
+    count,
+    wrong,
+)
 from tests.runs.groups.logs import Logs
 
 

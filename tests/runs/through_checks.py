@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from inspect import getsource
 from pathlib import Path
 from typing import Any
 
@@ -28,43 +29,41 @@ from tests.runs.through_page import (
 )
 
 EXACT = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
-ALONE = """
-ENDLESS = False
 
 
-def theirs(leg):
+def dealt(leg: Leg, too_far: int = 0, one_step_more: bool = False, ranks: Any = ()) -> Steps:
+    """Deal the samples out in their order, with a fault: a state that is wrong, a step too many."""
     read = int(leg.checkpoint.read_text()) if leg.checkpoint else 0
+    if ranks and leg.checkpoint and leg.world_size not in ranks:
+        raise ValueError("not here")
     steps, each = [], leg.global_batch // leg.world_size
     while read < leg.samples and len(steps) != leg.steps:
         first = read + leg.rank * each
         steps.append([*range(first, min(first + each, leg.samples))])
         read += leg.global_batch
+    if one_step_more and leg.rank and leg.save:
+        steps.append([])
     if leg.save and leg.rank == 0:
-        leg.save.write_text(str(read + leg.global_batch))  # a step too far
+        leg.save.write_text(str(read + too_far))
     return steps
+
+
+def planted(**fault: Any) -> Callable[[Leg], Steps]:
+    """Return what deals the samples out with a fault."""
+    return partial(dealt, **fault)
+
+
+ALONE = f"""
+from __future__ import annotations
+
+ENDLESS = False
+
+
+{getsource(dealt)}
+
+def theirs(leg):
+    return dealt(leg, too_far=leg.global_batch)
 """
-
-
-def planted(too_far: int = 0, one_step_more: bool = False, ranks: tuple[int, ...] = ()) -> Any:
-    """Return what deals the samples out in their order, with a fault."""
-
-    def train(leg: Leg) -> Steps:
-        read: int = json.loads(leg.checkpoint.read_text()) if leg.checkpoint else 0
-        if ranks and leg.checkpoint and leg.world_size not in ranks:
-            raise ValueError("not here")
-        steps = []
-        each = leg.global_batch // leg.world_size
-        while read < leg.samples and len(steps) != leg.steps:
-            first = read + leg.rank * each
-            steps.append([*range(first, min(first + each, leg.samples))])
-            read += leg.global_batch
-        if one_step_more and leg.rank and leg.save:
-            steps.append([])
-        if leg.save and leg.rank == 0:
-            leg.save.write_text(json.dumps(read + too_far))
-        return steps
-
-    return train
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from tests.runs.row import PATIENCE
 from tests.support.forked import results
 from tests.trainers.ranks import forks_of
 
-IMPORTED_BY_RANKS = ("tests.runs.through",)
+IMPORTED_BY_RANKS = ("tests.runs.frameworks",)
 
 
 def check(framework: Framework, folder: Path) -> None:
     """Nothing is lost, nothing is read twice, and all ranks take as many steps."""
-    job, log = "tests.runs.through:both", folder / "both.log"
+    job, log = "tests.runs.frameworks:both", folder / "both.log"
     arguments = (framework.name, ("few",), ("both",))
     forked = forks_of(__name__).start(job, log, *arguments, TIMEOUT=str(12 * PATIENCE))
     (record,) = results([forked])

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import indexplan as ip
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Numbered, Steps
 from tests.through import legs as legs_of
 from tests.trainers.ranks import run_ranks
 
@@ -31,7 +31,7 @@ with warnings.catch_warnings():
     from olmo_core.train.callbacks import Callback
 
     from indexplan_torch.olmo import PlanDataLoader
-    from tests.runs.frameworks.olmo_core import LENGTH, Numbered, trained
+    from tests.runs.frameworks.olmo_core import LENGTH, tokens_of, trained
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -49,7 +49,7 @@ def loader(order: ip.Order = ORDER, **changes: Any) -> PlanDataLoader:
         "dp_rank": 0,
         **changes,
     }
-    dataset = given.pop("dataset", Numbered(order.num_samples))
+    dataset = given.pop("dataset", Numbered(order.num_samples, tokens_of))
     return PlanDataLoader(dataset, order, **given)
 
 

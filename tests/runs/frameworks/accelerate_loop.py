@@ -1,9 +1,6 @@
 """Accelerate's loop: `prepare`, `save_state` and `load_state`, and its skipping of batches.
 
-With row.py in the same folder:
-
-    pip install torch accelerate==1.15.0 torchdata
-    python row.py accelerate_loop.py
+Beside row.py it needs `pip install torch accelerate==1.15.0 torchdata`.
 """
 
 from __future__ import annotations

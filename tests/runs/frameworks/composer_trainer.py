@@ -1,9 +1,6 @@
 """Composer's Trainer: its checkpoints and `load_path`, which skips the batches of the epoch.
 
-With row.py in the same folder:
-
-    pip install torch mosaicml==0.32.1
-    python row.py composer_trainer.py
+Beside row.py it needs `pip install torch mosaicml==0.32.1`.
 """
 
 # ruff: noqa: E402 (operators come before what imports torchvision)

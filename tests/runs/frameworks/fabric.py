@@ -1,9 +1,6 @@
 """Lightning Fabric's loop: it sets up model, optimizer and loader, and saves and loads them.
 
-With row.py in the same folder:
-
-    pip install torch lightning==2.6.6
-    python row.py fabric.py
+Beside row.py it needs `pip install torch lightning==2.6.6`.
 """
 
 from __future__ import annotations

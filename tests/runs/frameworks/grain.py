@@ -2,10 +2,7 @@
 
 Each process has a folder of its own, as Grain tells processes apart by JAX, which is not here.
 
-With row.py in the same folder:
-
-    pip install torch grain==0.2.18
-    python row.py grain.py
+Beside row.py it needs `pip install torch grain==0.2.18`.
 """
 
 from __future__ import annotations

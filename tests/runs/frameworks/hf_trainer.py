@@ -1,9 +1,6 @@
 """Hugging Face's Trainer on a tiny model: its checkpoints, and `resume_from_checkpoint`.
 
-With row.py in the same folder:
-
-    pip install torch transformers==5.23.0 accelerate
-    python row.py hf_trainer.py
+Beside row.py it needs `pip install torch transformers==5.23.0 accelerate`.
 """
 
 from __future__ import annotations
@@ -18,22 +15,14 @@ os.environ.update(HF_HUB_OFFLINE="1", ACCELERATE_USE_CPU="true")
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from tests.runs.row import Leg, Steps, line, plan_of
+from tests.runs.row import Leg, Numbered, Steps, line, plan_of
 
 ENDLESS = False
 
 
-class Numbered(torch.utils.data.Dataset[dict[str, Any]]):
-    """Samples that are their numbers."""
-
-    def __init__(self, samples: int) -> None:
-        self.samples = samples
-
-    def __len__(self) -> int:
-        return self.samples
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        return {"x": torch.tensor(float(index)), "labels": torch.tensor(0.0)}
+def sample(index: int) -> dict[str, Any]:
+    """Return a sample that is its number."""
+    return {"x": torch.tensor(float(index)), "labels": torch.tensor(0.0)}
 
 
 class Model(torch.nn.Module):
@@ -89,7 +78,7 @@ def _train(leg: Leg, plan: Callable[[Trainer], object]) -> Steps:
         ddp_find_unused_parameters=False,
     )
     model = Model()
-    trainer = Trainer(model=model, args=arguments, train_dataset=Numbered(leg.samples))
+    trainer = Trainer(model=model, args=arguments, train_dataset=Numbered(leg.samples, sample))
     plan(trainer)
     if leg.steps is not None:
         trainer.add_callback(Stop(leg.before + leg.steps))

@@ -5,10 +5,7 @@ the ranks divide, and the states of all ranks merged for all of the next run. Th
 multiple of the splits, as https://docs.lancedb.com/training/checkpointing asks. Rows beyond a
 multiple of the splits are dropped, as it says.
 
-With row.py in the same folder:
-
-    pip install torch numpy lancedb==0.40.0
-    python row.py lancedb_streaming.py
+Beside row.py it needs `pip install torch numpy lancedb==0.40.0`.
 """
 
 from __future__ import annotations

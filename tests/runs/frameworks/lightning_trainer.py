@@ -4,16 +4,14 @@ With `estimating_`, `configure_optimizers` asks Trainer for `estimated_stepping_
 makes its loaders before it loads the checkpoint, and then drops a stateful loader's state:
 https://github.com/Lightning-AI/pytorch-lightning/issues/20550.
 
-With row.py in the same folder:
-
-    pip install torch lightning==2.6.6 torchdata==0.11.0
-    python row.py lightning_trainer.py
+Beside row.py it needs `pip install torch lightning==2.6.6 torchdata==0.11.0`.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from typing import Any
 
 import lightning.pytorch as pl
@@ -76,19 +74,9 @@ def recommended(leg: Leg, model: type[Noting] = Noting) -> Steps:
     return _train(leg, model(), loader, use_distributed_sampler=False)
 
 
-def estimating_ours(leg: Leg) -> Steps:
-    """Read a PlanLoader."""
-    return ours(leg, Estimating)
-
-
-def estimating_theirs(leg: Leg) -> Steps:
-    """Read by the DistributedSampler that Lightning puts in."""
-    return theirs(leg, Estimating)
-
-
-def estimating_recommended(leg: Leg) -> Steps:
-    """Read by torchdata's loader."""
-    return recommended(leg, Estimating)
+estimating_ours = partial(ours, model=Estimating)
+estimating_theirs = partial(theirs, model=Estimating)
+estimating_recommended = partial(recommended, model=Estimating)
 
 
 def _train(leg: Leg, model: Noting, loader: Any, **more: Any) -> Steps:

@@ -3,10 +3,8 @@
 `pretrain` wants CUDA, so the loop is its data's part: RerunDataIterator, which `train_step` asks
 for each micro-batch, and the count of `args.consumed_train_samples`.
 
-With row.py in the same folder:
-
-    pip install torch numpy megatron-core==0.16.1 and, without what it depends on, megatron-bridge
-    python row.py megatron.py
+Beside row.py it needs `pip install torch numpy megatron-core==0.16.1` and, without what it depends
+on, megatron-bridge.
 """
 
 from __future__ import annotations

@@ -5,22 +5,14 @@ and fast_resumption.html next to it: batch_size given to both, a global batch th
 num_canonical_nodes (the default is the number of nodes, which is one here), and the state of the
 first rank for all.
 
-With row.py in the same folder:
-
-    pip install torch mosaicml-streaming==0.13.0
-    python row.py mosaicml_streaming.py
+Beside row.py it needs `pip install torch mosaicml-streaming==0.13.0`.
 """
 
 from __future__ import annotations
 
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
-import torch
-from torch.utils.data import Dataset
-
-from tests.runs.row import Leg, Steps, by_plan, name_packages
+from tests.runs.row import Leg, Numbered, Steps, by_plan, by_state, name_packages
 
 name_packages("streaming")  # whose own also imports torchvision, which nothing here needs
 
@@ -38,40 +30,19 @@ def theirs(leg: Leg) -> Steps:
     clean_stale_shared_memory()  # of the run before, as its errors say to
     batch = leg.global_batch // leg.world_size
     dataset = StreamingDataset(local=str(leg.data), batch_size=batch, shuffle=True)
-    loader: Any = StreamingDataLoader(dataset, batch_size=batch)
-    if leg.checkpoint:
-        loader.load_state_dict(torch.load(leg.checkpoint))
-    else:
-        for _ in range(leg.epoch):
-            for _ in loader:
-                pass
-    steps = [batch["n"].tolist() for batch in islice(loader, leg.steps)]
-    if leg.save and leg.rank == 0:
-        torch.save(loader.state_dict(), leg.save)
-    return steps
+    loader = StreamingDataLoader(dataset, batch_size=batch)
+    return by_state(leg, loader, lambda rows: rows["n"].tolist())
 
 
 def ours(leg: Leg) -> Steps:
     """Read the same shards by a plan."""
     clean_stale_shared_memory()
-    return by_plan(leg, Numbers(leg.data))
+    rows = StreamingDataset(local=str(leg.data), batch_size=1)
+    return by_plan(leg, Numbered(leg.samples, lambda index: int(rows[index]["n"])))
 
 
-def write(folder: Path, n: int) -> None:
+def write(folder: Path | str, n: int) -> None:
     """Write the samples, each its own number."""
     with MDSWriter(out=str(folder), columns={"n": "int"}, size_limit=SHARD_BYTES) as writer:
         for number in range(n):
             writer.write({"n": number})
-
-
-class Numbers(Dataset[int]):
-    """What a plan reads: the samples by their numbers."""
-
-    def __init__(self, folder: Path) -> None:
-        self.rows: Any = StreamingDataset(local=str(folder), batch_size=1)
-
-    def __len__(self) -> int:
-        return int(self.rows.num_samples)
-
-    def __getitem__(self, index: int) -> int:
-        return int(self.rows[index]["n"])

@@ -3,10 +3,7 @@
 Its fine-tuning recipe asks torch.cuda for memory before all else. So this is a recipe of its own
 BaseRecipe, whose loop has that one's lines about data and checkpoints.
 
-With row.py in the same folder:
-
-    pip install torch datasets pyyaml nemo-automodel==0.7.0
-    python row.py nemo_automodel.py
+Beside row.py it needs `pip install torch datasets pyyaml nemo-automodel==0.7.0`.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from nemo_automodel.recipes._typed_config import RecipeConfig
 from nemo_automodel.recipes.base_recipe import BaseRecipe
 from torch.nn.parallel import DistributedDataParallel
 
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Numbered, Steps  # noqa: F401 (named in the YAML file)
 
 ENDLESS = True  # an epoch's last step is filled with samples of the next
 LOCAL_BATCH = 2
@@ -54,19 +51,6 @@ class ByPlan:
         order = ip.Shuffle(dataset_len, self.seed)
         plan = ip.Plan(order, batch_size=self.batch_size, remainder="carry")
         return PlanBatchSampler(plan, rank=rank, world_size=world_size)
-
-
-class Numbered(torch.utils.data.Dataset[int]):
-    """Samples that are their numbers."""
-
-    def __init__(self, samples: int) -> None:
-        self.samples = samples
-
-    def __len__(self) -> int:
-        return self.samples
-
-    def __getitem__(self, index: int) -> int:
-        return index
 
 
 class Recipe(BaseRecipe):

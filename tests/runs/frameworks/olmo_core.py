@@ -1,9 +1,6 @@
 """OLMo-core's Trainer with its Checkpointer, on CPU: through PlanDataLoader, and its own loader.
 
-With row.py in the same folder:
-
-    pip install torch numpy ai2-olmo-core==3.0.0
-    python row.py olmo_core.py
+Beside row.py it needs `pip install torch numpy ai2-olmo-core==3.0.0`.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ from olmo_core.train.callbacks import Callback, CheckpointerCallback
 from olmo_core.train.train_module import TransformerTrainModuleConfig
 from olmo_core.train.train_module.transformer import TransformerDataParallelConfig
 
-from tests.runs.row import Leg, Steps
+from tests.runs.row import Leg, Numbered, Steps
 
 ENDLESS = True  # an epoch's last step is filled with samples of the next
 LENGTH = 4  # tokens of a sample, which are its number
@@ -49,17 +46,9 @@ class Recorded(Callback):
         self.steps.append(batch["input_ids"][:, 0].tolist())
 
 
-class Numbered(torch.utils.data.Dataset[torch.Tensor]):
-    """Samples whose tokens are their numbers."""
-
-    def __init__(self, samples: int) -> None:
-        self.samples = samples
-
-    def __len__(self) -> int:
-        return self.samples
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.full((LENGTH,), index)
+def tokens_of(index: int) -> torch.Tensor:
+    """Return a sample whose tokens are its number."""
+    return torch.full((LENGTH,), index)
 
 
 def ours(leg: Leg) -> Steps:
@@ -70,7 +59,7 @@ def ours(leg: Leg) -> Steps:
     def loader(work_dir: Path) -> PlanDataLoader:
         order = ip.Shuffle(leg.samples, seed=1)
         return PlanDataLoader(
-            Numbered(leg.samples),
+            Numbered(leg.samples, tokens_of),
             order,
             collator=DataCollator(pad_token_id=0),
             global_batch_size=leg.global_batch * LENGTH,

@@ -1,9 +1,6 @@
 """A loop of the user's own under DistributedDataParallel; the first rank writes its checkpoints.
 
-With row.py in the same folder:
-
-    pip install torch
-    python row.py plain_ddp.py
+Beside row.py it needs `pip install torch`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Ray Train's TorchTrainer in its local mode, where torchrun starts the workers.
 
-With row.py in the same folder:
-
-    pip install torch "ray[train]==2.60.0"
-    python row.py ray_train.py
+Beside row.py it needs `pip install torch "ray[train]==2.60.0"`.
 """
 
 from __future__ import annotations

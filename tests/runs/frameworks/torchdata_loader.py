@@ -2,10 +2,7 @@
 
 Each rank saves the state of its own loader, and loads the one of its number.
 
-With row.py in the same folder:
-
-    pip install torch torchdata==0.11.0
-    python row.py torchdata_loader.py
+Beside row.py it needs `pip install torch torchdata==0.11.0`.
 """
 
 from __future__ import annotations

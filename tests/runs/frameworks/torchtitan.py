@@ -3,10 +3,7 @@
 Its Trainer needs CUDA, so the loop of `Trainer.train` is written out here: a step takes a batch for
 each accumulation, and the checkpoint manager is asked after each.
 
-With row.py in the same folder:
-
-    pip install torch datasets torchtitan==0.3.0
-    python row.py torchtitan.py
+Beside row.py it needs `pip install torch datasets torchtitan==0.3.0`.
 """
 
 from __future__ import annotations

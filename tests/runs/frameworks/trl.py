@@ -2,10 +2,7 @@
 
 A sample is a prompt, from which two completions are generated.
 
-With row.py in the same folder:
-
-    pip install torch tokenizers datasets transformers trl==1.16.0
-    python row.py trl.py
+Beside row.py it needs `pip install torch tokenizers datasets transformers trl==1.16.0`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""A group of a torchft run: a process, forked on request, as importing torchft takes long.
+"""A group of a torchft run: a process, forked from one that has imported torchft, which takes long.
 
-`python -m tests.runs.groups.group MODULE ...` imports modules that hold loops, and says that it is
-ready. Then each line is JSON, the words of `Group` with a loop, "module.function"; it forks a group
-that runs this loop, and prints the number of its process. A group writes to its log what it reads
-in each step, before it sums up gradients with the others, and then whether the step counts:
-`["read", quorum, step, world, rank, rows]`, `["counts", quorum, step]`. Its first line is
-`["ready"]`, and it begins once the file `go` is there.
+A group writes to its log what it reads in each step, before it sums up gradients with the others,
+and then whether the step counts: `["read", quorum, step, world, rank, rows]`, `["counts", quorum,
+step]`. Its first line is `["ready"]`, and it begins once the file `go` is there.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ import json
 import logging
 import os
 import signal
-import sys
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -119,31 +115,12 @@ class Group:
 
 
 def run(loop: str, words: dict[str, Any]) -> None:
-    """Be a group, until its loop ends."""
+    """Be a group with the words of `Group`, until its loop ends, a "module.function"."""
+    logging.disable(logging.CRITICAL)
     module, _, function = loop.rpartition(".")
     group = Group(**words)
     while not (group.folder / "go").exists():
         time.sleep(0.01)  # it looks again
-    getattr(sys.modules[module], function)(group)
+    getattr(importlib.import_module(module), function)(group)
     group.write("done")
     os._exit(0)  # no thread of torchft is waited for
-
-
-def main(modules: list[str]) -> None:
-    """Fork a group for each line."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that are killed leave nothing behind
-    logging.disable(logging.CRITICAL)
-    torch.set_num_threads(1)
-    for module in ["torch._dynamo", *modules]:  # the first, as an optimizer would in each group
-        importlib.import_module(module)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        words = json.loads(line)
-        if child := os.fork():
-            print(child, flush=True)
-        else:
-            run(words.pop("loop"), words)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,24 +1,29 @@
 """Groups of a torchft run come and go within an epoch: what is lost, and what is read twice.
 
 What is counted is what the groups have written of the steps that count, and were summed up: nothing
-here imports indexplan.
+here imports indexplan, but what ours read by.
 """
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.contenders import Contender
 from benchmarks.measure.fresh import run_fresh
-from tests.runs.groups import LOADERS, Loader
 from tests.runs.groups.logs import Logs
+from tests.runs.results import Block, tabular
 
 if TYPE_CHECKING:  # it imports torchft, which may be missing
-    from tests.runs.groups.groups import Forking, Groups
+    from tests.runs.groups.groups import Groups
+    from tests.support.forked import Forks
 
+LOOPS = "tests.runs.groups.loops"
 GROUPS = 3
 BATCH = 20
 """Samples of a group in a step, when all are there."""
@@ -28,6 +33,54 @@ STEPS = SAMPLES // (GROUPS * BATCH)
 HALF = STEPS // 2
 """The step in which a group dies."""
 SECONDS = 1_200
+
+
+@dataclass(frozen=True)
+class Loader(Contender):
+    """One loader; everything about it but its code."""
+
+    setup: str
+    """How it is set up, in words."""
+    cure: str = field(
+        default="pip install --no-deps --target FOLDER -r .ci/locked-torchft.txt, and FOLDER on "
+        "PYTHONPATH",
+        kw_only=True,
+    )
+
+    @property
+    def loop(self) -> str:
+        """Return which function groups run."""
+        return f"{LOOPS}.{self.module}"
+
+    def load(self) -> Any:
+        """Import its code, and what forks groups."""
+        importlib.import_module("tests.runs.groups.groups")
+        return importlib.import_module(LOOPS)
+
+
+LOADERS = (
+    Loader(
+        "torchft DistributedSampler",
+        "sampler",
+        "torchft",
+        "In a StatefulDataLoader, as in torchft's train_ddp; nothing is saved.",
+    ),
+    Loader(
+        "torchft DistributedSampler, saved",
+        "sampler_saved",
+        "torchft",
+        "The same, and each group saves its loader's state after each step, and loads it when it "
+        "starts again, as a comment of train_ddp advises.",
+    ),
+    Loader(
+        "indexplan LiveLoader",
+        "live_loader",
+        "indexplan",
+        "`LiveLoader(dataset, plan, manager, num_epochs=1)` in train_ddp's loop; nothing is saved.",
+        ours=True,
+    ),
+)
+"""In the order of the page."""
 
 
 def stays(groups: Groups, start: Callable[..., None]) -> None:
@@ -59,18 +112,21 @@ KINDS: dict[str, tuple[str, Callable[..., None]]] = {
 QUICK = ("comes back",)
 
 
-def run(loader: Loader, kind: str, folder: Path, forking: Forking) -> dict[str, Any]:
+def run(loader: Loader, kind: str, folder: Path, forks: Forks) -> dict[str, Any]:
     """Read an epoch by groups that come and go; return what was lost and read twice."""
     from tests.runs.groups.groups import Groups
 
-    groups = Groups(forking, folder, min_groups=GROUPS - 1, join_ms=2000)
-    loop = f"{type(loader).__module__}.{loader.module}.train"
+    groups = Groups(forks, folder, min_groups=GROUPS - 1, join_ms=2000)
+
+    def start(group: int, **words: Any) -> None:
+        groups.start(group, loader.loop, SAMPLES, **words)
+
     try:
-        KINDS[kind][1](groups, lambda group, **words: groups.start(group, loop, SAMPLES, **words))
-        groups.wait(lambda: not any(groups.lives(group) for group in groups.pids))
-        ended = sum(groups.written(group, "done") for group in groups.pids)
+        KINDS[kind][1](groups, start)
+        groups.wait(lambda: not any(groups.lives(group) for group in groups.processes))
+        ended = sum(groups.written(group, "done") for group in groups.processes)
         if ended != GROUPS - (kind == "goes"):
-            raise RuntimeError(f"{ended} groups ended: {forking.errors.read_text()[-3000:]}")
+            raise RuntimeError(f"{ended} groups ended: {groups.said()}")
     finally:
         groups.end()
     return count(Logs(folder))
@@ -95,19 +151,18 @@ def all_of(kinds: tuple[str, ...]) -> dict[str, Any]:
     there = [each for each in LOADERS if not records[each.name]["missing"]]
     if len(there) < len(LOADERS):  # all numbers of a table are of one run
         return records
-    from tests.runs.groups.groups import Forking
+    from tests.runs.groups.groups import forks_of
 
     with tempfile.TemporaryDirectory() as root:
-        modules = [f"{type(each).__module__}.{each.module}" for each in there]
-        forking = Forking(Path(root, "errors"), *modules)
+        forks = forks_of(LOOPS)
         try:
             for kind in kinds:
                 for each in there:
                     folder = Path(root, f"{each.module}-{kind}")
                     folder.mkdir()
-                    records[each.name]["counts"][kind] = run(each, kind, folder, forking)
+                    records[each.name]["counts"][kind] = run(each, kind, folder, forks)
         finally:
-            forking.end()
+            forks.end()
     return records
 
 
@@ -129,3 +184,33 @@ def wrong(records: dict[str, Any]) -> list[str]:
             if each.ours and (counts["lost"] or counts["twice"]):
                 found.append(f"{each.name}, {KINDS[kind][0]}: {counts}")
     return found
+
+
+TITLE = "Groups that die and come back"
+WORDS = (
+    f"{GROUPS} groups of a [torchft](../../docs/live.md) run, each a process, read an epoch of "
+    f"{SAMPLES:,} samples, {BATCH} each in a step, and one of them is killed in the forward pass "
+    f"of step {HALF}. A run ends after {STEPS} steps that count, as many as the epoch has. A "
+    "sample is read if its gradient counts. It doesn't if the step fails, in torchft's first step, "
+    "or while torchft sends weights to the group; torchft's sampler has then moved past its "
+    "samples, and a LiveLoader reads them in a later step. A group that reads all of its part "
+    "by torchft's sampler begins it again."
+)
+
+
+def blocks(records: dict[str, Any]) -> list[Block]:
+    """Return the blocks of the results."""
+    cells = []
+    for each in LOADERS:
+        record = records[each.name]
+        counts = (record["counts"][kind] for kind in KINDS)
+        outcomes = (outcome(each) for each in counts)
+        cells.append((each.name, record["version"], each.setup, *outcomes))
+    words = " | ".join(words for words, _ in KINDS.values())
+    return tabular(f"loader | version | set up | {words}", cells, "l")
+
+
+def outcome(counts: dict[str, Any]) -> str:
+    """Write what a run lost and read twice."""
+    lost, twice = counts["lost"], counts["twice"]
+    return f"**{lost} lost, {twice} twice**" if lost or twice else "exact"

@@ -5,28 +5,14 @@ https://github.com/Lightning-AI/litData/blob/main/README.md (pause and resume): 
 keeps the ranks in step, where some have batches to spare without it, and states check it.
 """
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
-os.environ["LITDATA_DISABLE_VERSION_CHECK"] = "1"  # it asks the network at each construction
-from litdata import StreamingDataLoader, StreamingDataset
-from litdata.streaming.cache import Cache
-
+from tests.runs.frameworks.litdata_streaming import StreamingDataLoader, StreamingDataset, write
 from tests.runs.histories import EPOCHS
 from tests.runs.running import Place, Saved, Stateful
 
-CHUNK = 64
-"""Samples."""
-
-
-def write(folder: str, n: int) -> None:
-    """Write n samples, each its own number, with the writer that `optimize` runs in workers."""
-    cache = Cache(folder, chunk_size=CHUNK)
-    for number in range(n):
-        cache[number] = number
-    cache.done()
-    cache.merge()
+__all__ = ["Loader", "write"]
 
 
 class Loader(Stateful):
