@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import indexplan as ip
-from tests.support.children import nobody
-from tests.support.cures import where_all_may_enter
+from tests.support.children import nobody, where_all_may_enter
 
 
 @pytest.fixture

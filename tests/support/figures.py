@@ -8,24 +8,7 @@ import numpy as np
 
 import indexplan as ip
 
-BLUE, SKY, ORANGE, RED = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
-
-
 PLAN = ip.Plan(ip.Shuffle(203), world_size=4, batch_size=8)
-
-
-def bars(axes: Any) -> dict[float, dict[str, float]]:
-    """Heights of the bars at each place, by colour, where there are any."""
-    from matplotlib.colors import to_hex
-    from matplotlib.patches import Rectangle
-
-    found: dict[float, dict[str, float]] = {}
-    for patch in axes.patches:
-        if isinstance(patch, Rectangle) and patch.get_height():
-            colour = to_hex(patch.get_facecolor()).upper()
-            place = round(patch.get_x() + patch.get_width() / 2, 6)
-            found.setdefault(place, {})[colour] = patch.get_height()
-    return found
 
 
 def legend(figure: Any) -> list[str]:

@@ -7,7 +7,6 @@ processes, the batch size and what reads ahead are others.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -17,6 +16,7 @@ import grain
 import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset
 from tests.support.planned import planned
+from tests.support.strategies import steps_of
 
 AHEAD = [
     None,
@@ -32,11 +32,6 @@ class Leg:
     plan: ip.Plan
     part: float
     ahead: grain.ReadOptions | None
-
-
-def shard(rank: int, plan: ip.Plan) -> grain.sharding.ShardOptions:
-    """Return the ShardOptions of a process."""
-    return grain.sharding.ShardOptions(rank, plan.world_size)
 
 
 def draw(key: str) -> tuple[int, list[Leg]]:
@@ -63,37 +58,6 @@ def draw(key: str) -> tuple[int, list[Leg]]:
     return random.randint(1, 3), legs
 
 
-def steps(plan: ip.Plan, num_epochs: int) -> Iterator[list[list[int]]]:
-    """Yield what the ranks read in each step from where a plan starts."""
-    start = plan.start
-    for epoch in range(start.epoch, num_epochs):
-        for part in range(plan.sub_epochs):
-            if (epoch, part) >= (start.epoch, start.sub_epoch):
-                for step in plan.steps(epoch, part):
-                    yield [
-                        plan.batch(epoch, part, step=step, rank=rank).tolist()
-                        for rank in range(plan.world_size or 1)
-                    ]
-
-
-def opened(leg: Leg, num_epochs: int, state: Any) -> tuple[list[Any], ip.Plan]:
-    """Return the iterators of PlanIterDatasets, and the plan of what is left."""
-    samples = grain.MapDataset.range(leg.plan.order.num_samples)
-    plan = leg.plan
-    made = [
-        PlanIterDataset(
-            samples, plan, shard(rank, plan), num_epochs=num_epochs, read_options=leg.ahead
-        )
-        for rank in range(plan.world_size or 1)
-    ]
-    iterators = [iter(each) for each in made]
-    if state is not None:
-        for each in iterators:
-            each.set_state(json.loads(state))
-        plan = plan.resume(ip.Cursor.from_dict(json.loads(state)["cursor"]))
-    return iterators, plan
-
-
 def run(num_epochs: int, legs: list[Leg]) -> int:
     """Run a history; raise where a step differs from the plan's.
 
@@ -102,19 +66,27 @@ def run(num_epochs: int, legs: list[Leg]) -> int:
     int
         The samples read.
     """
-    state, number = None, 0
+    state: Any = None
     read: list[int] = []
     for leg in legs:
-        iterators, plan = opened(leg, num_epochs, state)
-        left = list(steps(plan, num_epochs))
-        for expected in left[: round(leg.part * len(left))]:
-            found = [next(each).tolist() for each in iterators]
-            assert expected == found, (num_epochs, legs, number)
+        plan, ranks = leg.plan, range(leg.plan.world_size or 1)
+        samples = grain.MapDataset.range(plan.order.num_samples)
+        shards = [grain.sharding.ShardOptions(rank, len(ranks)) for rank in ranks]
+        options: Any = {"num_epochs": num_epochs, "read_options": leg.ahead}
+        loops = [iter(PlanIterDataset(samples, plan, shard, **options)) for shard in shards]
+        if state is not None:
+            for loop in loops:
+                loop.set_state(json.loads(state))
+            plan = plan.resume(ip.Cursor.from_dict(json.loads(state)["cursor"]))
+        left = [where for where in steps_of(plan, num_epochs) if where[0] < num_epochs]
+        for epoch, part, step in left[: round(leg.part * len(left))]:
+            found = [next(loop).tolist() for loop in loops]
+            expected = [plan.batch(epoch, part, step=step, rank=rank).tolist() for rank in ranks]
+            assert expected == found, (num_epochs, legs, len(read))
             read += sum(found, [])
-            number += 1
         if leg.part == 1:
-            assert [None] * len(iterators) == [next(each, None) for each in iterators]
-        states = [each.get_state() for each in iterators]
+            assert [None] * len(loops) == [next(loop, None) for loop in loops]
+        states = [loop.get_state() for loop in loops]
         assert all(each == states[0] for each in states)
         state = json.dumps(states[0])
     first = legs[0].plan

@@ -58,11 +58,12 @@ BINS = Traits(deals_bins=True)
 def planted(
     law: str, got: str, *, register: bool = True, n: Any = N, epochs: Any = (0, 1), **options: Any
 ) -> Callable[[type], Any]:
-    """Note an order that breaks a law, and what is said of it."""
+    """Note an order that breaks a law, and what is said of it; twice for few and many samples."""
 
     def noted(kind: type) -> Any:
         kind.algorithm = f"test-kit-{kind.__name__.lower()}-v1"  # type: ignore[attr-defined]
-        order = dataclass(frozen=True, **{"eq": False, **options})(kind)
+        made = "__dataclass_params__" in vars(kind)  # it was noted before
+        order = kind if made else dataclass(frozen=True, **{"eq": False, **options})(kind)
         PLANTED.append(Planted(order, law, got, n, epochs, register))
         return order
 
@@ -346,6 +347,7 @@ class Halved(Good):
         return by_offsets(both[even].ravel(), np.append(0, np.cumsum(2 * even)))
 
 
+@planted(OFTEN, "sample 0 more than once in epoch 0", n=10**4)
 @planted(OFTEN, "sample 0 more than once in epoch 0")
 class Twice(Halved):
     pass
@@ -356,6 +358,7 @@ class TwiceAtMostOnce(Halved):
     traits = Traits(reads="at most once")
 
 
+@planted(OFTEN, "9999 reads in epoch 0", n=10**4)
 @planted(OFTEN, "no read of sample 29 in epoch 0")
 class LeavesOut(Good):
     def num_units(self, epoch: int) -> int:
@@ -366,27 +369,12 @@ class LeavesOut(Good):
         return at(np.where(found < self.num_samples - 1, found, -1))
 
 
-@planted(OFTEN, "9999 reads in epoch 0", n=10**4)
-class LeavesOutOfMany(LeavesOut):
-    pass
-
-
-@planted(OFTEN, "sample 0 more than once in epoch 0", n=10**4)
-class TwiceOfMany(Halved):
-    pass
-
-
 LOCATE = "locate all reads of a sample, at rising positions"
 
 
+@planted(LOCATE, "sample 0 of epoch 1 at [0], but take reads it at [9999]", n=10**4)
 @planted(LOCATE, "sample 0 of epoch 1 at [0], but take reads it at [29]")
 class ForgetsTheEpoch(Good):
-    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        return at(super().find(0, indices)[1])
-
-
-@planted(LOCATE, "sample 0 of epoch 1 at [0], but take reads it at [9999]", n=10**4)
-class ForgetsTheEpochOfMany(Good):
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         return at(super().find(0, indices)[1])
 
