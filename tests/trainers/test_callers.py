@@ -1,22 +1,20 @@
-"""Each caller of the table is found in the installed framework, by its own code and ours."""
+"""Callers that are looked for: of tested versions, refused where renamed, nobody in a plain pass.
 
-import contextlib
+Each is found by the framework's own code in the tests that `SEEN` names, which it refuses.
+"""
+
 import importlib
 import re
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 import indexplan as ip
 from indexplan_torch import (
     PlanBatchSampler,
     PlanLoader,
-    PlanSampler,
     accelerate,
     callers,
     drawing,
@@ -24,107 +22,28 @@ from indexplan_torch import (
 )
 from indexplan_torch.callers import Caller
 from indexplan_torch.versions import TESTED
+from tests.trainers.ranks import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
 
 PLAN = ip.Plan(ip.Sequential(12), batch_size=3)
-FULL = PLAN.replace(remainder="drop")
 FILES = (accelerate, transformers, drawing)
 CALLERS = {n: each for file in FILES for n, each in vars(file).items() if isinstance(each, Caller)}
-# what they refuse is in composer_resume_checks.py and composer_checks.py, in their own environment,
-# in test_ray.py and in loops_checks.py
-ELSEWHERE = {"IN_COMPOSER", "FETCHING_AHEAD", "SKIPPING"}
-
-
-def data() -> Any:
-    """A dataset of as many samples as the plan's order."""
-    return [{"x": float(index), "labels": float(index)} for index in range(12)]
-
-
-def trained() -> None:
-    """Train with a loader."""
-    import transformers
-
-    loader = PlanLoader(data(), PLAN)
-
-    class Trainer(transformers.Trainer):
-        def get_train_dataloader(self) -> Any:
-            return loader
-
-    arguments = transformers.TrainingArguments(output_dir="unused", use_cpu=True, report_to=[])
-    Trainer(model=torch.nn.Linear(1, 1), args=arguments).train()
-
-
-def wrapped(sampler: Any) -> None:
-    """Read a sampler by a node of torchdata."""
-    from torchdata.nodes import Loader, SamplerWrapper
-
-    next(iter(Loader(SamplerWrapper(sampler))))
-
-
-def sharded(sampler: Any) -> None:
-    """Read a sampler by a shard of Accelerate's that was made by hand."""
-    from accelerate.data_loader import BatchSamplerShard
-
-    next(iter(BatchSamplerShard(sampler, 2, 0)))
-
-
-def sharded_from_afar(sampler: Any) -> None:
-    """Read a sampler by a shard, through more wrappers than anybody would count.
-
-    The sampler is asked for its iterator before there is a shard.
-    """
-    from accelerate.data_loader import BatchSamplerShard
-
-    batches: Any = iter(sampler)
-    for _ in range(50):
-        batches = (batch for batch in batches)
-    next(iter(BatchSamplerShard(batches, 2, 0)))
-
-
-PROVOKED: dict[str, list[Callable[[], Any]]] = {
-    "IN_TRANSFORMERS": [trained],
-    "COUNTING_DRAWS": [lambda: wrapped(PlanBatchSampler(PLAN)), lambda: wrapped(PlanSampler(FULL))],
-    "SHARDING": [
-        lambda: sharded(PlanBatchSampler(PLAN)),
-        lambda: sharded(PlanBatchSampler(FULL)),
-        lambda: sharded_from_afar(PlanBatchSampler(PLAN)),
-    ],
+SEEN = {
+    "IN_TRANSFORMERS": "tests/trainers/test_hf_accumulation.py",
+    "COUNTING_DRAWS": "tests/trainers/test_torchdata_passes.py",
+    "SHARDING": "tests/trainers/test_accelerate.py",
+    "IN_COMPOSER": "tests/trainers/composer_resume_checks.py",
+    "FETCHING_AHEAD": "tests/trainers/test_ray.py",
+    "SKIPPING": "tests/through/loops_checks.py",
 }
 
 
-def test_every_caller_is_looked_for() -> None:
-    """A new row of the table needs a case here."""
-    assert CALLERS.keys() == PROVOKED.keys() | ELSEWHERE
-
-
-def test_every_caller_is_of_a_tested_version() -> None:
-    """A reader of the table finds there which versions it was seen in."""
+def test_every_caller_is_met() -> None:
+    """A new row of the table needs a test with the framework, of a version that is tested."""
+    assert CALLERS.keys() == SEEN.keys()
+    assert all((ROOT / file).exists() for file in SEEN.values())
     assert {each.package for each in CALLERS.values()} <= TESTED.keys()
-
-
-@pytest.mark.parametrize(
-    ("name", "provoke"), [(name, each) for name, all_of in PROVOKED.items() for each in all_of]
-)
-def test_a_caller_is_found(
-    name: str, provoke: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The framework's own code calls ours, which sees it."""
-    monkeypatch.chdir(tmp_path)
-    found = []
-    look = callers.look
-
-    def noting(caller: Caller) -> Any:
-        seen = look(caller)
-        if caller is CALLERS[name] and seen is not None:
-            found.append(seen)
-        return seen
-
-    for file in FILES:
-        monkeypatch.setattr(file, "look", noting)
-    with contextlib.suppress(ip.IndexPlanError):  # what many of them are looked for
-        provoke()
-    assert found
 
 
 @pytest.mark.parametrize("name", CALLERS)
