@@ -28,7 +28,11 @@ QUIET = {
 
 
 class Recording:
-    """What a model has to record its batches, and when it was validated."""
+    """What a model has to record its batches, and when it was validated.
+
+    One that makes its loader asks Lightning for the number of steps, as many schedules do: it
+    counts them before it loads a state, which costs other loaders theirs.
+    """
 
     def __init__(self, make: Any = None) -> None:
         super().__init__()
@@ -40,6 +44,8 @@ class Recording:
             self.train_dataloader = make
 
     def configure_optimizers(self) -> Any:
+        if "train_dataloader" in vars(self):
+            assert self.trainer.estimated_stepping_batches > 0
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
@@ -101,16 +107,17 @@ def fit(
     inside: bool = False,
     validate: bool = True,
     ckpt: Any = None,
+    package: Any = pl,
     alone: bool = False,
     **options: Any,
-) -> Recorder:
+) -> Any:
     """Train with what `make` returns, inside the hook or outside; return the model.
 
     `alone` leaves out the callback that trainers put in by themselves.
     """
-    model = Recorder(make if inside else None)
+    model = (Recorder if package is pl else OlderRecorder)(make if inside else None)
     valid = loader(given.VALID) if validate else None
-    fitting = trainer(**options)
+    fitting = trainer(package, **{"max_epochs": 4, **options})
     if alone:
         others = [each for each in fitting.callbacks if not isinstance(each, RefreshStepCounts)]
         fitting.callbacks = others
@@ -155,120 +162,40 @@ def prepare() -> None:
 def everything(folder: str) -> dict[str, Any]:
     """Run all that two ranks run, in one pair of processes; return the stories by name."""
     prepare()
-    return {**train(folder), **evaluate(), **changing(folder)}
+    told: dict[str, Any] = {}
 
+    def fits(name: str, what: str, ckpt: Any = None, **more: Any) -> None:
+        """Train as a line of the table has it, and tell the story."""
+        each = given.FITS[name]
+        workers: Any = {"num_workers": each.workers}
+        workers["persistent_workers"] = bool(each.workers) and each.inside
+        callbacks = [RefreshStepCounts()] * each.passed + more.pop("callbacks", [])
+        options = {**each.options, **more, "callbacks": callbacks, "inside": each.inside}
+        options["package"] = pytorch_lightning if name == "older name" else pl
+        model = fit(lambda: loader(each.plan, **workers), ckpt=ckpt, **options)
+        told[what] = [model.story, model.trainer.global_step, model.validated]
 
-def train(folder: str) -> dict[str, Any]:
-    """Train, save and resume; return the stories by name."""
-    stories: dict[str, Any] = {}
+    for name in given.FITS:
+        if name in given.PLACES:
+            saving = {"callbacks": checkpoints(folder, name), "enable_checkpointing": True}
+            fits(name, f"fit {name}", **saving)
+        elif not name.startswith("by steps"):
+            fits(name, f"fit {name}")
+    for saved, place, name in given.RESUMES:
+        path = f"{folder}/{saved}-{place}.ckpt"
+        fits(name, f"resume {saved} {place} {name}", path)
 
-    def fits(workers: int, where: str, **options: Any) -> None:
-        """Train for four passes; leave checkpoints."""
-        name = f"loader-{workers}-{where}"
-        saving = {"callbacks": checkpoints(folder, name), "enable_checkpointing": True}
-
-        def make() -> Any:
-            return loader(given.PLAN, workers, **options)
-
-        model = fit(make, inside=where == "inside", max_epochs=4, **saving)
-        stories[f"fit {name}"] = model.story
-        stories[f"validated {name}"] = model.validated
-
-    for where in ("outside", "inside"):
-        fits(0, where)
-        inside: dict[str, Any] = {"inside": where == "inside", "max_epochs": 1}
-        model = fit(lambda: loader(given.PLAN, plain=True), **inside)
-        stories[f"plain {where}"] = model.refused
-        model = fit(lambda: loader(given.PLAN), validate=False, overfit_batches=2, **inside)
-        stories[f"overfit {where}"] = model.refused
-    fits(2, "outside")
-    fits(2, "inside", persistent_workers=True)
-
-    for name, (saved, workers, where) in given.RESUMES.items():
-        options = {"persistent_workers": True} if workers and where == "inside" else {}
-
-        def make(workers: int = workers, options: Any = options) -> Any:
-            return loader(given.PLAN, workers, **options)
-
-        path = f"{folder}/{saved}-{name.split()[0]}.ckpt"
-        inside = where == "inside"
-        stories[f"resume {name}"] = fit(make, inside=inside, ckpt=path, max_epochs=4).story
-
-    for name in ("step=6", "step=8", "validation-epoch=1", "end-epoch=1"):
-        path = f"{folder}/loader-0-outside-{name}.ckpt"
-        for validate in (True, False):
-            options = {"ckpt": path, "max_steps": 16, "validate": validate}
-            model = fit(lambda: loader(given.PLAN), callbacks=[RefreshStepCounts()], **options)
-            stories[f"max_steps {name} {validate}"] = model.story
-    return stories
-
-
-def evaluate() -> dict[str, Any]:
-    """Predict, and validate inside an epoch; return what was seen by name."""
-    stories: dict[str, Any] = {}
+    for inside in (False, True):
+        where: dict[str, Any] = {"inside": inside, "max_epochs": 1}
+        plain = fit(lambda: loader(given.PLAN, plain=True), **where)
+        overfit = fit(lambda: loader(given.PLAN), validate=False, overfit_batches=2, **where)
+        told[f"made again {inside}"] = [plain.refused, overfit.refused]
     for workers in (0, 2):
-        name = f"loader {workers}"
         writer = Indices()
         trainer(callbacks=[writer]).predict(Recorder(), loader(given.EXACT, workers))
-        stories[f"writer {name}"] = [writer.batches, writer.epoch]
-    model = fit(lambda: loader(given.PLAN), max_epochs=1, val_check_interval=0.5)
-    stories["validated twice"] = [model.story, model.validated]
-    return stories
-
-
-def changing(folder: str) -> dict[str, Any]:
-    """Train a schedule that changes the number of steps; return the stories by name."""
-    stories: dict[str, Any] = {}
-
-    def counted(name: str, workers: int = 0, **options: Any) -> None:
-        options = {"max_epochs": 4, **options}
-        options["callbacks"] = [RefreshStepCounts(), *options.get("callbacks", [])]
-        model = fit(lambda: loader(given.CHANGING, workers), **options)
-        stories[f"changing {name}"] = [model.story, model.trainer.global_step]
-
-    saving = {"callbacks": checkpoints(folder, "changing"), "enable_checkpointing": True}
-    counted("refreshed", **saving)
-    counted("workers", workers=2)
-    counted("at most 5", limit_train_batches=5)
-    counted("half", limit_train_batches=0.5)
-    counted("accumulated", accumulate_grad_batches=4)
-    counted("twice", val_check_interval=0.5)
-    for name, _ in given.CHANGING_RESUMES:
-        counted(f"resume {name}", ckpt=f"{folder}/changing-{name}.ckpt")
-    model = fit(lambda: loader(given.CHANGING), max_epochs=4)
-    stories["changing by itself"] = [model.story, model.trainer.global_step]
-    model = fit(lambda: loader(given.CHANGING), max_epochs=4, limit_train_batches=5)
-    stories["changing at most 5, by itself"] = [model.story, model.trainer.global_step]
-    model = fit(lambda: loader(given.CHANGING), max_epochs=4, alone=True)
-    stories["changing not refreshed"] = [model.story, model.refused]
-    stories["another strategy"] = fit(
-        lambda: loader(given.PLAN), max_epochs=1, strategy=Elsewhere()
-    ).refused
-
-    older = OlderRecorder()
-    options = {"callbacks": [RefreshStepCounts()], "max_epochs": 4}
-    trainer(pytorch_lightning, **options).fit(older, loader(given.CHANGING), loader(given.VALID))
-    stories["changing older name"] = [older.story, older.trainer.global_step]
-    return stories
-
-
-class Estimating(Recorder):
-    """A model whose schedule asks Lightning for the number of steps, as many schedules do."""
-
-    def configure_optimizers(self) -> Any:
-        assert self.trainer.estimated_stepping_batches > 0
-        return super().configure_optimizers()
-
-
-def estimated(folder: str, stop: int, workers: int) -> list[Any]:
-    """Save after some steps, and resume; return what each of the two was trained on."""
-    prepare()
-    told = []
-    for ckpt in (None, f"{folder}/step={stop}.ckpt"):
-        model = Estimating()
-        saving = ModelCheckpoint(folder, filename="{step}", every_n_train_steps=stop)
-        options = {"callbacks": [saving], "enable_checkpointing": True}
-        fitting = trainer(max_epochs=3, max_steps=-1 if ckpt else stop, **options)
-        fitting.fit(model, loader(given.EXACT, workers), ckpt_path=ckpt)
-        told.append(model.story)
+        told[f"writer {workers}"] = [writer.batches, writer.epoch]
+    model = fit(lambda: loader(given.CHANGING), alone=True)
+    told["not refreshed"] = [model.story, model.refused]
+    model = fit(lambda: loader(given.PLAN), max_epochs=1, strategy=Elsewhere())
+    told["another strategy"] = model.refused
     return told

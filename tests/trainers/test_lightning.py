@@ -4,7 +4,7 @@ import importlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -30,41 +30,90 @@ CHANGING = ip.Plan(
     ],
 )
 
-# checkpoint: (of which run, resumed with how many workers, where); its name says what it is of
-RESUMES = {
-    "step=2 a": ("loader-0-outside", 0, "outside"),
-    "step=6 a": ("loader-0-outside", 2, "inside"),
-    "step=6 b": ("loader-2-inside", 0, "outside"),
-    "step=6 c": ("loader-2-outside", 2, "outside"),
-    "step=8 a": ("loader-0-inside", 0, "inside"),
-    "step=8 b": ("loader-2-inside", 2, "inside"),
-    "validation-epoch=1 a": ("loader-0-inside", 0, "outside"),
-    "validation-epoch=1 b": ("loader-2-outside", 2, "inside"),
-    "end-epoch=1 a": ("loader-0-outside", 0, "inside"),
-    "end-epoch=1 b": ("loader-2-inside", 2, "outside"),
+
+class Fit(NamedTuple):
+    """A training for four passes: what it reads, how, and what it tells of each pass."""
+
+    plan: ip.Plan = PLAN
+    workers: int = 0
+    inside: bool = False  # whether the loader is made in the model's hook
+    options: dict[str, Any] = {}  # noqa: RUF012 (which nobody changes)
+    passed: bool = True  # whether the callback is passed, or found by its entry point
+    num_steps: int = 16
+    tell: Any = lambda batches: [*batches, "validated"]
+
+
+def halved(batches: list[Any]) -> list[Any]:
+    """Tell of a pass that is validated in its middle too."""
+    half = len(batches) // 2
+    return [
+        *batches[:half],
+        "validated",
+        *batches[half : 2 * half],
+        "validated",
+        *batches[2 * half :],
+    ]
+
+
+def shortened(most: Any) -> Any:
+    """Tell of a pass of which so much is read."""
+    return lambda batches: [*batches[: most if most > 1 else int(len(batches) * most)], "validated"]
+
+
+FITS = {
+    "outside": Fit(passed=False),
+    "inside, workers": Fit(workers=2, inside=True, passed=False),
+    "outside, workers": Fit(workers=2, passed=False),
+    "inside": Fit(inside=True, passed=False),
+    "changing": Fit(CHANGING, num_steps=38),
+    "changing, workers": Fit(CHANGING, 2, num_steps=38),
+    "changing, found": Fit(CHANGING, passed=False, num_steps=38),
+    "older name": Fit(CHANGING, num_steps=38),
+    "at most 5": Fit(CHANGING, 0, False, {"limit_train_batches": 5}, True, 20, shortened(5)),
+    "at most 5, found": Fit(
+        CHANGING, 0, False, {"limit_train_batches": 5}, False, 20, shortened(5)
+    ),
+    "half": Fit(CHANGING, 0, False, {"limit_train_batches": 0.5}, True, 18, shortened(0.5)),
+    # each pass ends with an optimizer step: 2 + 3 + 4 + 3
+    "accumulated": Fit(CHANGING, options={"accumulate_grad_batches": 4}, num_steps=12),
+    "twice": Fit(CHANGING, 0, False, {"val_check_interval": 0.5}, True, 38, halved),
+    "by steps": Fit(options={"max_epochs": -1, "max_steps": 16}),
+    "by steps, unvalidated": Fit(
+        options={"max_epochs": -1, "max_steps": 16, "validate": False}, tell=list
+    ),
 }
-# where those checkpoints stand: (pass, step)
-PLACES = {
+# the checkpoints of a fit, by their names, and where they stand: (pass, step)
+ALIKE = {
     "step=2": (0, 2),
     "step=6": (1, 2),
     "step=8": (2, 0),
     "validation-epoch=1": (2, 0),
     "end-epoch=1": (2, 0),
 }
-FITS = [
-    *(f"loader-{workers}-{where}" for workers in (0, 2) for where in ("outside", "inside")),
-]
-KINDS = ["loader 0", "loader 2"]
-CHANGING_RESUMES = [
-    ("step=4", (0, 4)),
-    ("step=6", (1, 0)),  # the last step of a pass, before a longer one
-    ("step=18", (2, 3)),
-    ("step=28", (3, 0)),  # the last step of a pass, before a shorter one
-    ("step=30", (3, 2)),
-    ("validation-epoch=0", (1, 0)),
-    ("validation-epoch=2", (3, 0)),
-    ("end-epoch=0", (1, 0)),
-    ("end-epoch=2", (3, 0)),
+LONGER = {
+    "step=4": (0, 4),
+    "step=6": (1, 0),  # the last step of a pass, before a longer one
+    "step=18": (2, 3),
+    "step=28": (3, 0),  # the last step of a pass, before a shorter one
+    "step=30": (3, 2),
+    "validation-epoch=0": (1, 0),
+    "validation-epoch=2": (3, 0),
+    "end-epoch=0": (1, 0),
+    "end-epoch=2": (3, 0),
+}
+WAYS = ["outside", "inside, workers", "outside, workers", "inside"]
+PLACES = {**dict.fromkeys(WAYS, ALIKE), "changing": LONGER}
+# which fit was saved, in which checkpoint, and how it goes on
+RESUMES = [
+    *(
+        (WAYS[number % 4], place, WAYS[(number + further) % 4])
+        for number, place in enumerate(ALIKE)
+        for further in (1, 2)
+    ),
+    *(("outside", place, "by steps") for place in ALIKE),
+    # without validation nothing can end a validation
+    *(("outside", place, "by steps, unvalidated") for place in ALIKE if "valid" not in place),
+    *(("changing", place, "changing") for place in LONGER),
 ]
 
 
@@ -81,11 +130,6 @@ def passes(plan: ip.Plan, rank: int, start: int, stop: int, step: int | None = N
     ]
 
 
-def story(passes: list[Any]) -> list[Any]:
-    """What a training tells that validates after each pass."""
-    return [what for batches in passes for what in [*batches, "validated"]]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where checkpoints are."""
@@ -98,137 +142,76 @@ def told(folder: Path) -> list[Any]:
     return run_ranks(f"{RUNS}:everything", 2, str(folder))
 
 
-@pytest.mark.parametrize("name", FITS)
+def story(name: str, rank: int, first: int = 0, step: int | None = None) -> list[Any]:
+    """What a fit tells that goes on with a step of a pass: its batches, and each validation."""
+    fit, plan = FITS[name], FITS[name].plan.replace(world_size=2)
+    return [what for each in passes(plan, rank, first, 4, step) for what in fit.tell(each)]
+
+
+@pytest.mark.parametrize("name", [name for name in FITS if not name.startswith("by steps")])
 def test_fit_reads_the_plan(told: list[Any], name: str) -> None:
-    """Four passes of three sub-epochs per epoch are the plan's, and each is validated."""
-    plan = PLAN.replace(world_size=2)
-    for rank in RANKS:
-        assert story(passes(plan, rank, 0, 4)) == told[rank][f"fit {name}"]
+    """Four passes are the plan's, be they longer or shorter than the first, cut by a limit or not.
 
-
-@pytest.mark.parametrize("name", FITS)
-def test_fit_validates_every_sample_once(told: list[Any], name: str) -> None:
-    """The sanity check and each validation read the spread plan, with no sample twice."""
-    plan = VALID.replace(world_size=2)
+    Each validation reads the spread plan, with no sample twice, and within an epoch the same.
+    """
+    plan, valid = FITS[name].plan.replace(world_size=2), VALID.replace(world_size=2)
     for rank in RANKS:
-        expected = sum((passes(plan, rank, n, n + 1)[0] for n in [0, 0, 1, 2, 3]), [])
-        assert expected == told[rank][f"validated {name}"]
-    once = [passes(plan, rank, 0, 1)[0] for rank in RANKS]
+        each = enumerate(passes(plan, rank, 0, 4))
+        looks = [
+            n for n, batches in each for _ in range(FITS[name].tell(batches).count("validated"))
+        ]
+        validated = sum((passes(valid, rank, n, n + 1)[0] for n in [0, *looks]), [])
+        expected = [story(name, rank), FITS[name].num_steps, validated]
+        assert expected == told[rank][f"fit {name}"]
+    once = [passes(valid, rank, 0, 1)[0] for rank in RANKS]
     assert list(range(7)) == sorted(sum(sum(once, []), []))
 
 
-@pytest.mark.parametrize("name", RESUMES)
-def test_resume_reads_the_rest(told: list[Any], name: str) -> None:
-    """A resume reads exactly what is left, whatever the checkpoint, the workers and the hook."""
-    number, step = PLACES[name.split(maxsplit=1)[0]]
-    plan = PLAN.replace(world_size=2)
+@pytest.mark.parametrize(("saved", "place", "name"), RESUMES)
+def test_resume_reads_the_rest(told: list[Any], saved: str, place: str, name: str) -> None:
+    """Exactly what is left, whatever the checkpoint, the workers, the hook and the limit in steps.
+
+    In the last step of a pass too, before a longer or a shorter one.
+    """
     for rank in RANKS:
-        expected = story(passes(plan, rank, number, 4, step))
-        assert expected == told[rank][f"resume {name}"]
+        expected = story(name, rank, *PLACES[saved][place])
+        seen = told[rank][f"resume {saved} {place} {name}"]
+        assert [expected, FITS[name].num_steps] == seen[:2]
 
 
-@pytest.mark.parametrize("where", ["inside", "outside"])
-@pytest.mark.parametrize("name", ["plain", "overfit"])
-def test_a_batch_sampler_is_not_made_again(told: list[Any], name: str, where: str) -> None:
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_batch_sampler_is_not_made_again(told: list[Any], inside: bool) -> None:
     """Around a DistributedSampler, or a SequentialSampler for overfit_batches, it is no plan's.
 
     A DataLoader around a PlanBatchSampler would resume with the first pass if it had workers, which
     Lightning starts before it sets the epoch (its issue 21938).
     """
     for rank in RANKS:
-        said = told[rank][f"{name} {where}"]
-        assert said.startswith("a plan's batch sampler must not be made again around a trainer's ")
+        for said in told[rank][f"made again {inside}"]:
+            assert said.startswith("a plan's batch sampler must not be made again around a trainer")
 
 
-@pytest.mark.parametrize("name", ["step=6", "step=8", "validation-epoch=1", "end-epoch=1"])
-def test_resume_by_max_steps_reads_the_rest(told: list[Any], name: str) -> None:
-    """With the callback, a training by steps resumes exactly from all checkpoints too."""
-    number, step = PLACES[name]
-    plan = PLAN.replace(world_size=2)
-    for rank in RANKS:
-        expected = passes(plan, rank, number, 4, step)
-        assert story(expected) == told[rank][f"max_steps {name} True"]
-        if name != "validation-epoch=1":  # which nothing without validation can end
-            assert sum(expected, []) == told[rank][f"max_steps {name} False"]
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_prediction_writers_get_the_indices(told: list[Any], name: str) -> None:
+@pytest.mark.parametrize("workers", [0, 2])
+def test_prediction_writers_get_the_indices(told: list[Any], workers: int) -> None:
     """A BasePredictionWriter is told which samples each batch and the epoch hold."""
     plan = EXACT.replace(world_size=2)
     for rank in RANKS:
         expected = passes(plan, rank, 0, 1)[0]
-        assert [expected, expected] == told[rank][f"writer {name}"]
-
-
-def test_validation_repeats_itself_within_an_epoch(told: list[Any]) -> None:
-    """Validating twice in an epoch reads the same batches twice."""
-    plan, valid = PLAN.replace(world_size=2), VALID.replace(world_size=2)
-    for rank in RANKS:
-        (batches,) = passes(plan, rank, 0, 1)
-        expected = [*batches[:2], "validated", *batches[2:], "validated"]
-        assert [expected, 3 * passes(valid, rank, 0, 1)[0]] == told[rank]["validated twice"]
-
-
-@pytest.mark.parametrize("name", ["by itself", "refreshed", "workers", "older name"])
-def test_refreshed_counts_follow_the_schedule(told: list[Any], name: str) -> None:
-    """With the callback every step of longer and shorter passes is taken, and each validated."""
-    plan = CHANGING.replace(world_size=2)
-    assert [6, 9, 13, 10] == [plan.steps(number).stop for number in range(4)]
-    for rank in RANKS:
-        expected = story(passes(plan, rank, 0, 4))
-        assert [expected, 38] == told[rank][f"changing {name}"]
-
-
-def test_refreshed_counts_respect_limits(told: list[Any]) -> None:
-    """limit_train_batches holds for each pass: a number of its batches, or a share."""
-    plan = CHANGING.replace(world_size=2)
-    for rank in RANKS:
-        whole = passes(plan, rank, 0, 4)
-        for name in ("changing at most 5", "changing at most 5, by itself"):
-            assert [story([b[:5] for b in whole]), 20] == told[rank][name]
-        assert [story([b[: len(b) // 2] for b in whole]), 18] == told[rank]["changing half"]
-
-
-def test_refreshed_counts_accumulate(told: list[Any]) -> None:
-    """With accumulated gradients each pass ends with an optimizer step: 2 + 3 + 4 + 3."""
-    plan = CHANGING.replace(world_size=2)
-    for rank in RANKS:
-        assert [story(passes(plan, rank, 0, 4)), 12] == told[rank]["changing accumulated"]
-
-
-def test_refreshed_counts_validate_within_an_epoch(told: list[Any]) -> None:
-    """A val_check_interval of half an epoch is half of each pass."""
-    plan = CHANGING.replace(world_size=2)
-    for rank in RANKS:
-        expected = []
-        for batches in passes(plan, rank, 0, 4):
-            for number, batch in enumerate(batches, 1):
-                expected += [batch] + ["validated"] * (number % (len(batches) // 2) == 0)
-        assert [expected, 38] == told[rank]["changing twice"]
-
-
-@pytest.mark.parametrize(("name", "where"), CHANGING_RESUMES)
-def test_refreshed_counts_resume(told: list[Any], name: str, where: tuple[int, int]) -> None:
-    """Resumed anywhere, in the last step of a pass too, every step that is left is taken once."""
-    plan = CHANGING.replace(world_size=2)
-    for rank in RANKS:
-        expected = story(passes(plan, rank, where[0], 4, where[1]))
-        assert [expected, 38] == told[rank][f"changing resume {name}"]
+        assert [expected, expected] == told[rank][f"writer {workers}"]
 
 
 def test_a_pass_that_lightning_cuts_is_an_error(told: list[Any]) -> None:
     """Without the callback Lightning cuts longer passes to the first's steps: seen at the next."""
     plan = CHANGING.replace(world_size=2)
+    message = (
+        "a pass must be read whole before a later one begins; got 6 of 9 steps of epoch 1, "
+        "sub-epoch 0, and then epoch 2, sub-epoch 0; use ip.Epochs(order, 76), whose epochs "
+        "have so many and lose none, under Lightning use RefreshStepCounts(), under Composer "
+        "KeepState(), or pass partial=True if passes are left on purpose"
+    )
     for rank in RANKS:
-        expected = story([batches[:6] for batches in passes(plan, rank, 0, 2)])
-        message = (
-            "a pass must be read whole before a later one begins; got 6 of 9 steps of epoch 1, "
-            "sub-epoch 0, and then epoch 2, sub-epoch 0; use ip.Epochs(order, 76), whose epochs "
-            "have so many and lose none, under Lightning use RefreshStepCounts(), under Composer "
-            "KeepState(), or pass partial=True if passes are left on purpose"
-        )
-        assert [expected, message] == told[rank]["changing not refreshed"]
+        first = [[*batches[:6], "validated"] for batches in passes(plan, rank, 0, 2)]
+        assert [sum(first, []), message] == told[rank]["not refreshed"]
 
 
 def test_a_strategy_that_deals_data_otherwise_is_an_error(told: list[Any]) -> None:
@@ -239,19 +222,6 @@ def test_a_strategy_that_deals_data_otherwise_is_an_error(told: list[Any]) -> No
             "and world_size= to the loader"
         )
         assert expected == told[rank]["another strategy"]
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("world_size", [1, 2])
-def test_a_model_that_estimates_its_steps_resumes(
-    world_size: int, workers: int, tmp_path: Path
-) -> None:
-    """Lightning counts steps for it before it loads a state, which costs other loaders theirs."""
-    told = run_ranks(f"{RUNS}:estimated", world_size, str(tmp_path), 13, workers)
-    plan = EXACT.replace(world_size=world_size)
-    for rank, (before, after) in enumerate(told):
-        assert sum(passes(plan, rank, 0, 3), []) == before + after
-        assert 13 == len(before)
 
 
 @pytest.mark.parametrize("name", ["lightning.pytorch", "pytorch_lightning"])
