@@ -54,7 +54,12 @@ def test_parts_are_the_oracles(n: int, shares: list[float], seed: int) -> None:
         assert list(range(n)) == sorted(sum(rows, []))
 
 
-@given(st.lists(GROUPS, min_size=1, max_size=80), SHARES, st.integers(0, 9))
+@given(
+    st.lists(st.integers(-3, 9), min_size=1, max_size=80)
+    | st.lists(GROUPS, min_size=1, max_size=80),
+    SHARES,
+    st.integers(0, 9),
+)
 def test_groups_stay_together(groups: list[int], shares: list[float], seed: int) -> None:
     """Each group is in one part, by the keyed order of the groups' values."""
     split = split_or_none(len(groups), shares, seed=seed, groups=groups)
