@@ -2,11 +2,11 @@
 
 They see the wheel that a release would upload (tests/release.py), and nothing of the sources.
 
-`python -m tests.platforms` runs all of PLATFORMS, two at a time, and `python -m tests.platforms
-oldest newest` these: in a fresh folder, as a newcomer would, with nothing of this checkout but what
-git has. Each has one process, as its installation needs no more. torch is not installed, as only
-one Python of them has a build of it without CUDA; so the tests of what needs it are left out. Laws
-are tested on fewer drawn inputs than elsewhere.
+`python -m tests.platforms` runs all of PLATFORMS, one after the other, and `python -m
+tests.platforms oldest newest` these: in a fresh folder, as a newcomer would, with nothing of this
+checkout but what git has. torch is not installed, as only one Python of them has a build of it
+without CUDA; so the tests of what needs it are left out. Laws are tested on fewer drawn inputs than
+elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,8 +54,7 @@ class Platform(NamedTuple):
 
 OLDEST = ["numpy==1.24.0", "numba==0.59.0"]
 PLATFORMS = {
-    "oldest": Platform("3.11", OLDEST, TESTS),
-    "oldest, files": Platform("3.11", OLDEST, FILES),  # beside it, as it has one process
+    "oldest": Platform("3.11", OLDEST, [*TESTS, *FILES]),
     "3.12": Platform("3.12", [], BITS),
     "3.13": Platform("3.13", [], BITS),
     # numba 0.68 has no wheels for 3.15. NumPy and numba are those of 3.11: only Python is newer
@@ -66,7 +64,8 @@ SUITES = {"3.14": "forky"}  # the Debian that has it, for machines that have non
 
 # NumPy and numba are the newest on purpose, what users get who install today. What runs the tests
 # is not: it stays the same on all platforms.
-TOOLS = "pytest==9.2.0 hypothesis==6.168.5 xxhash==4.1.0 pyarrow==25.0.1 fsspec==2026.9.0"
+TOOLS = "pytest==9.2.0 pytest-xdist==3.8.0 hypothesis==6.168.5 xxhash==4.1.0"
+TOOLS += " pyarrow==25.0.1 fsspec==2026.9.0"
 VERSIONS = (
     "import platform, numpy, numba; "
     "print('Python', platform.python_version(), 'NumPy', numpy.__version__, 'numba', "
@@ -76,9 +75,9 @@ VERSIONS = (
 
 def main(names: list[str]) -> None:
     """Run the platforms of these names, or all of them."""
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as two:
+    with tempfile.TemporaryDirectory() as folder:
         _, wheel = release.build(Path(folder))
-        passed = list(two.map(lambda name: passes(name, wheel), names or PLATFORMS))
+        passed = [passes(name, wheel) for name in names or PLATFORMS]
     if not all(passed):
         raise SystemExit(1)
 
@@ -143,7 +142,7 @@ def script(tests: list[str], wheel: str) -> str:
     return f"""{command}
 python -c "{VERSIONS}"
 pip install -q "./{wheel}[plot]" {TOOLS}
-python -m pytest -q --hypothesis-profile=few {" ".join(tests)}
+python -m pytest -q -n 2 --hypothesis-profile=few {" ".join(tests)}
 """
 
 
