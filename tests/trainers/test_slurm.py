@@ -7,6 +7,7 @@ import re
 import warnings
 from typing import Any
 
+import pytest
 import torch
 
 import indexplan as ip
@@ -42,99 +43,53 @@ def read(**ranks: int) -> dict[str, Any]:
 
 def alone() -> dict[str, Any]:
     """Nobody says which rank this is."""
-    by_srun()
     return read()
 
 
 def told() -> dict[str, Any]:
-    """The loader gets srun's numbers."""
-    by_srun()
+    """Without a process group the loader takes srun's numbers."""
     return read(rank=int(os.environ["SLURM_PROCID"]), world_size=int(os.environ["SLURM_NTASKS"]))
 
 
 def grouped() -> dict[str, Any]:
-    """The page's lines make the process group."""
-    by_srun()
-    exec(lines_of_the_page(), {})  # noqa: S102 (our own page)
+    """The lines of docs/trainers.md that read Slurm's variables make the process group."""
+    section = (ROOT / "docs" / "trainers.md").read_text().partition("## Slurm")[2]
+    (block,) = re.findall(r"```python\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
+    exec(block, {})  # noqa: S102 (our own page)
     seen = read()
     torch.distributed.destroy_process_group()
     return seen
 
 
 def in_lightning() -> dict[str, Any]:
-    """Lightning finds Slurm, and makes the group."""
-    import lightning.pytorch as pl
+    """Lightning finds Slurm, and makes the group, from which a loader takes the ranks."""
+    from tests.trainers.lightning_runs import Recorder, prepare, trainer
 
+    prepare()
+    model = Recorder()
+    trainer(max_epochs=1, num_sanity_val_steps=0).fit(model, PlanLoader(torch.arange(103), PLAN))
+    return {"read": sum(model.story, []), "said": []}
+
+
+def run(by: str) -> dict[str, Any]:
+    """Read an epoch in a rank that srun has started."""
     by_srun()
-    seen: list[int] = []
-
-    class Module(pl.LightningModule):
-        def __init__(self) -> None:
-            super().__init__()
-            self.line = torch.nn.Linear(1, 1)
-
-        def training_step(self, batch: Any) -> Any:
-            seen.extend(batch.tolist())
-            return self.line(batch[:, None].float()).sum()
-
-        def configure_optimizers(self) -> Any:
-            return torch.optim.SGD(self.parameters(), lr=0.0)
-
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    trainer = pl.Trainer(
-        max_epochs=1,
-        devices=RANKS,
-        accelerator="cpu",
-        strategy="ddp",
-        **quiet,  # type: ignore[arg-type]
-    )
-    trainer.fit(Module(), PlanLoader(torch.arange(103), PLAN))
-    return {"read": seen}
+    seen: dict[str, Any] = globals()[by]()
+    return seen
 
 
-def lines_of_the_page() -> str:
-    """The lines of docs/trainers.md that read Slurm's variables."""
-    section = (ROOT / "docs" / "trainers.md").read_text().partition("## Slurm")[2]
-    (block,) = re.findall(r"```python\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
-    return str(block)
+SAID = (
+    "rank and world_size must be known where srun has started 3 processes, or each of them "
+    "reads all samples; got neither; add torch.distributed.init_process_group(rank=, "
+    "world_size=) of SLURM_PROCID and SLURM_NTASKS before the first pass, or pass rank=0 and "
+    "world_size=1 if each process is a run of its own"
+)
 
 
-def of_each_rank() -> list[list[int]]:
-    """What the ranks have to read."""
-    plan = PLAN.replace(world_size=RANKS)
-    return [plan.indices(0, rank=rank).tolist() for rank in range(RANKS)]
-
-
-def test_the_process_group_is_of_sruns_variables() -> None:
-    """The page's lines are enough, and nobody is warned."""
-    answers = run_ranks(f"{__name__}:grouped", RANKS)
-    assert of_each_rank() == [answer["read"] for answer in answers]
-    assert [[]] * RANKS == [answer["said"] for answer in answers]
-
-
-def test_sruns_numbers_as_arguments() -> None:
-    """Without a process group the loader takes them."""
-    answers = run_ranks(f"{__name__}:told", RANKS)
-    assert of_each_rank() == [answer["read"] for answer in answers]
-    assert [[]] * RANKS == [answer["said"] for answer in answers]
-
-
-def test_processes_of_srun_that_do_not_say_their_rank_warn() -> None:
-    """Each reads all samples, as a run of its own would, and says so."""
-    answers = run_ranks(f"{__name__}:alone", RANKS)
-    assert [PLAN.replace(world_size=1).indices(0, rank=0).tolist()] * RANKS == [
-        answer["read"] for answer in answers
-    ]
-    said = (
-        "rank and world_size must be known where srun has started 3 processes, or each of them "
-        "reads all samples; got neither; add torch.distributed.init_process_group(rank=, "
-        "world_size=) of SLURM_PROCID and SLURM_NTASKS before the first pass, or pass rank=0 and "
-        "world_size=1 if each process is a run of its own"
-    )
-    assert [[said]] * RANKS == [answer["said"] for answer in answers]
-
-
-def test_lightning_finds_slurm() -> None:
-    """A PlanLoader takes the ranks from the group that Lightning makes."""
-    answers = run_ranks(f"{__name__}:in_lightning", RANKS)
-    assert of_each_rank() == [answer["read"] for answer in answers]
+@pytest.mark.parametrize("by", ["grouped", "told", "in_lightning", "alone"])
+def test_ranks_of_srun(by: str) -> None:
+    """They read their own samples, or each all samples, as a run of its own would, and says so."""
+    plan = PLAN.replace(world_size=1 if by == "alone" else RANKS)
+    for rank, answer in enumerate(run_ranks(f"{__name__}:run", RANKS, by)):
+        assert plan.indices(0, rank=0 if by == "alone" else rank).tolist() == answer["read"]
+        assert ([SAID] if by == "alone" else []) == answer["said"]
