@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -86,7 +86,12 @@ def test_a_run_reads_the_order(kind: str, data: st.DataObject) -> None:
 @given(st.data())
 def test_the_kit(kind: str, data: st.DataObject) -> None:
     """Everything that plans, files and resuming rely on, alone and under layers."""
-    assert check_order(data.draw(KINDS[kind]), fresh_process=False).ok
+    order = data.draw(KINDS[kind])
+    try:
+        assert check_order(order, fresh_process=False).ok
+    except ip.IndexPlanError as error:  # of a subset that lists a sample for two sources
+        assume("must be in one group only" not in str(error))
+        raise
 
 
 WINDOWS = [
