@@ -4,10 +4,7 @@ A module is imported when a caller first names it, as `kernels.permutation`: num
 import than all else, and `import indexplan` needs none of it.
 """
 
-import contextlib
-import gc
 import threading
-from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -44,26 +41,10 @@ if TYPE_CHECKING:
 BUSY = threading.RLock()
 
 
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Pause Python's garbage collector: a shuffle compiles in 4.4 CPU seconds instead of 5.5.
-
-    It looks through all of numba's objects 130 times, for 6 MB. Who does this holds BUSY, for which
-    forks wait: so no child is left without a collector.
-    """
-    collects = gc.isenabled()
-    try:
-        gc.disable()
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
 def __getattr__(name: str) -> Any:
     module = f"indexplan.kernels.{name}"
     try:
-        with BUSY, uncollected():
+        with BUSY:
             return import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module:  # such as numba

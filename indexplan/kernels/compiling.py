@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import os
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -161,7 +162,7 @@ class Kernel:
             with contextlib.suppress(RuntimeError):  # there may be no more threads
                 timer.start()
         try:
-            with kernels.uncollected():
+            with _uncollected():
                 dispatcher.compile(self.arguments)
         finally:
             timer.cancel()
@@ -197,6 +198,22 @@ class Kernel:
         except Exception:  # the folder cannot be read or flushed: do without it
             return dispatcher if dispatcher.overloads else None
         return dispatcher
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pause Python's garbage collector: a shuffle compiles in 4.4 CPU seconds instead of 5.5.
+
+    It looks through all of numba's objects 130 times, for 6 MB. Who does this holds BUSY, for which
+    forks wait: so no child is left without a collector.
+    """
+    collects = gc.isenabled()
+    try:
+        gc.disable()
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _on_a_terminal() -> bool:

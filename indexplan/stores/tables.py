@@ -64,7 +64,7 @@ def table_of(
         About its size. A small one stays in the memory of the process.
     """
     name = canonical_json(key)
-    kernels.compiling  # noqa: B018 (imports numba, before a fork can wait for a table)
+    import indexplan.kernels.compiling  # noqa: F401 (numba, before a fork can wait for a table)
 
     with kernels.BUSY:
         found: Table | None = TABLES.get(name)
