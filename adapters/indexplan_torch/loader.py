@@ -187,7 +187,7 @@ class PlanLoader(DataLoader[Any]):
             given = {k: v for k, v in given.items() if k not in _THE_PLANS_OWN}
         run = run_of(batch_sampler)
         if run is None or run.given.plan != plan:
-            cure = "use torch's DataLoader with a batch sampler of your own"
+            cure = "leave it out; torch's DataLoader takes a batch sampler of your own"
             raise invalid("batch_sampler", "left out, as the plan makes it", batch_sampler, cure)
         self.run: Run = run
         if given.get("in_order", True) is not True:

@@ -19,7 +19,7 @@ from indexplan.orders.units import expand
 
 Int32 = NDArray[np.int32]
 PLACE_STOP = 2**63
-PLAIN = 128  # nodes of trees that a process plants in plain Python, in up to 60 ms, not to compile
+PLAIN = 128  # nodes of a process's first trees, if alike: in plain Python, in 60 ms, uncompiled
 NEAR, MOST = 8, 32  # places, and 1 for each node: these take less in one run than one of them alone
 
 

@@ -50,7 +50,9 @@ def groups_of(column: Column) -> Groups | Classes:
         column.check_file()
         return Groups(np.flatnonzero(present) + least)
 
-    return table_of({"table": "groups", "labels": column.to_dict()}, Groups, build, len(column))
+    # Shared where it is large, and where the column is, as looking through it takes a while.
+    num_bytes = max(len(column), 8 * min(width, len(column)))
+    return table_of({"table": "groups", "labels": column.to_dict()}, Groups, build, num_bytes)
 
 
 def samples_of(groups: Groups | Classes, column: Column, chosen: NDArray[np.bool_]) -> Int64:
@@ -64,7 +66,7 @@ def samples_of(groups: Groups | Classes, column: Column, chosen: NDArray[np.bool
     which[groups.labels[chosen] - least] = True
     for at in range(0, len(column), BLOCK):
         kept[at : at + BLOCK] = which[column.array[at : at + BLOCK].astype(np.int64) - least]
-    column.check_file()
+    column.check_file(gone=True)
     return np.flatnonzero(kept)
 
 

@@ -128,7 +128,7 @@ class Cursor:
         data = parse_json_object("a cursor", text)
         check_fields("a cursor", data, _FIELDS)
         cursor = object.__new__(cls)
-        vars(cursor).update(data)  # of JSON types: to show that took a twelfth of a resume
+        vars(cursor).update(data)  # of JSON types already
         cursor._check()
         return cursor
 

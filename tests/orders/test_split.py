@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,20 @@ def split_or_none(n: int, shares: list[float], **options: Any) -> ip.Split | Non
     except ip.IndexPlanError as error:
         assert "has one" in str(error)  # noqa: PT017 (another error is a fault)
         return None
+
+
+@pytest.mark.parametrize("apart", [1, 10**7])
+def test_a_file_that_was_deleted_since(apart: int, tmp_path: Path) -> None:
+    """Its numbers stay mapped, so a part is that of the groups themselves."""
+    groups = np.arange(100) // 5 * apart
+    np.save(tmp_path / "groups.npy", groups)
+    shares = {"train": 8, "val": 2}
+    split = ip.Split(100, shares, groups=tmp_path / "groups.npy", seed=1)
+    (tmp_path / "groups.npy").unlink()
+    of_lists = ip.Split(100, shares, groups=groups, seed=1)
+    for name in shares:
+        want, got = of_lists[name], split[name]
+        np.testing.assert_array_equal(want.take(0, 0, len(want)), got.take(0, 0, len(got)))
 
 
 @given(st.integers(1, 200), SHARES, st.integers(0, 2**128 - 1))
