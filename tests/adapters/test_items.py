@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
@@ -108,6 +109,12 @@ def test_every_form_is_the_plans(plan: ip.Plan) -> None:
                 assert num == len(parts)
                 parts = [part for each in parts for part in each]  # noqa: PLW2901 (one level down)
             assert batch == [unit for part in parts for unit in part]
+
+
+def test_a_mask_may_be_a_tensor() -> None:
+    """Weights, labels and lists of samples may be, so a mask that keeps samples is one too."""
+    mask = torch.arange(9) % 4 == 1
+    assert ip.Subset(ip.Shuffle(2), mask.numpy(), 9) == ip.Subset(ip.Shuffle(2), mask, 9)
 
 
 # --- what `item` is told

@@ -109,7 +109,7 @@ def test_layers_over_a_stored_order(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("make", [list, tuple, lambda mask: mask.tolist()])
 def test_masks_of_any_kind_keep_their_samples(make: Any) -> None:
-    """A mask may be a list or a tuple; tests/adapters has tensors."""
+    """A mask may be a list or a tuple; tests/adapters/test_items.py has tensors."""
     mask = np.arange(9) % 4 == 1
     assert ip.Subset(ip.Shuffle(2), mask, 9) == ip.Subset(ip.Shuffle(2), make(mask), 9)
 
