@@ -180,6 +180,34 @@ def test_counts_are_those_of_the_batches(plan: ip.Plan) -> None:
     assert [row["samples"] for row in found.to_dict()["groups"]] == found.drawn.tolist()
 
 
+def test_epochs_that_have_not_grown_are_named() -> None:
+    """Where sources join, an epoch keeps its size: `show` says so, next to what there is."""
+    sources = {"a": ip.Shuffle(50, seed=1), "b": ip.Shuffle(30, seed=2)}
+    plan = ip.Plan(ip.Mixture(sources, {"a": 1, "b": 1}), world_size=2, batch_size=5)
+    shown = show_plan(plan, None, None, None)
+    assert "\nepoch size" not in str(shown)
+    assert 80 == shown.to_dict()["sizes_together"]
+    new = {"c": ip.Shuffle(20, seed=3)}
+    grown = plan.order.with_phase(plan.cursor(1, step=2), {"a": 1, "b": 1, "c": 1}, sources=new)
+    shown = show_plan(plan.replace(order=grown), None, None, None)
+    words = "80 samples, and so it stays where sources join; all sources together have 100, which "
+    assert f"\nepoch size   {words}Epochs(order, 100) reads as an epoch, in a run" in str(shown)
+    assert 100 == shown.to_dict()["sizes_together"]
+
+
+def test_a_long_list_of_sources_is_cut() -> None:
+    """The line that names the order stays readable; what programs read is whole."""
+    sources = {f"bin {i}": ip.Shuffle(10, seed=i) for i in range(100)}
+    opened = [(0, 50), (2000, 100)]
+    phases = [(at, {f"bin {i}": int(i < num) for i in range(100)}) for at, num in opened]
+    plan = ip.Plan(ip.Mixture(sources, phases), world_size=1, batch_size=8)
+    shown = show_plan(plan, None, None, None)
+    (line,) = (line for line in str(shown).splitlines() if line.startswith("order "))
+    assert len(line) < 1200
+    assert "phases [[0, [1, 1, 1, 1, 1, 1, 1, 1, ... 92 more]], [2000, [1, 1, " in line
+    assert 100 == len(shown.to_dict()["plan"]["order"]["sources"])
+
+
 LABELS = np.arange(3 * 17**2) ** 2 % 17
 THREE = {"web": ip.Shuffle(700, seed=1), "code": ip.Shuffle(90, seed=2), "none": ip.Shuffle(5)}
 

@@ -107,6 +107,19 @@ def test_words(plan: ip.Plan, index: int, expected: list[str]) -> None:
     assert expected == [reading.words for reading in ip.explain(plan, index, range(len(expected)))]
 
 
+def test_every_read_is_named() -> None:
+    """Of an order that repeats, each read of each epoch has words of its own."""
+    plan = ip.Plan(Drawn(20, seed=9), world_size=2, batch_size=3)
+    for index in range(20):
+        for epoch in range(3):
+            told = ip.explain(plan, index, [epoch])
+            positions = np.flatnonzero(plan.order.take(epoch, 0, 20) == index).tolist()
+            assert (positions or [-1]) == [reading.position for reading in told]
+            for number, reading in enumerate(told, 1):
+                start = f"read {number} of {len(told)}: step" if len(told) > 1 else "step"
+                assert reading.words.startswith(start if positions else "not in this epoch")
+
+
 def test_labels_are_said_to_be_groups() -> None:
     """A label is a number, and "of 5" alone would say nothing."""
     order = ip.ClassBalanced([5, -1, 5, 5], weights=[1, 3])
