@@ -62,6 +62,16 @@ def test_rewritten_file(
     assert 10**6 + 555 == dataset_of(now)[555]["id"]
 
 
+def test_other_shards(dataset_of: Opened, tmp_path: Path) -> None:
+    """Of what was fetched for other shards nothing is taken, where they only look alike."""
+    write(tmp_path / "a.parquet", 0)
+    shards = ip.shard_sizes(tmp_path / "*.parquet")
+    assert 5 == dataset_of(shards)[5]["id"]
+    dataset_of.end()
+    other = ip.Shards.from_dict({**shards.to_dict(), "digests": ["0" * 32]}, shards.path)
+    assert "must be the file that shards was made from" in refused(dataset_of(other), 5)
+
+
 def counted(folder: Path, by: str) -> ip.Shards:
     """Return the shards of a folder whose only one is a.npy, or a.tar, as somebody counted it."""
     if by in {"npy", "tar"}:
