@@ -15,7 +15,7 @@ from indexplan_fetch.answers import AnswerError
 from indexplan_fetch.source import Source
 from indexplan_torch import PlanLoader, ShardedDataset
 from tests.storm.__main__ import ENVIRONMENT
-from tests.storm.store import BESIDE, CUT, RELABELLED, REPLICA, WHOLE, Mood, Store
+from tests.storm.store import BESIDE, CUT, LESS, RELABELLED, REPLICA, WHOLE, Mood, Store
 from tests.storm.truth import REVERSED, Truth
 from tests.support.forked import results
 from tests.support.remote import forget, server, store
@@ -190,6 +190,7 @@ def mixed_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         (RELABELLED, "bytes of another file, as their ETag says"),
         (BESIDE, "other bytes of the file than were asked for"),
         (WHOLE, "other bytes of the file than were asked for"),
+        (LESS, "495 bytes instead of the 1000 asked for"),
     ],
 )
 def test_an_answer_of_other_bytes(mixed_up: Store, way: str, said: str) -> None:
