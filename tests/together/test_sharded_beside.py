@@ -274,4 +274,4 @@ def test_while_it_is_counted(data: ShardedDataset, tmp_path: Path, damaged: bool
         if not reached:
             break
     assert at > 5
-    assert {1} if damaged else {0, 1} == there
+    assert ({1} if damaged else {0, 1}) == there
