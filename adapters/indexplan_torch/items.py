@@ -110,9 +110,10 @@ class Form:
             raise IndexPlanError(
                 "as_array", "must be used alone", "it with nested or item", "leave those out"
             )
-        if self.item is not None and not callable(self.item):
+        item: Any = self.item  # whatever a user passes
+        if item is not None and not callable(item):
             cure = "pass one such as lambda index, about: (index, about.epoch)"
-            raise invalid("item", "a function of (index, about)", self.item, cure)
+            raise invalid("item", "a function of (index, about)", item, cure)
 
     def check(self, plan: Plan) -> None:
         """Refuse a form that would lose which part of a sample is read."""
