@@ -175,6 +175,23 @@ def test_what_would_go_wrong_is_refused(options: dict[str, Any], said: str) -> N
         LiveLoader(**{"dataset": range(101), "plan": plan, "manager": Manager(0), **options})
 
 
+@pytest.mark.parametrize(
+    ("changed", "other_plan", "said"),
+    [
+        ({"more": 1}, False, "a live run's state must be a dict with a cursor"),
+        ({"step": "5"}, False, "a live run's step must be an integer"),
+        ({}, "no", "other_plan must be True or False"),
+    ],
+)
+def test_a_state_is_what_a_loader_returned(
+    changed: dict[str, Any], other_plan: Any, said: str
+) -> None:
+    """A field more, a step that is text or a flag that is none is not passed over in silence."""
+    loader = Rank(WHOLE, 0).loader
+    with pytest.raises(ip.IndexPlanError, match=f"^{said}"):
+        loader.load_state_dict({**loader.state_dict(), **changed}, other_plan=other_plan)
+
+
 @pytest.mark.parametrize("remainder", ["spread", "pad", "drop"])
 def test_sub_epochs_without_a_step_are_passed_over(remainder: str) -> None:
     """However many end an epoch, none is looked at by itself, and no epoch too many is read."""
