@@ -57,6 +57,25 @@ def test_errors_as_json(
     assert error["message"] == f"{error['what']} {error['rule']}{got}; {error['cure']}"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "build new.plan --order=Shufle(3) --batch-size=2",
+        "build new.plan --num-samples=9 --batch-size=2 --part=3/2",
+        "export plan.json out",  # for any number of ranks
+        "plot plan.json -o a.png --kind=life --epoch=5",
+    ],
+)
+def test_what_is_refused_leaves_nothing_behind(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that the same words, once they are right, would find in their way."""
+    monkeypatch.chdir(tmp_path)
+    Path("plan.json").write_text(ip.Plan(ip.Shuffle(9), batch_size=2).to_json())
+    assert 2 == main(words.split())
+    assert [Path("plan.json")] == list(Path().iterdir())
+
+
 ONE = ["--world-size=1", "--batch-size=1"]
 
 
