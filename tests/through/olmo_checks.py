@@ -485,7 +485,7 @@ def read(ours: PlanDataLoader, num: int) -> list[list[int]]:
 
 
 def test_a_state_of_a_run_with_a_ledger_needs_it(tmp_path: Path) -> None:
-    """Or it is left for good, and the ledger is not read on from there."""
+    """Or it is left for good; a state without one starts another ledger where it stands."""
     path = tmp_path / "run.ledger"
     ours = loader(ledger=path, global_batch_size=4 * LENGTH)
     ours.reshuffle()
@@ -500,10 +500,18 @@ def test_a_state_of_a_run_with_a_ledger_needs_it(tmp_path: Path) -> None:
     left.load_state_dict(state)
     left.reshuffle()
     read(left, 1)
-    ours.load_state_dict(left.state_dict())
+    state = left.state_dict()
+    assert "ledger" not in state
+    ours.load_state_dict(state)
     ours.reshuffle()
     with pytest.raises(ip.IndexPlanError, match="load a state that was saved with this ledger"):
         read(ours, 1)
+    new = loader(ledger=tmp_path / "new.ledger", global_batch_size=4 * LENGTH)
+    new.load_state_dict(state)
+    new.reshuffle()
+    batches = read(new, 2)
+    ledger = ip.Ledger(tmp_path / "new.ledger")
+    assert batches == [ledger.batch(step, 0).tolist() for step in range(2)]
 
 
 def test_an_epoch_starts_over_only_without_a_ledger(tmp_path: Path) -> None:
