@@ -62,6 +62,7 @@ def test_errors_as_json(
     [
         "build new.plan --order=Shufle(3) --batch-size=2",
         "build new.plan --num-samples=9 --batch-size=2 --part=3/2",
+        "build new.plan --num-samples=9 --batch-size=2 --units-per-chunk=0",
         "export plan.json out",  # for any number of ranks
         "plot plan.json -o a.png --kind=life --epoch=5",
     ],
@@ -77,25 +78,6 @@ def test_what_is_refused_leaves_nothing_behind(
 
 
 ONE = ["--world-size=1", "--batch-size=1"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["build", "b.plan", "--num-samples=9", *ONE, "--order=BlockShuffle(blok_size=3)"],
-        ["build", "b.plan", "--num-samples=9", *ONE, "--units-per-chunk=0"],
-        ["plot", "a.plan", "-o", "a.png", "--kind=life", "--epoch=5"],
-    ],
-)
-def test_refused(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is refused for its words leaves nothing behind."""
-    monkeypatch.chdir(tmp_path)
-    assert 0 == main(["build", "a.plan", "--num-samples=9", *ONE])
-    before = sorted(tmp_path.rglob("*"))
-    assert 2 == main(words)
-    assert before == sorted(tmp_path.rglob("*"))
-
-
 COMMANDS = [
     ["build", "new.plan", "--num-samples=1", *ONE],
     ["build", "one.plan", "--num-samples=1", *ONE],
