@@ -564,8 +564,9 @@ class Run:
             self._came_from = self._came_from or (*here, state.get("dealt", {}).get("times", 0))
             if self.recorder:
                 self.recorder.change(plan.start if ahead else None)
-        self.given = given
+        self.given, named = given, self.named
         self._start(rest, standing[0], dealt)
+        self.named = named  # as what a user has named stays, whatever a trainer's number says
 
     def goes_on(self, begun: Reading) -> bool:
         """Return whether the loop that has begun a pass still reads it.

@@ -67,7 +67,7 @@ class Loop:
         self.now: Reading | None = None
         self.stood: Reading | None = None  # in a pass when a state was saved, until it is read on
         self.read_before = range(0)  # passes of which nothing is left
-        self.named = False  # whether a pass was named since the last began
+        self.named = False  # whether a pass was named since the last began, or a state was loaded
         self.by_user = False  # and not by a trainer
         self.told: int | None = None  # the last number of a trainer, since a state was loaded
         self.stored: int | None = None  # the pass that a loaded state was saved in
@@ -117,16 +117,16 @@ class Loop:
         stood_in = start if inside else min(saved.number, start - 1)
         first = stood_in - stood_in % self.plan.sub_epochs
         self.read_before = range(first, start)
-        self.set, self.now, self.stood = start, None, None
+        self.set, self.named, self.now, self.stood = start, False, None, None
         if inside:
             steps = self.steps(start)
             self.stood = Reading(start, steps.start, steps.start, steps.stop)
 
     def move(self, plan: ip.Plan, saved: Saved) -> None:
         """Another plan is read from where the loop stands."""
-        told, self.given = self.told, plan
+        told, named, self.given = self.told, self.named, plan
         self.load(saved)
-        self.told = told
+        self.told, self.named = told, named
 
     def forget(self) -> None:
         """What was received was only looked at."""
