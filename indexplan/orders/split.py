@@ -37,6 +37,15 @@ class Groups:
     labels: Int64
 
 
+def checked_groups(groups: Any, num_samples: int) -> Column:
+    """Return the column of groups, one for each sample."""
+    column = Column.of(groups, INTEGERS, "groups")
+    if len(column) != num_samples:
+        rule = f"{num_samples} numbers, one for each sample"
+        raise invalid("groups", rule, len(column), "pass the group of each sample")
+    return column
+
+
 def groups_of(column: Column) -> Groups | Classes:
     """Return the groups of a column, with their samples if their numbers are far apart."""
     least, width = range_of(column.array)
@@ -136,11 +145,7 @@ class Part(Order):
             raise invalid("parts", "rising numbers, at least one", list(parts)[:8], CURE)
         vars(self).update(sizes=sizes, parts=parts)
         if self.groups is not None:
-            groups = Column.of(self.groups, INTEGERS, "groups")
-            if len(groups) != num_samples:
-                rule = f"{num_samples} numbers, one for each sample"
-                raise invalid("groups", rule, len(groups), "pass the group of each sample")
-            vars(self)["groups"] = groups
+            vars(self)["groups"] = checked_groups(self.groups, num_samples)
         elif sum(sizes) != num_samples:
             raise invalid("the sum of sizes", f"{num_samples}, num_samples", sum(sizes), CURE)
 
@@ -263,7 +268,7 @@ class Split(Mapping[str, Part]):
         groups: Any = None,
     ) -> None:
         num_samples = check_num_samples(num_samples)
-        column = None if groups is None else Column.of(groups, INTEGERS, "groups")
+        column = None if groups is None else checked_groups(groups, num_samples)
         names, shares = _shares(parts)
         self._groups = None if column is None else groups_of(column)  # for its parts to find it
         total = num_samples if self._groups is None else len(self._groups.labels)
