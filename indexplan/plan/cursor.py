@@ -187,11 +187,10 @@ def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:
     IndexPlanError
         If a number is out of range, or the position is outside its sub-epoch.
     """
-    cure = CURE
     epoch = check_epoch(place.epoch)
-    sub_epoch = integer("a cursor's sub_epoch", place.sub_epoch, 0, sub_epochs, cure)
+    sub_epoch = integer("a cursor's sub_epoch", place.sub_epoch, 0, sub_epochs, CURE)
     step, position = (
-        integer(f"a cursor's {name}", getattr(place, name), 0, 2**63, cure)
+        integer(f"a cursor's {name}", getattr(place, name), 0, 2**63, CURE)
         for name in ("step", "position")
     )
     extent = extent_of(order)
@@ -206,8 +205,8 @@ def check_place(place: Resume, order: Order, sub_epochs: int) -> Resume:
     # all that was left of the sub-epoch may be left out since
     if not inside and (not has_gaps or position != stop):
         rule = f"from {start} to {stop - 1}, in its sub-epoch"
-        raise invalid("a cursor's position", rule, position, cure)
+        raise invalid("a cursor's position", rule, position, CURE)
     if step > position - start:
         rule = f"at most {position - start}, as each finished step read a unit"
-        raise invalid("a cursor's step", rule, step, cure)
+        raise invalid("a cursor's step", rule, step, CURE)
     return Resume(epoch, sub_epoch, step, position)
