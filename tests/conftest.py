@@ -10,10 +10,12 @@ import atexit
 import gc
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from pkgutil import iter_modules
 
@@ -53,6 +55,38 @@ settings.register_profile("deep", settings.get_profile("indexplan"), max_example
 settings.register_profile("thorough", settings.get_profile("indexplan"), max_examples=2000)
 settings.register_profile("few", settings.get_profile("indexplan"), max_examples=8)
 settings.load_profile("indexplan")
+
+
+# Bare, and above all else in a file or in its folder's conftest.py: the marker of its stage.
+STAGE = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)\b(?!\()", re.MULTILINE)
+
+
+@cache
+def stage_of(path: Path) -> str | None:
+    """Return the marker of a test file or a folder, which names what `.ci/run` installs for it."""
+    files = (path, path.parent / "conftest.py") if path.suffix else (path / "conftest.py",)
+    found = (STAGE.search(file.read_text()) for file in files if file.exists())
+    return next((each[1] for each in found if each), None)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import a stage's files only if `-m`, or the file or its folder by name, asks for them.
+
+    What they import may not be installed, so that pytest could not even list their tests.
+    """
+    if not collection_path.match("*.py"):
+        return None
+    stages = {line.split(":")[0] for line in config.getini("markers") if ": stage" in line}
+    asked = stages.intersection(re.findall(r"\w+", config.option.markexpr))
+    named = {stage_of(config.rootpath / name.split("::")[0]) for name in config.args} - {None}
+    return True if stage_of(collection_path) not in named | (asked or {None}) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is in a stage's folder."""
+    for item in items:
+        if stage := stage_of(item.path):
+            item.add_marker(stage)
 
 
 def pytest_configure() -> None:

@@ -1,4 +1,4 @@
-"""What is run on other platforms is what pyproject.toml allows, and all that tests/golden holds."""
+"""CI runs every stage of tests, on the platforms that pyproject.toml allows, and all goldens."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ def test_every_python_of_the_classifiers_is_run() -> None:
     """Each is a platform that installs the wheel."""
     classified = re.findall(r"Python :: (3\.[0-9]+)", PYPROJECT)
     assert classified == sorted({each.python for each in PLATFORMS.values()})
+
+
+def test_every_stage_is_run() -> None:
+    """Each marker that leaves files alone is asked for by CI."""
+    stages = set(re.findall(r'"(\w+): stage', PYPROJECT))
+    texts = [(TOP / name).read_text() for name in (".ci/run", "CONTRIBUTING.md")]
+    assert stages == set(re.findall(r"pytest -q.* -m (\w+)", "".join(texts)))
 
 
 def test_every_golden_is_compared_on_aarch64() -> None:

@@ -1,6 +1,6 @@
 """mypy and pyright allow what tests/typed_usage.py says, and refuse every line of wrong_usage.py.
 
-For the lint stage of .ci/run: `python -m pytest tests/typing_checks.py`, after `pip install -e .
+For the lint stage of .ci/run: `python -m pytest -m lint`, after `pip install -e .
 --group dev`.
 """
 
@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.lint
 
 ROOT = Path(__file__).parents[1]
 RIGHT, WRONG = "tests/typed_usage.py", "tests/wrong_usage.py"

@@ -23,6 +23,8 @@ from benchmarks.measure import bins
 from benchmarks.measure.lengths import real
 from benchmarks.render.pages import OF_BINNERS, SHOWN
 
+pytestmark = pytest.mark.benchmarks
+
 CASES = {case.need: case for case in bins.CASES}
 
 

@@ -12,6 +12,8 @@ import pytest
 from benchmarks.contenders.dealers import DEALERS, MIXTURES, Case, Entry, given, ours, shares_of
 from benchmarks.measure import orders
 
+pytestmark = pytest.mark.benchmarks
+
 CASES = list(dict.fromkeys(map(orders.small, orders.CASES)))
 NEEDS = {case.need: case for case in CASES}
 PRESENT = [

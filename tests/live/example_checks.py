@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from torchft.coordination import LighthouseServer
 
 from benchmarks.measure.fresh import ROOT
+
+pytestmark = pytest.mark.live
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1"]
 

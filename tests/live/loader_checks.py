@@ -21,7 +21,10 @@ from indexplan_torch import Bins, PlanLoader
 from indexplan_torch.live import LiveLoader
 
 # torchft logs by a deprecated method, and an error there makes every step fail
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
+]
 
 PLAN = ip.Plan(ip.Shuffle(101, seed=3), global_batch_size=12)
 DATASET = torch.arange(101)

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from tests.live.elastic import (
@@ -25,6 +26,8 @@ from tests.live.elastic import (
     train,
 )
 from tests.trainers.ranks import run_ranks
+
+pytestmark = pytest.mark.ray
 
 PATIENCE = 300
 NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "node_ip_address": "127.0.0.1"}

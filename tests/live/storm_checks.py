@@ -11,6 +11,8 @@ from tests.live.replica import LEDGER
 from tests.live.storm import Storm
 from tests.runs.groups.logs import Logs
 
+pytestmark = pytest.mark.live
+
 
 @pytest.mark.parametrize("quorum", ["sync", "async"])
 def test_a_short_storm_loses_nothing(quorum: str, tmp_path: Path) -> None:

@@ -10,11 +10,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import torch
 
 from tests.live.elastic import DIES_AFTER, JOINED_AFTER, KILLED, NODES, check, last, lines
 from tests.support.ports import free_port
 from tests.trainers.ranks import ROOT
+
+pytestmark = pytest.mark.ray
 
 PATIENCE = 300
 WINDOW = "keep_alive_interval=2,keep_alive_max_attempt=10"  # after which a silent node is dead

@@ -12,6 +12,8 @@ import pytest
 
 from tests.notebooks.running import NOTEBOOKS, run
 
+pytestmark = pytest.mark.notebooks
+
 
 def shown(notebook: Any) -> list[list[Any]]:
     """What each cell of code shows: text as it is, and pictures by their size in pixels."""

@@ -28,6 +28,8 @@ from tests.runs.through_page import (
     write,
 )
 
+pytestmark = pytest.mark.torture
+
 EXACT = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
 
 

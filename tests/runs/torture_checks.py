@@ -23,6 +23,8 @@ from tests.runs.loaders import LOADERS, Entry, drops_batches
 from tests.runs.results import text
 from tests.runs.running import Place, Saved, play
 
+pytestmark = pytest.mark.torture
+
 PLAIN = Entry("planted", "", "", "", "", "")
 TWO = History(0, False, NOTHING, 100, (Leg(2, 5, 0, 4), Leg(2, 5, 0)))
 

@@ -28,7 +28,7 @@ _package = ModuleType("streaming")
 _package.__path__ = [str(distribution("mosaicml-streaming").locate_file("streaming"))]
 sys.modules["streaming"] = _package
 
-pytestmark = pytest.mark.filterwarnings("default")  # these libraries' own
+pytestmark = [pytest.mark.writers, pytest.mark.filterwarnings("default")]  # these libraries' own
 
 
 @pytest.fixture(autouse=True)

@@ -1,1 +1,1 @@
-"""Checks of the documentation site: with the extra docs, `pytest tests/site/*_checks.py`."""
+"""Checks of the documentation site: with the extra docs, `pytest -m site`."""

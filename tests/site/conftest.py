@@ -21,6 +21,8 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.site
+
 FLAGS = (
     "--disable-gpu",
     "--disable-quic",

@@ -11,6 +11,8 @@ import pytest
 if TYPE_CHECKING:  # some of the tests run on platforms without torch
     from tests.together.sharded_runs import Opened
 
+pytestmark = pytest.mark.together
+
 
 @pytest.fixture
 def dataset_of(tmp_path: Path) -> Iterator[Opened]:

@@ -14,6 +14,8 @@ import indexplan as ip
 from indexplan_torch import PlanLoader
 from tests.test_docs import check_page
 
+pytestmark = pytest.mark.loggers
+
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the loggers' own
 def test_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

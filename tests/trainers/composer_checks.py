@@ -7,9 +7,13 @@ into a folder that PYTHONPATH names; what it imports of torchvision needs no com
 from importlib.metadata import version
 from typing import Any
 
+import pytest
+
 import indexplan as ip
 from indexplan_torch.versions import TESTED
 from tests.trainers.ranks import run_ranks
+
+pytestmark = pytest.mark.composer
 
 IMPORTED_BY_RANKS = ("tests.runs.frameworks.composer_trainer", "torchmetrics", "torch._dynamo")
 

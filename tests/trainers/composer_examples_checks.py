@@ -4,8 +4,12 @@ import contextlib
 import io
 import runpy
 
+import pytest
+
 import indexplan as ip
 from tests.trainers.ranks import ROOT, run_ranks
+
+pytestmark = pytest.mark.composer
 
 IMPORTED_BY_RANKS = ("tests.runs.frameworks.composer_trainer", "torchmetrics", "torch._dynamo")
 

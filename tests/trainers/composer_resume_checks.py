@@ -8,6 +8,8 @@ import pytest
 import indexplan as ip
 from tests.trainers.ranks import run_ranks
 
+pytestmark = pytest.mark.composer
+
 IMPORTED_BY_RANKS = ("tests.runs.frameworks.composer_trainer", "torchmetrics", "torch._dynamo")
 
 EPOCHS = 3

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.runs.frameworks import FRAMEWORKS
 from tests.through.conformance_checks import check
+
+pytestmark = pytest.mark.composer
 
 
 def test_a_run_that_changes_its_ranks_reads_each_sample_once(tmp_path: Path) -> None:
