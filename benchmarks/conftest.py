@@ -58,8 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the marker; let `--benchmark-compare` without a name mean the committed rows."""
-    config.addinivalue_line("markers", "nightly: takes longer than the rest together")
+    """Let `--benchmark-compare` without a name mean the committed rows."""
     if getattr(config.option, "benchmark_compare", None) is True:
         config.option.benchmark_compare = str(committed(surroundings()["instructions"]))
 

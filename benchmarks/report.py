@@ -2,9 +2,8 @@
 
 It runs `pytest benchmarks`, the nightly ones too, and where a machine has AVX-512 all again with
 AVX2 code. Each page has a file of benchmarks/results, in which the rows of a run take the place of
-those of the last one of its instruction set. The site makes its pages of these rows; the tables of
-README and docs/benchmarks.md and the pictures follow. `--only PAGE` measures a page again. What
-pytest wrote stays in build/measured. Files go into the temporary folder, which TMPDIR names.
+those of the last one of its instruction set; tables, pictures and the site's pages follow. `--only
+PAGE` measures a page again. What pytest wrote stays in build/measured.
 
 `--quick` runs the same code on small sizes in some minutes, to see that all outputs are right; its
 timings mean nothing, so it keeps none.
