@@ -1,7 +1,7 @@
-"""How Hypothesis runs: no deadlines; 10 examples of each law, and other ones each time.
+"""How Hypothesis runs, and which tests: without `-m`, or a file or folder, those not `slow`.
 
-Under CI it draws 30, the same every time. `--hypothesis-profile=deep` draws 60, `thorough` 2,000,
-and `few` 8.
+There are no deadlines, and 10 examples of each law, other ones each time. Under CI it draws 30, the
+same every time. `--hypothesis-profile=deep` draws 60, `thorough` 2,000, and `few` 8.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not collection_path.match("*.py"):
         return None
     stages = {line.split(":")[0] for line in config.getini("markers") if ": stage" in line}
-    asked = stages.intersection(re.findall(r"\w+", config.option.markexpr))
+    words = set(re.findall(r"\w+", config.option.markexpr))
+    asked = stages & words | ({None} if "slow" in words else set())
     named = {stage_of(config.rootpath / name.split("::")[0]) for name in config.args} - {None}
     return True if stage_of(collection_path) not in named | (asked or {None}) else None
 
@@ -89,7 +90,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(stage)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose tests where nobody has; and compile."""
+    if config.args_source is config.ArgsSource.TESTPATHS and not config.option.markexpr:
+        config.option.markexpr = "not slow"
+    compile_a_part()
+
+
+def compile_a_part() -> None:
     """Compile a part of the kernels in each worker of pytest-xdist, as tests need all of them.
 
     Else workers that begin at the same time with a cold cache compile the same kernels. Of each two
