@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.adapters.small import Identity, as_they_are
+from tests.support.examples import examples
 from tests.support.planned import planned
 
 PLAN = ip.Plan(ip.Repeat(ip.Shuffle(20, seed=3), copies=2), global_batch_size=8)  # 5 steps
@@ -61,7 +62,7 @@ legs = st.lists(
 
 
 @given(plan=plans, legs=legs)
-@settings(max_examples=40, derandomize=True, database=None, deadline=None)
+@settings(examples(80), derandomize=True, database=None)
 def test_every_step_is_trained_once_in_shares(plan: ip.Plan, legs: list[Any]) -> None:
     """Whatever the ranks and `again` of each leg, the shares of each step add up to 1, in turn."""
     wanted = [step for epoch in range(50) for step in steps_of(plan, epoch)]

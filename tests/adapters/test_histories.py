@@ -8,13 +8,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+from tests.support.examples import examples
 from tests.support.histories import Histories, InADataLoader
 from tests.support.torchdata_histories import TorchdataHistories
 from tests.support.trainer_histories import InStep, TrainerHistories
 
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
 
-SHORT = settings(stateful_step_count=20, max_examples=60, derandomize=True, database=None)
+SHORT = settings(examples(120), stateful_step_count=20, derandomize=True, database=None)
 
 TestPlanLoader = Histories.TestCase
 TestDataLoader = InADataLoader.TestCase

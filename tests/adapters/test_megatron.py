@@ -7,11 +7,12 @@ import multiprocessing
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan_torch.megatron import PlanIterator
+from tests.support.examples import examples
 from tests.support.ledger_histories import Listed
 from tests.support.megatron_histories import draw, run
 
@@ -176,7 +177,7 @@ def histories(draw: st.DrawFn) -> tuple[ip.Order, Legs]:
     return order, draw(st.lists(numbers, min_size=1, max_size=5))
 
 
-@settings(max_examples=40)
+@examples(80)
 @given(drawn=histories())
 def test_the_ledger_is_what_was_read(
     drawn: tuple[ip.Order, Legs], tmp_path_factory: pytest.TempPathFactory

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, reject, settings
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from tests.adapters.small import check_steps, drawn_actions
+from tests.support.examples import examples
 from tests.support.ledger_histories import Leg, Listed, act
 
 PLAN = ip.Plan(ip.Shuffle(53, seed=3), batch_size=3)
@@ -72,7 +73,7 @@ def histories(draw: st.DrawFn) -> tuple[ip.Plan, list[Leg]]:
 DROPPED = ip.Plan(ip.Shuffle(26), batch_size=1, remainder="drop")
 
 
-@settings(max_examples=30)
+@examples(60)
 @given(drawn=histories())
 @example(
     drawn=(DROPPED, [Leg(2, None, (3, "a", 9, "b")), Leg(3, "b", (1, "c"))])
@@ -186,7 +187,7 @@ def test_a_run_that_leaves_its_ledger_does_not_come_back(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("cure", ["record", "move", "begin"])
-@settings(max_examples=8)
+@examples(16)
 @given(at=st.integers(1, 9), gap=st.integers(1, 7))
 def test_a_plan_past_where_the_run_stands_needs_a_word(
     cure: str, at: int, gap: int, tmp_path_factory: pytest.TempPathFactory

@@ -9,13 +9,14 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import indexplan as ip
 from indexplan.plan.plan import smallest_step
 from indexplan_torch.live import LiveLoader
 from tests.live.quorums import MOST_GROUPS, Manager, Quorums, Rank, Told, after, dealt, steps
 from tests.support.bins import Shrinking
+from tests.support.examples import examples
 
 
 @st.composite
@@ -28,7 +29,7 @@ def plans(draw: st.DrawFn, inner: int) -> ip.Plan:
     return ip.Plan(order, global_batch_size=size, remainder=remainder)
 
 
-@settings(max_examples=30)  # each of 60 steps of up to 12 loaders
+@examples(60)  # each of 60 steps of up to 12 loaders
 @given(st.data(), st.integers(0, 2**32), st.sampled_from([1, 2, 3]), st.booleans(), st.booleans())
 def test_quorums_read_what_lists_say(
     data: st.DataObject, seed: int, inner: int, sync: bool, spares: bool
@@ -67,7 +68,7 @@ MANY = [
 
 
 @pytest.mark.parametrize("plan", MANY, ids=lambda plan: type(plan.order).__name__)
-@settings(max_examples=20)  # each of some 30 steps under as many worlds
+@examples(40)  # each of some 30 steps under as many worlds
 @given(seed=st.integers(0, 2**32))
 def test_a_step_is_one_set_for_any_world(plan: ip.Plan, seed: int) -> None:
     """L2 and L5, for schedules, sub-epochs, balance and bins: as the plan for one rank reads it.

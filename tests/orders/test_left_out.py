@@ -16,6 +16,7 @@ import indexplan as ip
 from indexplan.cli.main import main
 from indexplan.orders import expand
 from tests.golden.lines import CRC, cases, crc32
+from tests.support.examples import examples
 from tests.support.left_out import live
 
 SHUFFLE = ip.Shuffle(1000, seed=1)
@@ -36,7 +37,7 @@ def test_known_answers(case: dict[str, Any]) -> None:
     assert case[CRC] == crc32(row)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(120)
 @given(seed=st.integers(0, 2**32))
 def test_drawn_histories(seed: int) -> None:
     """Samples leave, sources join, and ranks come and go, in any order."""

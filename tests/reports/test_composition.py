@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.reports.show import show_plan
+from tests.support.examples import examples
 from tests.support.planned import phase_at
 
 
@@ -55,7 +56,7 @@ def plans(draw: st.DrawFn) -> ip.Plan:
     )
 
 
-@settings(max_examples=150)
+@examples(300)
 @given(plans())
 def test_what_is_said_of_steps_is_true(plan: ip.Plan) -> None:
     """Exact steps are so in all epochs; else some is not, and the named epoch size helps."""
