@@ -5,8 +5,7 @@ They see the wheel that a release would upload (tests/release.py), and nothing o
 `python -m tests.platforms` runs all of PLATFORMS, one after the other, and `python -m
 tests.platforms oldest newest` these: in a fresh folder, as a newcomer would, with nothing of this
 checkout but what git has. torch is not installed, as only one Python of them has a build of it
-without CUDA; so the tests of what needs it are left out. Laws are tested on fewer drawn inputs than
-elsewhere.
+without CUDA; so the tests of what needs it are left out.
 """
 
 from __future__ import annotations
@@ -21,26 +20,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests import release
+from tests.on_aarch64 import GOLDENS
 from tests.support.debian import unpack
 
 TOP = Path(__file__).parents[1]
 
-ROOMS = ("kernels", "orders", "partition", "plan", "laws")
-SLOW = ("orders/test_layers", "orders/test_kit")
-TESTS = [
-    *(f"tests/{room}" for room in ROOMS),
-    "tests/shards/test_reads.py",
-    "tests/together/test_compiling.py",
-    *(f"--ignore=tests/{name}.py" for name in SLOW),  # minutes, of arithmetic that others test too
-    "--ignore=tests/orders/test_column_cures.py",  # it asks pandas too
+# Laws are tested elsewhere: here, that answers and files are the same, and that nothing is missing.
+BITS = [
+    *(node for nodes in GOLDENS.values() for node in nodes),
+    *("tests/files/test_files.py", "tests/test_import.py::test_import_needs_only_numpy"),
 ]
 FILES = [
-    *("tests/files", "tests/shards/test_dataset.py", "tests/shards/test_shard_loader.py"),
-    "--ignore=tests/files/test_stored_promises.py",
-]  # it asks torch's loaders too
-BITS = [
-    *("tests/kernels/test_permutation.py", "tests/plan/test_golden_plans.py"),
-    "tests/files/test_files.py",
+    *("tests/orders/test_every_order.py", "tests/kernels/test_permutation.py"),
+    *(f"tests/files/test_{name}.py" for name in ("builds", "cache", "export", "verify_files")),
+    *("tests/shards/test_dataset.py", "tests/shards/test_shard_loader.py"),
 ]
 
 
@@ -54,7 +47,7 @@ class Platform(NamedTuple):
 
 OLDEST = ["numpy==1.24.0", "numba==0.59.0"]
 PLATFORMS = {
-    "oldest": Platform("3.11", OLDEST, [*TESTS, *FILES]),
+    "oldest": Platform("3.11", OLDEST, [*BITS, *FILES, "tests/together/test_compiling.py"]),
     "3.12": Platform("3.12", [], BITS),
     "3.13": Platform("3.13", [], BITS),
     # numba 0.68 has no wheels for 3.15. NumPy and numba are those of 3.11: only Python is newer
@@ -142,7 +135,7 @@ def script(tests: list[str], wheel: str) -> str:
     return f"""{command}
 python -c "{VERSIONS}"
 pip install -q "./{wheel}[plot]" {TOOLS}
-python -m pytest -q -n 2 --hypothesis-profile=few {" ".join(tests)}
+python -m pytest -q -n 2 --hypothesis-profile=few -m "not slow" {" ".join(tests)}
 """
 
 
