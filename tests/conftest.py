@@ -58,7 +58,7 @@ settings.load_profile("indexplan")
 
 
 # Bare, and above all else in a file or in its folder's conftest.py: the marker of its stage.
-STAGE = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)\b(?!\()", re.MULTILINE)
+STAGE = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(?!slow\b)(\w+)\b(?!\()", re.MULTILINE)
 
 
 @cache

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 import indexplan as ip
 
 
@@ -27,6 +29,7 @@ def test_import_needs_only_numpy() -> None:
     assert {"indexplan"} == outside
 
 
+@pytest.mark.slow
 def test_most_orders_wait_for_their_use() -> None:
     """A run imports the orders that it uses; the others are there when a spec names one."""
     names = "[name for name in sys.modules if name.startswith('indexplan.orders.')]"
@@ -41,6 +44,7 @@ def test_most_orders_wait_for_their_use() -> None:
     assert "indexplan.orders.epochs" in after
 
 
+@pytest.mark.slow
 def test_a_name_of_ours_is_taken() -> None:
     """Before ours was ever imported, too."""
     code = (
@@ -51,6 +55,7 @@ def test_a_name_of_ours_is_taken() -> None:
     assert printed(code) == f"{said}give it another name\n"
 
 
+@pytest.mark.slow
 def test_arithmetic_needs_no_numba() -> None:
     """Sizes, counts and cursors come without numba; indices of a shuffle load it; torch never."""
     plan = (
@@ -66,6 +71,7 @@ def test_arithmetic_needs_no_numba() -> None:
     assert "torch" not in loaded
 
 
+@pytest.mark.slow
 def test_a_type_that_is_only_returned_loads_no_other() -> None:
     """`indexplan` loads `indexplan.types` at its first use, and that one what is asked for."""
     names = "{name for name in sys.modules if name.startswith('indexplan.')}"
@@ -82,6 +88,7 @@ def test_a_type_that_is_only_returned_loads_no_other() -> None:
     assert "indexplan.reports.verification" not in reading
 
 
+@pytest.mark.slow
 def test_a_loader_imports_no_more_than_it_needs() -> None:
     """What packs, fetches, keeps ledgers, or serves a device or one trainer waits for its use."""
     ours = "('indexplan_fetch', 'indexplan_torch', 'indexplan.ledger')"

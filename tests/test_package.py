@@ -90,6 +90,7 @@ def test_citation_agrees(project: ProjectMetadata[Any], address: str) -> None:
     assert project.core.authors == cited["authors"]
 
 
+@pytest.mark.slow
 def test_an_installed_wheel_has_the_header(tmp_path: Path) -> None:
     """The folder that the page of C names is in the wheel, with our header."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]

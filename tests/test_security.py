@@ -89,6 +89,7 @@ def test_a_store_that_lies_is_believed(tmp_path: Path) -> None:
     assert 7 == dataset[0]
 
 
+@pytest.mark.slow
 def test_a_mapped_file_that_is_cut_off(tmp_path: Path) -> None:
     """Nobody can be told: the kernel ends the process; of a copy it is not so."""
     code = (

@@ -303,7 +303,14 @@ def epochs_of(loader: PlanLoader, *epochs: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("shards", [False, True])
-@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver", "not persistent"])
+@pytest.mark.parametrize(
+    "context",
+    [
+        "fork",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("spawn", "forkserver")),
+        "not persistent",
+    ],
+)
 def test_workers_augment_by_epoch_and_copy(context: str, shards: bool, tmp_path: Path) -> None:
     """Three epochs in the same workers, and a resume on two ranks: as in one plain loop."""
     lasting = context != "not persistent"

@@ -82,6 +82,7 @@ def test_groups_without_names() -> None:
         without_names(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("adapter", "missing", "extra"),
     [

@@ -320,6 +320,7 @@ next(iter(resumed))
 """
 
 
+@pytest.mark.slow
 def test_what_a_loop_has_read_is_recorded_before_another_continues(tmp_path: Path) -> None:
     """Though the loop is left open, as an interrupted trainer's; nothing is said at the end."""
     command = [sys.executable, "-c", LEFT_OPEN, str(tmp_path / "run.ledger")]
@@ -342,6 +343,7 @@ for path in sys.argv[2:4]:
 """
 
 
+@pytest.mark.slow
 def test_all_loops_are_recorded_when_the_process_ends(tmp_path: Path) -> None:
     """Two whose ledgers cannot be written are named, and the others have theirs."""
     paths = [str(tmp_path / f"{name}.ledger") for name in "abcd"]

@@ -284,6 +284,7 @@ def test_array_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     )
 
 
+@pytest.mark.slow
 def test_as_a_program(path: str) -> None:
     """`python -m indexplan` is the same command line, and stops quietly when its reader does."""
     command = f"{sys.executable} -m indexplan show {path} --json | head -c 1"

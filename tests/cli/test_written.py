@@ -183,6 +183,7 @@ class Backwards(ip.Order):
 '''
 
 
+@pytest.mark.slow
 def test_an_order_of_ones_own(tmp_path: Path) -> None:
     """`--import` makes an order of somebody's own known to every verb."""
     (tmp_path / "mine.py").write_text(OWN)

@@ -160,6 +160,7 @@ def test_file_systems_that_know_less(
     assert whole == tree(tmp_path / "a.plan")
 
 
+@pytest.mark.slow
 def test_systems_that_lack_what_linux_has(tmp_path: Path) -> None:
     """Where POSIX's flags, file locks and open folders are missing, folders can still be used."""
     code = (
@@ -229,6 +230,7 @@ def test_overtaken(
     assert whole == tree(tmp_path / "a.plan")
 
 
+@pytest.mark.slow
 def test_a_stopped_builder(tmp_path: Path, whole: dict[str, bytes]) -> None:
     """A builder that stands still while others finish the plan goes on where it stood."""
     root, output = tmp_path / "a.plan", tmp_path / "said"

@@ -174,6 +174,7 @@ def test_again(tmp_path: Path) -> None:
     assert 37 == len(tree(out))
 
 
+@pytest.mark.slow
 def test_many_at_once(tmp_path: Path) -> None:
     """Several processes export one plan to one folder; it holds what one would have written."""
     plan = ip.Plan(ip.Sequential(10_000), world_size=8, batch_size=16)
@@ -277,6 +278,7 @@ def test_links(tmp_path: Path) -> None:
     assert [] == list((tmp_path / "others").iterdir())
 
 
+@pytest.mark.slow
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """A rank's 64 MB of indices are never in memory, in many steps and in few."""
     code = (

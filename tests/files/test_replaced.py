@@ -89,6 +89,7 @@ def test_pickled_readers(anywhere: str) -> None:
     assert first_batch(PLAN) == first_batch(pickle.loads(plan))  # noqa: S301
 
 
+@pytest.mark.slow
 def test_spawned_workers(root: Path) -> None:
     """A spawned worker that gets a plan after it was replaced does not read the other one."""
     plan = ip.load(root)

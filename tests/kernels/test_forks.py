@@ -93,6 +93,7 @@ print(json.dumps(answers))
 """
 
 
+@pytest.mark.slow
 def test_a_fork_waits_for_what_is_being_compiled(tmp_path: Path) -> None:
     """The child of a process that compiles calls kernels, the same and others, and they answer."""
     script = tmp_path / "kernels.py"
@@ -133,6 +134,7 @@ order = ip.Weighted([1, 2, 3], epoch_size=60)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["weighted", "feistel"])
 def test_a_fork_waits_for_what_is_being_imported(module: str) -> None:
     """The child of a process whose other thread imports a kernel has it whole."""

@@ -244,6 +244,7 @@ print(json.dumps([taken, held() - before]))
 """
 
 
+@pytest.mark.slow
 def test_a_worker_maps_what_lies_in_a_file(tmp_path: Path) -> None:
     """A spawned worker that gets an order over a file of 80 MB grows by less than 10 MB."""
     np.save(tmp_path / "a.npy", np.arange(10**7, dtype=np.int64))

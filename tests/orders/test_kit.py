@@ -34,6 +34,7 @@ def test_what_is_too_large_is_skipped() -> None:
     } == skipped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [ip.Shuffle(N, seed=3), Wrapped(Listed([3, 1, 3], 5)), Bins(20)])
 def test_our_orders_pass_in_a_new_process(order: ip.Order) -> None:
     """The same in a process that has to import the order's class."""
@@ -106,6 +107,7 @@ def test_an_order_may_refuse_epochs_that_nobody_reads() -> None:
         check_order(ip.Epochs(ip.Shuffle(2**40), 2**36), epochs=[0, 2**27], fresh_process=False)
 
 
+@pytest.mark.slow
 def test_a_class_of_the_main_module() -> None:
     """A new process cannot import what a script or notebook defines: said, with the way out."""
     code = """

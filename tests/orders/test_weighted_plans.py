@@ -90,6 +90,7 @@ order = ip.Weighted([1, 2, 3], epoch_size=60)
 """
 
 
+@pytest.mark.slow
 def test_a_fork_waits_for_a_table_that_is_built() -> None:
     """The child of a process that builds in another thread has the table, and no closed lock."""
     assert 30 == counted_in_a_fork(SLOW, 2)

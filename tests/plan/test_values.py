@@ -161,6 +161,7 @@ def specs() -> list[ip.Plan]:
     return fresh + [plan.replace(world_size=3).resume(plan.cursor(0, 1, step=1)) for plan in fresh]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hash_seed", ["0", "1", "random"])
 def test_a_fresh_process_gives_the_same_answers(hash_seed: str) -> None:
     """Neither the process nor PYTHONHASHSEED changes a fingerprint, a cursor or an index."""

@@ -75,6 +75,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_plot_is_there_at_first_use() -> None:
     """`ip.plot` needs no import of its own."""
     code = "import indexplan as ip; assert 'plot' in dir(ip); print(ip.plot.reading.__name__)"

@@ -192,6 +192,7 @@ def test_raw_numbers(dtype: Any) -> None:
     assert sorted(np.concatenate(tokens).tolist()) == sorted(read.tolist())
 
 
+@pytest.mark.slow
 def test_array_record() -> None:
     """By names as TFDS and others end them, fetched whole, and read by array_record itself."""
     from array_record.python.array_record_module import ArrayRecordWriter

@@ -198,6 +198,7 @@ def test_a_table_is_held_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert 1 == len(held)
 
 
+@pytest.mark.slow
 def test_who_waits_is_told_for_whom(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +257,7 @@ def test_unused_tables_go(cache: Path) -> None:
     assert alone == read_alone("Weighted", COLUMN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", tables_of_node.WAYS)
 def test_processes_have_one_table(way: str) -> None:
     """By the kernel's own count; the benchmark shows eight processes, and larger tables."""
@@ -291,6 +293,7 @@ def test_a_fork_of_a_writer_holds_no_lock(
     os.close(copies[0])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cache")
 def test_killed_builders_and_readers(tmp_path: Path) -> None:
     """After each kill, the next reads what the order gives; `tests.kills` kills more."""
@@ -329,6 +332,7 @@ def test_show_says_what_a_plan_needs(tmp_path: Path) -> None:
     assert [] == shown(weights[:1000])
 
 
+@pytest.mark.slow
 def test_tables_before_a_job(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command of the page builds what a plan needs, and the job builds nothing."""
     page = (ROOT / "docs" / "starting-up.md").read_text()
