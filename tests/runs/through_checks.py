@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch.distributed  # noqa: F401 (as else each rank would, which is forked from here)
 
 from tests.runs import results
 from tests.runs.frameworks import FRAMEWORKS
