@@ -72,15 +72,19 @@ def stage_of(path: Path) -> str | None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import a stage's files only if `-m`, or the file or its folder by name, asks for them.
 
-    What they import may not be installed, so that pytest could not even list their tests.
+    What they import may not be installed, so that pytest could not even list their tests. Nor are
+    files imported that have nothing slow, where `-m` asks for that.
     """
     if not collection_path.match("*.py"):
         return None
     stages = {line.split(":")[0] for line in config.getini("markers") if ": stage" in line}
-    words = set(re.findall(r"\w+", config.option.markexpr))
-    asked = stages & words | ({None} if "slow" in words else set())
-    named = {stage_of(config.rootpath / name.split("::")[0]) for name in config.args} - {None}
-    return True if stage_of(collection_path) not in named | (asked or {None}) else None
+    words = set(re.findall(r"(?<!not )\b\w+", config.option.markexpr))
+    asked = {stage_of(config.rootpath / name.split("::")[0]) for name in config.args} - {None}
+    asked |= stages & words
+    stage = stage_of(collection_path)
+    if stage is None and "slow" in words:
+        return "mark.slow" not in collection_path.read_text() or None
+    return stage not in (asked or {None}) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
