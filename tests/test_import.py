@@ -1,24 +1,18 @@
 """What importing the library loads, and what using it changes."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 
 import indexplan as ip
-
-
-def printed(code: str) -> str:
-    """Return what a fresh process prints that runs some code."""
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return done.stdout
+from tests.support.fresh import printed
 
 
 def modules_after(code: str) -> set[str]:
     """Names of the top-level modules that a fresh process has after some code."""
     code += "\nimport sys, json; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
-    return set(json.loads(printed(code)))
+    return set(json.loads(printed("-c", code)))
 
 
 def test_import_needs_only_numpy() -> None:
@@ -38,7 +32,7 @@ def test_most_orders_wait_for_their_use() -> None:
         f"import json, sys, indexplan as ip; before = {names}; "
         f"plan = ip.Plan.from_json({spec!r}); print(json.dumps([before, {names}]))"
     )
-    before, after = json.loads(printed(code))
+    before, after = json.loads(printed("-c", code))
     assert "indexplan.orders.shuffle" in before
     assert "indexplan.orders.epochs" not in before
     assert "indexplan.orders.epochs" in after
@@ -52,7 +46,7 @@ def test_a_name_of_ours_is_taken() -> None:
         "try:\n    ip.register(Own)\nexcept ip.IndexPlanError as error:\n    print(error)"
     )
     said = "algorithm must be a name that no other class has registered; got 'epochs-v1'; "
-    assert printed(code) == f"{said}give it another name\n"
+    assert printed("-c", code) == f"{said}give it another name\n"
 
 
 @pytest.mark.slow
@@ -81,7 +75,7 @@ def test_a_type_that_is_only_returned_loads_no_other() -> None:
         f"account = {names} - before; from indexplan.types import Reading; "
         f"print(json.dumps([*map(sorted, (before, account, {names} - before - account))]))"
     )
-    before, account, reading = json.loads(printed(code))
+    before, account, reading = json.loads(printed("-c", code))
     assert "indexplan.types" not in before
     assert account == ["indexplan.types"]
     assert "indexplan.reports.explanation" in reading
@@ -99,7 +93,7 @@ def test_a_loader_imports_no_more_than_it_needs() -> None:
         "loader.load_state_dict(loader.state_dict()); assert len(list(loader)) == 5; "
         f"print(json.dumps({names})); from indexplan_torch import *; print(json.dumps({names}))"
     )
-    used, everything = map(json.loads, printed(code).splitlines())
+    used, everything = map(json.loads, printed("-c", code).splitlines())
     assert {"indexplan_torch"} == {name.partition(".")[0] for name in used}
     assert len(used) <= 18
     assert not {"bins", "meshes", "recording", "sharded"} & {n[16:] for n in used}

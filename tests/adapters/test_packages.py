@@ -16,6 +16,7 @@ from indexplan.partition.remainders import REMAINDERS, Policy
 from indexplan_jax.steady import steady_of
 from indexplan_torch.versions import TESTED
 from tests.errors.catalogue.adapters import without_names
+from tests.support.fresh import printed
 from tests.trainers.ranks import ROOT
 
 
@@ -109,8 +110,7 @@ def test_without_torch_the_extra_is_named(
     cure = f"pip install '.[{extra}]' in your checkout of indexplan"  # which is on the path alone
     assert expected + cure == done.stderr.splitlines()[-1]
     code = f"from indexplan.errors import install; print(install({extra!r}))"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert f"pip install 'indexplan[{extra}]'\n" == done.stdout
+    assert f"pip install 'indexplan[{extra}]'\n" == printed("-c", code)
 
 
 def test_without_jax_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

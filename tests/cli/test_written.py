@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from inspect import cleandoc
 from pathlib import Path
@@ -19,6 +16,7 @@ import indexplan as ip
 from indexplan.cli.written import order_as_written
 from indexplan.orders import registry as known
 from tests.cli.test_cli import fails, run
+from tests.support.fresh import printed
 from tests.support.nested import PLAIN, layers
 
 
@@ -187,14 +185,10 @@ class Backwards(ip.Order):
 def test_an_order_of_ones_own(tmp_path: Path) -> None:
     """`--import` makes an order of somebody's own known to every verb."""
     (tmp_path / "mine.py").write_text(OWN)
-    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
 
     def told(*words: str) -> str:
-        command = [sys.executable, "-m", "indexplan", *words, "--import", "mine"]
-        environment = {**os.environ, "PYTHONPATH": paths}
-        return subprocess.run(
-            command, env=environment, check=True, capture_output=True, text=True
-        ).stdout
+        path = str(tmp_path)
+        return printed("-m", "indexplan", *words, "--import", "mine", PYTHONPATH=path)
 
     line = "Backwards(num_samples, shift=0)\n\nThe last sample comes first.\n"
     assert "Backwards        The last sample comes first.\n" in told("orders")

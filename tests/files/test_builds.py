@@ -23,6 +23,7 @@ from indexplan.stores.open import store_of
 from indexplan.stores.publish import publish
 from indexplan.stores.temporary import PATIENCE, sweep
 from tests.support.children import before, in_child
+from tests.support.fresh import printed
 from tests.support.refused_calls import refuse
 from tests.support.trees import PLAN, tree
 
@@ -179,19 +180,11 @@ def test_systems_that_lack_what_linux_has(tmp_path: Path) -> None:
         "try: ip.load('a.plan')\n"
         "except ip.PlanFileError as error: print(error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
     assert (
         f"4\nTrue True {PLAN.batch(0, 1, step=2, rank=1)[0]}\n"
         f"{tmp_path}/a.plan/plan.json must be a plain file; got a link; put the file itself in "
         "its place, or choose another path\n"
-    ) == done.stdout
+    ) == printed("-c", code, cwd=tmp_path)
 
 
 # Who comes first.

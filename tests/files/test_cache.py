@@ -3,9 +3,8 @@
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import fsspec
 import pytest
@@ -13,6 +12,7 @@ import pytest
 import indexplan as ip
 from indexplan.stores.cache import cache_folder
 from tests.support.children import NOBODY, become_nobody, in_child
+from tests.support.refusals import refused_file as refused
 from tests.support.trees import PLAN
 
 CHUNK = "epoch-00000/chunk-00001.npy"
@@ -61,13 +61,6 @@ def places(order: ip.types.Stored) -> dict[str, Path]:
     epoch, plan, user = path.parents[:3]
     part = path.with_name(f".{path.name}.part")
     return dict(zip(LEVELS, (user, plan, epoch, path, part), strict=True))
-
-
-def refused(read: Callable[[], Any]) -> str:
-    """The message with which a read is refused."""
-    with pytest.raises(ip.PlanFileError) as error:
-        read()
-    return str(error.value)
 
 
 def expected(path: Path, folder: bool, got: str) -> str:

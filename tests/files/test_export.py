@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from hypothesis import given
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.files import rows
+from tests.support import refusals
 from tests.support.bins import bin_orders
 from tests.support.children import before, in_child
 from tests.support.examples import examples
+from tests.support.fresh import printed
 from tests.support.listed import Listed, Wrapped
 from tests.support.micro import micro_batches
 from tests.support.strategies import balanced_plans, plans, start_of, sub_epochs_of
@@ -30,18 +33,14 @@ FEW = (plans() | balanced_plans()).filter(lambda plan: plan.world_size * plan.su
 BINS = plans(bin_orders()).filter(lambda plan: plan.world_size * plan.sub_epochs <= 16)
 
 
+refused = partial(refusals.refused, ip.export)
+
+
 def read(root: Path, name: str) -> list[list[int]]:
     """A rank's batches, from its two files, by NumPy alone."""
     indices = np.load(root / f"{name}.npy", mmap_mode="r")
     steps = np.load(root / f"{name}.steps.npy", mmap_mode="r")
     return [indices[a:b].tolist() for a, b in pairwise(steps.tolist())]
-
-
-def refused(*args: object, **kwargs: object) -> str:
-    """The message of the error that an export raises."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        ip.export(*args, **kwargs)  # type: ignore[arg-type]
-    return str(error.value)
 
 
 def test_files(tmp_path: Path) -> None:
@@ -291,9 +290,8 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
         "    out = sys.argv[1] + str(size)\n"
         "    print(measured(lambda: go(2**24, size, out))[1]['peak_bytes'])\n"
     )
-    command = [sys.executable, "-c", code, str(tmp_path / "a")]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert all(int(growth) < 2**25 for growth in done.stdout.split()), done.stdout
+    growths = printed("-c", code, tmp_path / "a").split()
+    assert all(int(growth) < 2**25 for growth in growths), growths
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ import pytest
 import indexplan as ip
 from indexplan.canonical import canonical_json
 from tests.support.forging import rewritten
+from tests.support.refusals import refused_file as refused
 from tests.support.trees import PLAN, tree
 
 LENGTHS = [1 + 7 * i % 9 for i in range(60)]
@@ -52,15 +53,6 @@ def saved(tmp_path: Path) -> Path:
     """A plan directory of one epoch in 4 chunks."""
     ip.save(PLAN, tmp_path / "a.plan", units_per_chunk=256)
     return tmp_path / "a.plan"
-
-
-def refused(function: Callable[..., object], *arguments: Any, **options: Any) -> str:
-    """The one line with which something is refused, which quotes no more than a screen holds."""
-    with pytest.raises(ip.PlanFileError) as error:
-        function(*arguments, **options)
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 1200
-    return str(error.value)
 
 
 class Trap:

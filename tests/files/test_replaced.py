@@ -3,10 +3,9 @@
 import multiprocessing
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import fsspec
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 import indexplan as ip
 from tests.support.children import in_child
 from tests.support.in_a_fork import refused_in_a_fork
+from tests.support.refusals import refused_file as refused
 from tests.support.trees import PLAN
 
 OTHER = PLAN.replace(order=ip.Shuffle(1000, seed=6))  # whose files have the same sizes
@@ -60,13 +60,6 @@ def replace(root: Path | str) -> str:
 def digest(root: Path | str) -> str:
     """The digest that plan.json holds of itself."""
     return ip.types.Stored(root).build.sha256
-
-
-def refused(function: Callable[..., object], *arguments: Any) -> str:
-    """The message with which a call is refused."""
-    with pytest.raises(ip.PlanFileError) as error:
-        function(*arguments)
-    return str(error.value)
 
 
 def first_batch(plan: ip.Plan) -> list[int]:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import pkgutil
-import subprocess
-import sys
 from functools import cached_property
 from pathlib import Path
 
 import pytest
 
 import indexplan
+from tests.support.fresh import printed
 from tests.support.in_a_fork import counted_in_a_fork
 
 ROOT = Path(__file__).parents[2]
@@ -99,23 +97,17 @@ def test_a_fork_waits_for_what_is_being_compiled(tmp_path: Path) -> None:
     script = tmp_path / "kernels.py"
     script.write_text(SCRIPT)
     environ = {
-        **os.environ,
         "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
         "NUMBA_BOUNDSCHECK": "1",  # nothing is loaded from the cache: the child has to compile
-        "PYTHONPATH": str(ROOT),
     }
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(script)]  # of forking
-    done = subprocess.run(
-        command, env=environ, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert (0, "") == (done.returncode, done.stderr)
+    said = printed("-W", "ignore::DeprecationWarning", script, **environ)  # of forking
     assert {
         "the same kernel": 7,
         "another kernel": 7,
         "LLVM": 7,
         "forked by the compiling thread": 7,
         "in the parent": 7,
-    } == json.loads(done.stdout)
+    } == json.loads(said)
 
 
 # The import of one module is slow.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from indexplan.testing import check_order
 from indexplan.testing.copies import LAWS as OF_COPIES
 from indexplan.testing.reading_laws import LAWS as OF_READING
 from tests.support.bins import Bins, ChangingBins, Drawn
+from tests.support.fresh import printed
 from tests.support.listed import Listed, Wrapped
 from tests.support.planted import PLANTED, Good, Heavy, N, Planted
 from tests.support.planted_copies import PROCESS
@@ -124,9 +123,7 @@ try:
 except ip.IndexPlanError as error:
     print(error)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    done = printed("-c", code).splitlines()
     begins = "Mine(num_samples=5) must answer the same in a new process; got AttributeError: "
     assert ["True", begins] == [done[0], done[1][: len(begins)]]
     assert done[1].endswith("or pass fresh_process=False")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from indexplan import plot
 from indexplan.plot.drawing import evenly, labelled, rounded, short
 from tests.cli.test_cli import run
 from tests.support.figures import PLAN, heading, notes, shares
+from tests.support.fresh import printed
 from tests.support.refusals import EMPTY
 
 
@@ -79,8 +78,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_plot_is_there_at_first_use() -> None:
     """`ip.plot` needs no import of its own."""
     code = "import indexplan as ip; assert 'plot' in dir(ip); print(ip.plot.reading.__name__)"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert "reading\n" == done.stdout
+    assert "reading\n" == printed("-c", code)
 
 
 def test_numbers_are_short() -> None:

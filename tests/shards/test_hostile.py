@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import struct
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.shards.location import MOST_BYTES
+from tests.support import refusals
 
 SHARD = {"raw_data": {"basename": "a.mds", "bytes": 9}, "samples": 5, "format": "mds"}
 
@@ -50,13 +52,7 @@ def npy(header: str, body: bytes = b"", name: str = "x.npy") -> str:
     return name
 
 
-def refused(path: str) -> str:
-    """With which words the sizes are refused."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        ip.shard_sizes(path)
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 2000
-    return str(error.value)
+refused = partial(refusals.refused, ip.shard_sizes)
 
 
 def test_huge_counts() -> None:

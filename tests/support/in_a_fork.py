@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import indexplan as ip
-
-ROOT = Path(__file__).parents[2]
+from tests.support.fresh import printed
 
 # Half a second later `pause` ends by itself, since whoever forks may wait for the other thread.
 SCRIPT = """
@@ -45,17 +41,7 @@ def counted_in_a_fork(slow: str, index: int) -> int:
     `slow` is code that makes `order`, and has what another thread's `take` does call `pause`.
     """
     code = SCRIPT.format(slow=slow, index=index)
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]  # of forking
-    done = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert (0, "") == (done.returncode, done.stderr)
-    return int(done.stdout)
+    return int(printed("-W", "ignore::DeprecationWarning", "-c", code))  # of forking
 
 
 def refused_in_a_fork(ask: Callable[[], object]) -> str:

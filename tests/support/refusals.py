@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,3 +26,20 @@ def refuses(message: str, function: Callable[..., Any], *args: Any, **kwargs: An
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(message)}$"):
         function(*args, **kwargs)
     assert before == [repr(plan) for plan in (PLAN, WHOLE, RESUMED, EMPTY, CURSOR)]
+
+
+def refused(
+    function: Callable[..., Any],
+    *arguments: Any,
+    of: type[ip.IndexPlanError] = ip.IndexPlanError,
+    **options: Any,
+) -> str:
+    """Return the one line with which a call is refused, which quotes no more than fits a screen."""
+    with pytest.raises(of) as error:
+        function(*arguments, **options)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 2000
+    return str(error.value)
+
+
+refused_file = partial(refused, of=ip.PlanFileError)

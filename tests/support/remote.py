@@ -130,17 +130,3 @@ def refused(function: Any, *arguments: Any, **options: Any) -> str:
         function(*arguments, **options)
     assert SECRET not in repr(error.value)
     return str(error.value)
-
-
-def run(code: str, *arguments: str, **environment: str) -> str:
-    """The output of a fresh process, which says nothing on stderr."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, **environment},
-    )
-    assert (0, "") == (done.returncode, done.stderr)
-    return done.stdout

@@ -35,6 +35,7 @@ from indexplan.stores.cache import checked_chunk, fetch
 from indexplan.stores.folder import Folder
 from indexplan.stores.plain import open_file
 from indexplan.stores.publish import publish, sync_folder
+from tests.support.fresh import printed
 
 ROOMS = (str(Path(ip.__file__).parent / room) for room in ("files", "stores"))
 CODE = (*ROOMS, contextlib.__file__)
@@ -239,16 +240,8 @@ def test_no_kernel_returns_an_array() -> None:
 
 def test_ctrl_c_in_long_calls() -> None:
     """Real signals while tables are built, samples sorted and batches drawn."""
-    done = subprocess.run(
-        [sys.executable, "-c", LONG_CALLS],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=320,
-    )
-    assert 0 == done.returncode, done.stderr
-    came = {name: words for name, *words in (line.split(", ") for line in done.stdout.splitlines())}
+    lines = printed("-c", LONG_CALLS, loud=True).splitlines()
+    came = {name: words for name, *words in (line.split(", ") for line in lines)}
     assert 7 == len(came)
     assert {"KeyboardInterrupt", "an answer"} >= {word for words in came.values() for word in words}
     assert all("KeyboardInterrupt" in words for words in came.values()), came

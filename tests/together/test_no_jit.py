@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from tests.support.fresh import printed
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,16 +52,8 @@ print(json.dumps([answers, main(["bench", "--warm-up"])]))
 def answers(folder: Path, **environ: str) -> Any:
     """Return the answers of a process of its own."""
     folder.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert 0 == done.returncode, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    said = printed("-W", "error", "-c", SCRIPT, cwd=folder, loud=True, **environ)
+    return json.loads(said.splitlines()[-1])
 
 
 def test_plain_functions_give_the_same_answers(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.cli import main
 from tests.support.bins import Bins
+from tests.support.fresh import printed
 from tests.support.trees import PLAN, tree
 
 TWELVE = {"epochs": range(3), "units_per_chunk": 256}  # 3 epochs of 4 chunks
@@ -180,18 +181,9 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 # Builders that are killed, interrupted or terminated, at any moment, leave nothing wrong.
 
 
-def script(*words: str) -> str:
-    """The output of a script of tests, which has to succeed."""
-    done = subprocess.run(
-        [sys.executable, "-m", *words], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert 0 == done.returncode, done.stdout + done.stderr
-    return done.stdout
-
-
 def test_killed_at_random() -> None:
     """Builders killed at random moments, with links and without, four in five inside `save`."""
-    out = script("tests.kills", "builders", "60")
+    out = printed("-m", "tests.kills", "builders", "60", loud=True)
     kills, at_work, without_links = (
         int(re.search(rf"(?m)^(\d+) {of}", out)[1])  # type: ignore[index]
         for of in ("kills", "of the killed were inside", "of the killed were in a folder")
@@ -207,7 +199,7 @@ def test_killed_at_random() -> None:
 @pytest.mark.parametrize("how", ["links", "renames"])
 def test_killed_before_every_call(how: str) -> None:
     """A builder killed before any of its calls, in turn; whether files get names by link or not."""
-    calls = [name for name, _ in json.loads(script("tests.kills", "calls", how))]
+    calls = [name for name, _ in json.loads(printed("-m", "tests.kills", "calls", how, loud=True))]
     assert {"mkdir", "open", "write", "fsync", "link", "remove"} == set(calls) - {"rename"}
     assert (how == "renames") == ("rename" in calls)
     publishing = "open write fsync link rename open fsync remove"

@@ -18,6 +18,7 @@ import indexplan as ip
 from indexplan.cli import main
 from indexplan.stores.cache import cache_folder
 from indexplan.stores.open import store_of
+from tests.support.fresh import printed
 from tests.support.listed import Listed, Wrapped
 from tests.support.remote import (
     AT_ONCE,
@@ -29,7 +30,6 @@ from tests.support.remote import (
     forget,
     noted,
     refused,
-    run,
     saved,
     server,
     store,
@@ -130,7 +130,7 @@ def test_processes_share_a_fetch(saved: str, server: str) -> None:
     """Of processes that touch a chunk at the same time, one fetches it for all."""
     expected = PLAN.order.take(0, 300).tolist()
     work = "ip.types.Stored(url).take(0, 300).tolist()"
-    assert f"{[expected] * 3}\n" == run(AT_ONCE.format(work), saved)
+    assert f"{[expected] * 3}\n" == printed("-c", AT_ONCE.format(work), saved)
     assert 1 == noted(server, f"GET /{saved.removeprefix('s3://')}/{CHUNK}")
 
 
@@ -156,7 +156,7 @@ def test_forked_workers(saved: str) -> None:
         "    print(sum(pool.map(work, [300, 900]), []))\n"
     )
     expected = PLAN.order.take(0, np.array([300, 900])).tolist()
-    assert f"{expected}\n" == run(code, saved)
+    assert f"{expected}\n" == printed("-c", code, saved)
 
 
 @pytest.mark.usefixtures("server", "cache")
@@ -237,7 +237,7 @@ def test_cache_without_room(saved: str, tmp_path: Path) -> None:
         "try: order.take(0, 300)\n"
         "except ip.PlanFileError as error: print(error)\n"
     )
-    out = run(code, saved, INDEXPLAN_CACHE=str(tmp_path / "small"))
+    out = printed("-c", code, saved, INDEXPLAN_CACHE=str(tmp_path / "small"))
     path = next((tmp_path / "small").glob("indexplan-*/*")) / CHUNK
     assert (
         f"{path} must be written, to read {saved}; got 'File too large'; free some space, or set "
@@ -287,7 +287,7 @@ def test_no_server(saved: str, change: str, kind: str) -> None:
     )
     cure = "check the bucket, the credentials and the network"
     expected = f"{saved}/plan.json must be readable; got {kind}; {cure}\n"
-    assert expected == run(code, saved, AWS_MAX_ATTEMPTS="1")
+    assert expected == printed("-c", code, saved, AWS_MAX_ATTEMPTS="1")
 
 
 @pytest.mark.parametrize(

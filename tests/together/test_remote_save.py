@@ -8,6 +8,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.stores.open import store_of
+from tests.support.fresh import printed
 from tests.support.remote import (
     AT_ONCE,
     SECRET,
@@ -15,7 +16,6 @@ from tests.support.remote import (
     cache,
     files_at,
     refused,
-    run,
     saved,
     server,
     store,
@@ -67,7 +67,7 @@ def test_export(anywhere: str, tmp_path: Path, kind: str, num: int, name: str) -
 def test_builders_at_once(url: str, tmp_path: Path) -> None:
     """Processes that build the same plan at once all succeed, and the bytes are those of one."""
     work = "ip.save(PLAN, url, units_per_chunk=64).num_bytes"
-    assert f"{[6048] * 3}\n" == run(AT_ONCE.format(work), url)
+    assert f"{[6048] * 3}\n" == printed("-c", AT_ONCE.format(work), url)
     ip.save(PLAN, tmp_path / "one.plan", units_per_chunk=64)
     assert tree(tmp_path / "one.plan") == files_at(url)
 
@@ -75,7 +75,7 @@ def test_builders_at_once(url: str, tmp_path: Path) -> None:
 def test_killed_builders(url: str, tmp_path: Path) -> None:
     """Builders and parts that die at any moment, two at once, leave what the next one completes."""
     code = "import sys; from tests.support.remote_kills import main; main(sys.argv[1], 12)"
-    assert int(run(code, url).partition(" died")[0]) >= 12
+    assert int(printed("-c", code, url).partition(" died")[0]) >= 12
     assert ip.verify(ip.load(url)).ok
     ip.save(PLAN, tmp_path / "one.plan", units_per_chunk=64)
     assert tree(tmp_path / "one.plan") == files_at(url)
@@ -91,7 +91,7 @@ def test_other_builders_at_once(url: str) -> None:
         "    except ip.PlanFileError as error: return 'with plan.order' in str(error) and seed\n"
         "def work(_)",
     )
-    done = eval(run(code, url))  # noqa: S307 (a list of our own)
+    done = eval(printed("-c", code, url))  # noqa: S307 (a list of our own)
     (winner,) = [seed for seed, said in enumerate(done) if said is True]
     assert [True if seed == winner else seed for seed in range(3)] == done
     plan = PLAN.replace(order=ip.Shuffle(1000, seed=winner))
@@ -112,7 +112,7 @@ def test_temporary_folder_without_room(url: str, tmp_path: Path) -> None:
     assert (
         f"{url}/epoch-00000/chunk-00000.npy must be written to a temporary file in $TMPDIR first; "
         "got 'File too large'; raise the limit on file sizes, then run it again\n"
-    ) == run(code, url, TMPDIR=str(tmp_path))
+    ) == printed("-c", code, url, TMPDIR=str(tmp_path))
     assert {} == tree(tmp_path)
     assert [f"{url}/plan.json"] == [f"s3://{path}" for path in store().find(url)]
 
@@ -209,6 +209,6 @@ def test_memory_is_bounded(url: str) -> None:
         "order.take(0, 5)\n"
         "print(built - before, peak() - before)\n"
     )
-    built, read = map(int, run(code, url).split())
+    built, read = map(int, printed("-c", code, url).split())
     assert built < 60
     assert read < 60

@@ -8,8 +8,6 @@ import json
 import multiprocessing
 import os
 import pickle
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -20,6 +18,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.files.mapped import MAPS
+from tests.support.fresh import printed
 
 NUM_SAMPLES = 2**24  # 64 MiB of indices
 READERS = 8
@@ -83,9 +82,7 @@ def test_readers_share_memory(large: Path, method: str) -> None:
         "import json, sys; from tests.together.test_sharing import read_together; "
         "print(json.dumps(read_together(*sys.argv[1:])))"
     )
-    command = [sys.executable, "-c", code, str(large), method]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    said = json.loads(done.stdout)
+    said = json.loads(printed("-c", code, large, method, loud=True))
     size = (large / "epoch-00000/chunk-00000.npy").stat().st_size
     assert size > 2**26
     shares, wholes = zip(*said["held"], strict=True)

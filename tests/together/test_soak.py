@@ -15,6 +15,7 @@ import pytest
 import indexplan as ip
 from indexplan.files.read import Stored
 from tests.soak.history import PER_CENT, tell
+from tests.support.fresh import printed
 
 ROOT = Path(__file__).parents[2]
 MOST_LEGS = 3000
@@ -88,10 +89,7 @@ def test_the_count_imports_no_indexplan() -> None:
         "import sys, tests.storm.__main__\n"
         "print([name for name in sys.modules if name.startswith('indexplan')])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert "[]\n" == done.stdout
+    assert "[]\n" == printed("-c", code)
 
 
 def test_a_planted_fault_is_counted() -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from tests.support.remote import CHUNK, run
+from tests.support.fresh import printed
+from tests.support.remote import CHUNK
 
 
 class Web(SimpleHTTPRequestHandler):
@@ -87,7 +88,9 @@ def test_web_servers(web: str, tmp_path: Path, request: pytest.FixtureRequest) -
     for name, num_samples, each in (("a", 1000, 256), ("b", 2_200_000, 2**22)):
         plan = ip.Plan(ip.Sequential(num_samples), batch_size=4)
         ip.save(plan, tmp_path / f"web/{name}.plan", units_per_chunk=each)
-    short, long = (run(READ, f"{web}/{name}.plan", INDEXPLAN_CACHE=cache) for name in "ab")
+    short, long = (
+        printed("-c", READ, f"{web}/{name}.plan", INDEXPLAN_CACHE=cache) for name in "ab"
+    )
     if handler is Sizeless:
         said = "must be served with its size, as Content-Length; got none; choose another server"
         assert [f"{web}/{name}.plan/plan.json {said}\n" for name in "ab"] == [short, long]
@@ -100,5 +103,5 @@ def test_web_servers(web: str, tmp_path: Path, request: pytest.FixtureRequest) -
     )
     assert long == (short if handler is Web else pieces)
     (tmp_path / "web/a.plan" / CHUNK).unlink()
-    said = run(READ, f"{web}/a.plan", INDEXPLAN_CACHE=cache)
+    said = printed("-c", READ, f"{web}/a.plan", INDEXPLAN_CACHE=cache)
     assert f"must have all of its 9 files; got none named {CHUNK}; " in said
