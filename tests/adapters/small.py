@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.utils.data import Dataset
 
 import indexplan as ip
-from indexplan_torch import PlanLoader
+from indexplan_torch import Piece, PlanLoader
 
 ORDER = ip.Shuffle(103, seed=3)
 PLAN = ip.Plan(ORDER, world_size=2, batch_size=5, sub_epochs=3)
@@ -38,6 +38,17 @@ def of_plan(plan: ip.Plan, number: int, rank: int = 1, start: int = 0) -> list[l
     steps = range(start, plan.steps(*divmod(number, plan.sub_epochs)).stop)
     where = divmod(number, plan.sub_epochs)
     return [plan.batch(*where, step=step, rank=rank).tolist() for step in steps]
+
+
+def dealt(plan: ip.Plan, where: tuple[int, int], rank: int) -> list[list[Any]]:
+    """Return what each step deals to a rank: samples, bins of samples, or bins of their pieces."""
+    steps = []
+    for step in plan.steps(*where):
+        units = [unit.tolist() for unit in plan.units(*where, step=step, rank=rank).bins]
+        if plan.order.traits.cuts_samples:
+            units = [[Piece(*row) for row in unit] for unit in units]
+        steps.append(units if plan.order.deals_bins else sum(units, []))
+    return steps
 
 
 def loader_of(plan: ip.Plan, dataset: Any = None, **options: Any) -> PlanLoader:

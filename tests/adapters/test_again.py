@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import PlanBatchSampler, PlanLoader
+from indexplan_torch import PlanLoader
 from tests.adapters.small import Identity, as_they_are
 from tests.support.examples import examples
 from tests.support.planned import planned
@@ -98,34 +97,14 @@ def test_every_step_is_trained_once_in_shares(plan: ip.Plan, legs: list[Any]) ->
         done += share
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_turn_resumes_on_other_ranks(num_workers: int) -> None:
-    """The rest of the turn and the turns after it, in the same global batches."""
-    once = steps_of(PLAN, 0)
-    whole = [step for step in once for _ in range(4)]
-    for stop in (1, 3, 4, 7) if num_workers else range(1, 20):
-        ranks = loaders(PLAN, 2, 4, num_workers=num_workers)
-        assert [20, 20] == [len(rank) for rank in ranks]
-        begun = [iter(rank) for rank in ranks]
-        first = [sum(step, []) for step in islice(zip(*begun, strict=True), stop)]
-        then = loaders(PLAN, 3, 4)
-        for rank in then:
-            rank.load_state_dict(ranks[0].state_dict())
-        assert [20, 20, 20] == [len(rank) for rank in then]
-        assert whole == [*map(tuple, first), *read(then)]
-
-
-def test_views_and_torchs_own_loaders_deal_again() -> None:
-    """`loader.sampler`, index by index, after a resume in the first turn; and a DataLoader."""
+def test_views_deal_again() -> None:
+    """`loader.sampler`, index by index, after a resume in the first turn."""
     (loader,) = loaders(PLAN, 1, 4)
     read([loader], 3)
     (resumed,) = loaders(PLAN, 1, 4)
     resumed.load_state_dict(loader.state_dict())
     assert 4 * 40 - 3 * 8 == len(resumed.sampler) == len(list(resumed.sampler))
     assert list(steps_of(PLAN, 0)[0]) == list(resumed.sampler)[:8]
-    sampler = PlanBatchSampler(PLAN, rank=0, world_size=1, again=2)
-    batches = list(DataLoader(Identity(20), batch_sampler=sampler, collate_fn=as_they_are))
-    assert [list(step) for step in steps_of(PLAN, 0) for _ in range(2)] == batches
 
 
 def test_another_global_batch_waits_for_the_end_of_the_turn() -> None:

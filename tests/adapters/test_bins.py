@@ -6,37 +6,31 @@ Which bins and pieces a dataset is asked for is in test_items.py.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import Dataset, default_collate
+from torch.utils.data import default_collate
 
 import indexplan as ip
 from indexplan_torch import Bins, Piece, PlanLoader, join
 from indexplan_torch.causal import join_causal
-from tests.adapters.small import ME, Identity, as_they_are, refused
+from tests.adapters.small import ME, Identity, as_they_are, dealt, refused
 from tests.support import bins as of_bins
-from tests.support.documents_oracle import Documents
 
+SIZES = [i * 7 % 23 + 1 for i in range(103)]  # the tokens of each document
 PLAN = ip.Plan(of_bins.Bins(103), world_size=2, batch_size=3, sub_epochs=2)
+CUT = ip.Plan(ip.DocumentWindows(SIZES, 16, block_size=8, seed=3), world_size=2, batch_size=3)
 
 
-class Texts(Dataset[Any]):
-    """Sample i has i % 5 + 1 tokens, all of them i."""
-
-    def __init__(self, num_samples: int = 103) -> None:
-        self.num_samples = num_samples
-
-    def __len__(self) -> int:
-        return self.num_samples
+class Documents(Identity):
+    """Token i of document d is 1000 * d + i; and the document's number, and its name."""
 
     def __getitem__(self, index: int) -> Any:
-        tokens = torch.full((index % 5 + 1,), index)
-        return {"input_ids": tokens, "labels": tokens + 1, "number": index}
+        tokens = 1000 * index + np.arange(SIZES[index])
+        return {"input_ids": tokens, "labels": (tokens + 1).tolist(), "number": index, "name": "d"}
 
 
 class Broken(Identity):
@@ -46,31 +40,49 @@ class Broken(Identity):
         return len(self.num_samples)  # type: ignore[arg-type]  # the mistake
 
 
-def of_plan(plan: ip.Plan, number: int, rank: int = 1) -> list[list[list[int]]]:
-    """Return a rank's batches of one pass, each cut into its bins by the offsets."""
-    where = divmod(number, plan.sub_epochs)
-    found = []
-    for step in plan.steps(*where):
-        batch = plan.batch(*where, step=step, rank=rank).tolist()
-        offsets = plan.units(*where, step=step, rank=rank).offsets.tolist()
-        found.append([batch[start:stop] for start, stop in pairwise(offsets)])
-    return found
+def no_names(samples: list[Any]) -> Any:
+    """Join without what is not to be joined, which came whole."""
+    assert {sample.pop("name") for sample in samples} == {"d"}
+    return join(samples)
 
 
-def test_bins_join_what_they_hold() -> None:
-    """A bin is one row: fields concatenated, with what attention is told of its samples."""
-    loader = PlanLoader(Bins(Texts()), PLAN, **ME, collate_fn=as_they_are)
-    for bins, batch in zip(of_plan(PLAN, 0), loader, strict=True):
-        assert len(bins) == len(batch)
-        for unit, row in zip(bins, batch, strict=True):
-            sizes = [index % 5 + 1 for index in unit]
-            tokens = [index for index in unit for _ in range(index % 5 + 1)]
-            assert ["input_ids", "labels", "number", "position_ids", "seq_lens"] == list(row)
-            assert tokens == row["input_ids"].tolist()
-            assert [token + 1 for token in tokens] == row["labels"].tolist()
-            assert unit == row["number"].tolist()
-            assert [i for size in sizes for i in range(size)] == row["position_ids"].tolist()
-            assert sizes == row["seq_lens"].tolist()
+def tokens_of(unit: list[Any]) -> list[int]:
+    """Return the tokens of a bin of samples or of pieces, cut out by hand."""
+    return [1000 * d + i for d, start, stop in map(piece_of, unit) for i in range(start, stop)]
+
+
+def piece_of(part: Any) -> Piece:
+    """Return a piece of a sample; all of it, if no part is named."""
+    return part if isinstance(part, Piece) else Piece(part, 0, SIZES[part])
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("plan", [PLAN, CUT], ids=["samples", "pieces"])
+def test_bins_join_what_they_hold(
+    plan: ip.Plan, stored: bool, num_workers: int, tmp_path: Path
+) -> None:
+    """A bin is one row: fields cut and concatenated, with what attention is told of its parts.
+
+    In workers too, and in two passes, of which one may come from files.
+    """
+    if stored:
+        ip.save(plan, tmp_path / "a.plan", units_per_chunk=7)
+        plan = ip.load(tmp_path / "a.plan")
+    options: dict[str, Any] = {"num_workers": num_workers, "collate_fn": as_they_are}
+    loader = PlanLoader(Bins(Documents(), join=no_names), plan, **ME, **options)
+    for epoch in (0, 1):
+        loader.set_epoch(epoch * plan.sub_epochs)
+        for units, batch in zip(dealt(plan, (epoch, 0), 1), loader, strict=True):
+            for unit, row in zip(units, batch, strict=True):
+                tokens = tokens_of(unit)
+                sizes = [piece.stop - piece.start for piece in map(piece_of, unit)]
+                assert ["input_ids", "labels", "number", "position_ids", "seq_lens"] == list(row)
+                assert tokens == row["input_ids"].tolist()
+                assert [token + 1 for token in tokens] == row["labels"].tolist()
+                assert [piece_of(part).sample for part in unit] == row["number"].tolist()
+                assert [i for size in sizes for i in range(size)] == row["position_ids"].tolist()
+                assert sizes == row["seq_lens"].tolist()
 
 
 def test_bins_of_items() -> None:
@@ -102,7 +114,7 @@ def test_groups_of_the_samples_in_bins(num_workers: int) -> None:
     sources = {"texts": of_bins.Bins(20), "chats": ip.Shuffle(9)}
     order = ip.Mixture(sources, {"texts": 1, "chats": 1})
     plan = ip.Plan(order, world_size=2, batch_size=4)
-    bins = Bins(Texts(29))
+    bins = Bins(Documents(29), join=no_names)
     loader = PlanLoader(bins, plan, **ME, num_workers=num_workers, collate_fn=join)
     for row in loader:
         assert (row["number"] >= 20).int().tolist() == loader.groups.tolist()
@@ -166,12 +178,10 @@ def test_a_mistake_of_a_dataset_is_its_own(
 def test_rows_for_causal_models(num_workers: int) -> None:
     """A row has a batch axis and flash-attention's names, and no first token to be guessed."""
     options: dict[str, Any] = {"collate_fn": join_causal, "num_workers": num_workers, **ME}
-    rows = list(PlanLoader(Bins(Texts()), PLAN, **options))
-    lists = list(PlanLoader(Bins(Texts(), join=list), PLAN, collate_fn=sum_of, **ME))
-    assert len(rows) == len(lists) > 4
-    for row, samples in zip(rows, lists, strict=True):
-        tokens = [sample["input_ids"].tolist() for sample in samples]
-        labels = [[-100, *sample["labels"].tolist()[1:]] for sample in samples]
+    rows = list(PlanLoader(Bins(Documents(), join=no_names), PLAN, **options))
+    for row, units in zip(rows, dealt(PLAN, (0, 0), 1), strict=True):
+        tokens = [tokens_of([sample]) for unit in units for sample in unit]
+        labels = [[-100, *(token + 1 for token in each[1:])] for each in tokens]
         positions = [list(range(len(each))) for each in tokens]
         for name, parts in {
             "input_ids": tokens,
@@ -191,11 +201,6 @@ def test_rows_for_causal_models(num_workers: int) -> None:
         assert 8 == len(row)
 
 
-def sum_of(bins: Any) -> Any:
-    """Collate lists into one."""
-    return sum(bins, [])
-
-
 def test_samples_for_causal_models() -> None:
     """Labels are the tokens if there are none, and positions are counted anew."""
     none: dict[str, Any] = {"input_ids": [], "attention_mask": []}  # also of no tokens
@@ -211,41 +216,15 @@ def test_samples_for_causal_models() -> None:
 
 # --- pieces of samples
 
-FIELDS = Documents(tuple(i * 7 % 23 + 1 for i in range(60)), 16, 1, 8, 3)
-ORDER = ip.DocumentWindows(list(FIELDS.lengths), 16, block_size=8, seed=3)
-CUT = ip.Plan(ORDER, world_size=2, batch_size=3)
-UNITS = [[[Piece(*piece) for piece in unit] for unit in FIELDS.units(epoch)] for epoch in (0, 1)]
 
-
-def of_rank(epoch: int, rank: int = 1, plan: ip.Plan = CUT) -> list[list[list[Piece]]]:
-    """Return a rank's batches of the oracle's windows; of a step, ranks read one after another."""
-    batches = []
-    for step in range(plan.steps(epoch).stop):
-        sizes = [len(plan.units(epoch, step=step, rank=r).offsets) - 1 for r in range(2)]
-        start = plan.cursor(epoch, step=step).position + sum(sizes[:rank])
-        batches.append(UNITS[epoch][start : start + sizes[rank]])
-    return batches
-
-
-class Documented(Dataset[Any]):
-    """Token i of document d is 1000 * d + i; and the document's number, and its name."""
-
-    def __len__(self) -> int:
-        return len(FIELDS.lengths)
-
-    def __getitem__(self, index: int) -> Any:
-        tokens = 1000 * index + np.arange(FIELDS.lengths[index])
-        return {"input_ids": tokens, "labels": (tokens + 1).tolist(), "number": index, "name": "d"}
-
-
-class Rows(Documented):
+class Rows(Documents):
     """The tokens alone."""
 
     def __getitem__(self, index: int) -> Any:
         return super().__getitem__(index)["input_ids"]
 
 
-class ReadTogether(Documented):
+class ReadTogether(Documents):
     """A dataset that is asked for several documents at once."""
 
     def __getitem__(self, index: Any) -> Any:
@@ -255,50 +234,12 @@ class ReadTogether(Documented):
         return [Rows()[index] for index in asked]
 
 
-def tokens_of(unit: list[Piece]) -> list[int]:
-    """Return the tokens of a window, cut out by hand."""
-    return [1000 * d + i for d, start, stop in unit for i in range(start, stop)]
-
-
-def no_names(samples: list[Any]) -> Any:
-    """Join without what is not to be joined, which came whole."""
-    assert {sample.pop("name") for sample in samples} == {"d"}
-    return join(samples)
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-@pytest.mark.parametrize("stored", [False, True])
-def test_windows_of_tokens(num_workers: int, stored: bool, tmp_path: Path) -> None:
-    """`Bins` cuts every field, in workers too; two epochs, of which one may come from files."""
-    plan = CUT
-    if stored:
-        ip.save(CUT, tmp_path / "a.plan", units_per_chunk=7)
-        plan = ip.load(tmp_path / "a.plan")
-    bins = Bins(Documented(), join=no_names)
-    options: dict[str, Any] = {"num_workers": num_workers, "collate_fn": as_they_are}
-    loader = PlanLoader(bins, plan, **ME, **options)
-    for epoch in (0, 1):
-        batches = list(loader)
-        assert len(of_rank(epoch)) == len(batches)
-        for units, batch in zip(of_rank(epoch), batches, strict=True):
-            for unit, row in zip(units, batch, strict=True):
-                tokens = tokens_of(unit)
-                assert tokens == row["input_ids"].tolist()
-                assert len(tokens) == 17
-                assert [token + 1 for token in tokens] == row["labels"].tolist()
-                assert [piece.sample for piece in unit] == row["number"].tolist()
-                sizes = [piece.stop - piece.start for piece in unit]
-                assert sizes == row["seq_lens"].tolist()
-                places = [i for size in sizes for i in range(size)]
-                assert places == row["position_ids"].tolist()
-
-
 @pytest.mark.parametrize("dataset", [Rows(), ReadTogether()], ids=["rows", "together"])
 @pytest.mark.parametrize("form", [{}, {"as_array": True}, {"nested": True}], ids=str)
 def test_pieces_in_other_forms(dataset: Any, form: Any) -> None:
     """Rows without names, arrays of pieces, inner batches, documents read together."""
     loader = PlanLoader(Bins(dataset), CUT, **ME, **form, collate_fn=as_they_are)
-    for units, batch in zip(of_rank(0), loader, strict=True):
+    for units, batch in zip(dealt(CUT, (0, 0), 1), loader, strict=True):
         rows = batch[0] if form.get("nested") else batch
         assert [tokens_of(unit) for unit in units] == [row["input_ids"].tolist() for row in rows]
 

@@ -101,6 +101,46 @@ def test_a_pass_over_a_dataset_of_another_length_is_refused(way: str, num: int) 
     assert len(list(batches)) == 10
 
 
+class Failing(Identity):
+    """A dataset that fails at two of its samples, five times."""
+
+    failed = 0
+    error: type[BaseException] = OSError
+
+    def __getitem__(self, index: int) -> int:
+        if index in {7, 50} and self.failed < 5:
+            self.failed += 1
+            raise self.error
+        return index
+
+
+ALONE = grain.ReadOptions(num_threads=0, prefetch_buffer_size=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "error"),
+    [
+        (iterator, {}, KeyboardInterrupt),
+        (of_grain, {}, OSError),
+        (of_grain, {"read_options": ALONE}, OSError),
+    ],
+)
+def test_an_error_or_an_interrupt_loses_no_batch(make: Any, options: Any, error: Any) -> None:
+    """The next call returns what the failed one would have, in threads or without."""
+    data, found, failed = Failing(100), list[Any](), 0
+    data.error = error
+    batches = make(data, **options).batches
+    while len(found) < 10:
+        try:
+            found.append(next(batches).tolist())
+        except error:
+            failed += 1
+        if make is iterator:
+            assert 10 * len(found) == batches.consumed_samples
+    assert failed
+    assert [batch.tolist() for batch in PlanLoader(range(100), PLAN)] == found
+
+
 def read(loader: PlanLoader) -> list[int]:
     """Return the samples of a pass."""
     return [index for batch in loader for index in batch.tolist()]

@@ -9,24 +9,78 @@ from typing import Any
 import grain
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
+from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset
 from indexplan_jax.steps import Steps
-from tests.support.grain_histories import draw, run
+from tests.support.examples import examples
+from tests.support.planned import planned
 from tests.support.strategies import epochs_of, plans, steps_of
 
 PLAN = ip.Plan(ip.Shuffle(100, seed=1), global_batch_size=12, remainder="carry")
 
 
-@pytest.mark.parametrize("number", range(25))
-def test_every_step_of_a_dataset_is_the_plans(number: int) -> None:
-    """Whatever the order, remainder, processes, batch size and threads of each leg."""
-    try:
-        assert run(*draw(f"tests {number}")) >= 0
-    except ip.IndexPlanError as error:
-        assert "each step must hold a unit for every rank" in str(error)  # noqa: PT017 (or none)
+AHEAD = [
+    None,
+    grain.ReadOptions(num_threads=0, prefetch_buffer_size=0),
+    grain.ReadOptions(num_threads=2, prefetch_buffer_size=3),
+]
+ORDERS: list[ip.Order] = [
+    ip.Shuffle(61, seed=3),
+    ip.Repeat(ip.Shuffle(23, seed=3), copies=2),
+    ip.Mixture({"a": ip.Shuffle(40, seed=3), "b": ip.Shuffle(9, seed=4)}, {"a": 2, "b": 1}),
+    ip.Shuffle(7, seed=3),
+]
+# of a job its processes, its batch size, its part of the steps that are left, and its threads
+JOBS = st.tuples(
+    st.integers(1, 4),
+    st.tuples(st.sampled_from(["batch_size", "global_batch_size"]), st.integers(1, 6)),
+    st.floats(0, 1),
+    st.sampled_from(AHEAD),
+)
+
+
+@examples(50)
+@given(
+    st.sampled_from(ORDERS),
+    st.sampled_from(["spread", "carry", "drop", "pad"]),
+    st.integers(1, 2),
+    st.integers(1, 3),
+    st.lists(JOBS, min_size=1, max_size=4),
+)
+def test_every_step_of_a_dataset_is_the_plans(
+    order: ip.Order, remainder: str, sub_epochs: int, num_epochs: int, jobs: list[Any]
+) -> None:
+    """Whatever reads ahead, and through the states of other processes and batch sizes."""
+    fields: dict[str, Any] = {"remainder": remainder, "sub_epochs": sub_epochs}
+    state, cursor = "", None
+    for world_size, (kind, size), part, ahead in [*jobs, (1, ("batch_size", 5), 1, None)]:
+        size *= world_size if kind == "global_batch_size" else 1  # noqa: PLW2901
+        plan = planned(order, world_size=world_size, **{**fields, kind: size})
+        loops = [
+            iter(each)
+            for each in datasets(world_size, plan, num_epochs=num_epochs, read_options=ahead)
+        ]
+        if cursor is not None:
+            plan = plan.resume(cursor)
+            for loop in loops:
+                loop.set_state(json.loads(state))
+        left = [where for where in steps_of(plan, num_epochs) if where[0] < num_epochs]
+        for epoch, sub_epoch, step in left[: round(part * len(left))]:
+            batches = [plan.batch(epoch, sub_epoch, step=step, rank=r) for r in range(world_size)]
+            if not all(map(len, batches)):
+                reject()  # each step must hold a unit for every rank
+            assert [each.tolist() for each in batches] == [next(loop).tolist() for loop in loops]
+            cursor = plan.cursor(epoch, sub_epoch, step=step + 1)
+        if part == 1:
+            assert [None] * world_size == [next(loop, None) for loop in loops]
+        states = [loop.get_state() for loop in loops]
+        assert all(each == states[0] for each in states)
+        cursor = plan.start if cursor is None else cursor
+        assert cursor == ip.Cursor.from_dict(states[0]["cursor"])
+        state = json.dumps(states[0])
 
 
 def datasets(world_size: int, plan: ip.Plan = PLAN, **options: Any) -> list[PlanIterDataset]:
@@ -63,37 +117,6 @@ def test_random_map_draws_by_epoch_and_sample() -> None:
     assert [100] * 2 == [len(each) for each in one]
     assert 200 == len({look for each in one for look in each.values()})
     assert not {*one[0].values()} & {*looks(1, 20, seed=4)[0].values()}
-
-
-def test_an_error_loses_no_batch() -> None:
-    """The next call returns what the failed one would have, threads or none."""
-
-    class Failing:
-        def __init__(self) -> None:
-            self.failed = 0
-
-        def __len__(self) -> int:
-            return 100
-
-        def __getitem__(self, index: int) -> int:
-            if index in {7, 50} and self.failed < 5:
-                self.failed += 1
-                raise OSError("the disk is away")
-            return index
-
-    for ahead in (None, grain.ReadOptions(num_threads=0, prefetch_buffer_size=0)):
-        (dataset,) = datasets(1, samples=Failing(), num_epochs=1, read_options=ahead)
-        (right,) = datasets(1, num_epochs=1)
-        iterator, found, failed = iter(dataset), [], 0
-        while True:
-            try:
-                found.append(next(iterator).tolist())
-            except OSError:
-                failed += 1
-            except StopIteration:
-                break
-        assert failed >= 2
-        assert [batch.tolist() for batch in right] == found
 
 
 def test_bins_and_parts_of_samples_are_lists_for_batch_fn() -> None:

@@ -31,28 +31,19 @@ from indexplan_torch import (
     open_parquet,
 )
 from indexplan_torch.items import Form, pieces
-from tests.adapters.small import Identity, as_they_are
+from tests.adapters.small import Identity, as_they_are, dealt
 from tests.support.bins import Bins, Pieces, bin_orders
 from tests.support.examples import examples
+from tests.support.nested import layers, mixtures
 from tests.support.planned import phase_at
 from tests.support.strategies import balanced_plans, fresh_plans, orders, plans, sub_epochs_of
+from tests.support.units import units_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
 
 LENGTHS = [1 + i * i % 97 for i in range(103)]
 CUT, BALANCE = ip.DocumentWindows(LENGTHS, 50, block_size=8), ip.Balance(LENGTHS, quadratic=1)
 ASKED = orders() | bin_orders() | bin_orders(Pieces)
-
-
-def dealt(plan: ip.Plan, where: tuple[int, int], rank: int) -> list[list[Any]]:
-    """Return what each step deals to a rank: samples, bins of samples, or bins of their pieces."""
-    steps = []
-    for step in plan.steps(*where):
-        units = [unit.tolist() for unit in plan.units(*where, step=step, rank=rank).bins]
-        if plan.order.traits.cuts_samples:
-            units = [[Piece(*row) for row in unit] for unit in units]
-        steps.append(units if plan.order.deals_bins else sum(units, []))
-    return steps
 
 
 @given(plans(ASKED) | balanced_plans(orders() | bin_orders()))
@@ -144,16 +135,12 @@ def read_in(order: ip.Order, epoch: int) -> Pairs:
         return [(int(kept[sample]), copy) for sample, copy in read_in(order.order, epoch)]
     if isinstance(order, ip.Mixture):
         reads = [read(source) for _, source in order.sources]
-        size, first = order.sources[0][1].num_samples, epoch * order.epoch_size
-        whose = [
-            int(sample >= size)
-            for each in range(epoch + 1)
-            for sample in order.take(each, 0, order.epoch_size)
-        ]
-        pairs = [(next(reads[which]), which) for which in whose]
-        return [(sample + which * size, copy) for (sample, copy), which in pairs[first:]]
-    units = ip.Plan(order, world_size=1, batch_size=1).batches(epoch, rank=0)
-    return [(int(unit[0]), 0) for unit in units]
+        begins = np.cumsum([0, *(source.num_samples for _, source in order.sources)])
+        firsts = [unit[0] for each in range(epoch + 1) for unit in units_of(order, each)]
+        whose = np.searchsorted(begins, firsts, "right") - 1
+        pairs = [(int(begins[which]), next(reads[which])) for which in whose]
+        return [(begin + sample, copy) for begin, (sample, copy) in pairs][-order.epoch_size :]
+    return [(unit[0], 0) for unit in units_of(order, epoch)]
 
 
 def read(order: ip.Order) -> Iterator[tuple[int, int]]:
@@ -170,47 +157,25 @@ def copies_in(order: Any) -> int:
     return int(order.copies) * most if isinstance(order, ip.Repeat) else most
 
 
-@st.composite
-def repeats(draw: st.DrawFn, inside: Any = None) -> ip.Order:
-    """Draw a Repeat of samples, of bins, or of another one."""
-    n = draw(st.integers(2, 12))
-    if inside is None:
-        inside = draw(st.sampled_from([ip.Sequential(n), ip.Shuffle(n, 1), Bins(n)]))
-    copies = draw(st.integers(1, 4))
-    span = draw(st.none() | st.integers(1, 5).map(lambda width: width * copies))
-    return ip.Repeat(inside, copies, span)
-
-
-@st.composite
-def around(draw: st.DrawFn) -> ip.Order:
-    """Draw an order around a Repeat, or without one."""
-    order = draw(repeats())
-    n, bins = order.num_samples, order.deals_bins
-    kinds = ["itself", "repeated", "epochs"] + ["without", "subset", "mixture"] * (not bins)
-    kind = draw(st.sampled_from(kinds))
-    if kind == "repeated":
-        return draw(repeats(order))
-    if kind == "epochs":
-        return ip.Epochs(order, draw(st.integers(1, 2 * order.num_units(0))))
-    if kind == "without":
-        return ip.Without(order, [draw(st.integers(0, n - 1))])
-    if kind == "subset":
-        return ip.Subset(order, [5 * each + 1 for each in range(n)], num_samples=5 * n)
-    if kind == "mixture":
-        sources = {"a": order, "b": draw(st.sampled_from([ip.Shuffle(9, 2), repeat_of_nine()]))}
-        return ip.Mixture(sources, {"a": draw(st.integers(1, 3)), "b": 2}, epoch_size=11)
-    return order
-
-
-def repeat_of_nine() -> ip.Order:
-    """Return another source of repeats."""
-    return ip.Repeat(ip.Shuffle(9, 3), 3, span=6)
+some = st.sampled_from([ip.Shuffle(9, 2), ip.Shuffle(7, 1), ip.Sequential(12), Bins(12)])
+repeats = st.builds(
+    lambda order, copies, width: ip.Repeat(order, copies, width and width * copies),
+    some,
+    st.integers(1, 4),
+    st.none() | st.integers(1, 5),
+)
+AROUND = (
+    repeats
+    | layers(repeats, ("permutation", "list"))
+    | mixtures(repeats | some)
+    | repeats.filter(lambda order: not order.deals_bins).map(lambda order: ip.Without(order, [3]))
+)
 
 
 @given(st.data())
 def test_copies_are_those_of_plain_lists(data: st.DataObject) -> None:
     """In every layer around and inside, on all ranks, however an epoch is cut into steps."""
-    plan = data.draw(fresh_plans(around(), "spread"))
+    plan = data.draw(fresh_plans(AROUND, "spread"))
     for epoch in range(2):
         found: Pairs = []
         for sub_epoch in range(plan.sub_epochs):
@@ -228,8 +193,8 @@ def test_copies_are_those_of_plain_lists(data: st.DataObject) -> None:
 @given(st.data())
 def test_item_is_told_where_the_plan_reads(data: st.DataObject) -> None:
     """Each field is that of `units`, and the place is one that `locate_all` names."""
-    order = around() | st.just(ip.DocumentWindows([5, 3, 9, 4], 10))
-    plan = data.draw(plans(order) | balanced_plans(around()))
+    order = AROUND | st.just(ip.DocumentWindows([5, 3, 9, 4], 10))
+    plan = data.draw(plans(order) | balanced_plans(AROUND))
     form = Form(item=lambda index, about: (index, about), nested=data.draw(st.booleans()))
     epoch, sub_epoch = data.draw(st.sampled_from(sub_epochs_of(plan, 2)))
     rank = data.draw(st.integers(0, (plan.world_size or 1) - 1))

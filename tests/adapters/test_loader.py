@@ -48,66 +48,44 @@ def test_datasets_are_asked_in_their_own_way() -> None:
     assert of_plan(PLAN, 0) == list(alone)
 
 
-def test_too_few_units_for_the_ranks_can_be_padded() -> None:
-    """What the error of an empty batch advises helps: a batch for every rank, repeats counted."""
-    plan = ip.Plan(ip.Shuffle(10, seed=1), world_size=3, batch_size=1, remainder="pad")
-    batches = [PlanBatchSampler(plan, rank=rank, world_size=3) for rank in range(3)]
-    read = [index for rank in batches for batch in rank for index in batch]
-    assert 2 == plan.account(0).num_padded
-    assert (12, set(range(10))) == (len(read), set(read))
-
-
 # --- the batch in hand
 
 
+@pytest.mark.parametrize("balance", [None, ip.Balance([1 + i * i % 7 for i in range(103)])])
 @pytest.mark.parametrize("again", [1, 3])
 @pytest.mark.parametrize("remainder", REMAINDERS)
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_loader_tells_its_step_and_its_size(remainder: str, num_workers: int, again: int) -> None:
-    """Inside the loop, size and totals are of the batch received; cursor and state stand after it.
+def test_loader_tells_its_step_and_its_size(
+    remainder: str, num_workers: int, again: int, balance: ip.Balance | None
+) -> None:
+    """Inside the loop, size, totals, groups and shares are of the batch received.
 
-    However far workers have drawn ahead, and however often a step is dealt.
+    Cursor and state stand after it, however far workers have drawn ahead, and however often a step
+    is dealt; shares are the mean aims of the step's units.
     """
     column = [sample**2 for sample in range(103)]
     size = {"batch_size": 5} if again == 1 else {"global_batch_size": 10}
-    order = ip.Shuffle(103, seed=3)
-    plan = ip.Plan(order, world_size=2, **size, sub_epochs=3, remainder=remainder)
+    order = Leaning(103)
+    fields: dict[str, Any] = {"sub_epochs": 3, "remainder": remainder, "balance": balance}
+    plan = ip.Plan(order, world_size=2, **size, **fields)
     loader = loader_of(plan, again=again, num_workers=num_workers)
     cursor = plan.cursor(0, 1, step=2).to_dict()
     loader.load_state_dict({"version": 1, "cursor": cursor, "pass": 1})
     for number in (1, 2):
         first = loader.cursor.step * again
-        for place, _ in enumerate(loader, first):
+        for place, batch in enumerate(loader, first):
             step, after = place // again, plan.cursor(0, number, step=(place + 1) // again)
             assert plan.step_size(0, number, step=step) == loader.step_size == loader.step_total()
             assert plan.step_total(column, 0, number, step=step) == loader.step_total(column)
             assert after == loader.cursor == ip.Cursor.from_dict(loader.state_dict()["cursor"])
+            assert order.group_of(np.array(batch)).tolist() == loader.groups.tolist()
+            begin = plan.cursor(0, number, step=step).position
+            units = range(begin, begin + loader.step_size)
+            low = np.mean([aim(*divmod(unit, 103)) for unit in units])
+            assert {"low": low, "high": 1 - low} == pytest.approx(loader.shares)
         assert len(loader) == place + 1
     loader.set_epoch(9)
     assert plan.cursor(3, 0, step=0) == ip.Cursor.from_dict(loader.state_dict()["cursor"])
-
-
-@pytest.mark.parametrize("balance", [None, ip.Balance([1 + i * i % 7 for i in range(23)])])
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("remainder", REMAINDERS)
-def test_a_loop_knows_the_groups_of_its_batch(
-    workers: int, remainder: str, balance: ip.Balance | None
-) -> None:
-    """However far workers have drawn ahead; shares are the mean aims of the step's units."""
-    order = Leaning(23)
-    plan = ip.Plan(order, world_size=2, batch_size=3, remainder=remainder, balance=balance)
-    loader = PlanLoader(range(23), plan, rank=1, world_size=2, num_workers=workers)
-    for epoch in range(2):
-        loader.set_epoch(epoch)
-        num_seen = 0
-        for step, batch in enumerate(loader):
-            assert order.group_of(batch.tolist()).tolist() == loader.groups.tolist()
-            start = plan.cursor(epoch, step=step)
-            places = [start.epoch * 23 + start.position + i for i in range(loader.step_size)]
-            low = np.mean([aim(*divmod(place, 23)) for place in places])
-            assert {"low": low, "high": 1 - low} == pytest.approx(loader.shares)
-            num_seen += 1
-        assert plan.steps(epoch).stop == num_seen
 
 
 def test_of_a_mixture_of_bins_shares_are_of_bins() -> None:

@@ -17,6 +17,7 @@ import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from tests.adapters.small import check_steps, drawn_actions
 from tests.support.examples import examples
+from tests.support.fresh import printed
 from tests.support.ledger_histories import Leg, Listed, act
 
 PLAN = ip.Plan(ip.Shuffle(53, seed=3), batch_size=3)
@@ -74,33 +75,29 @@ DROPPED = ip.Plan(ip.Shuffle(26), batch_size=1, remainder="drop")
 
 
 @examples(60)
-@given(drawn=histories())
-@example(
-    drawn=(DROPPED, [Leg(2, None, (3, "a", 9, "b")), Leg(3, "b", (1, "c"))])
-)  # too few for three
+@given(drawn=histories(), num_workers=st.just(0))
+@example(  # too few for three
+    drawn=(DROPPED, [Leg(2, None, (3, "a", 9, "b")), Leg(3, "b", (1, "c"))]), num_workers=0
+)
+@example(drawn=(PLAN, [Leg(1, None, (20, "a", 3)), Leg(2, "a", (5, "b"))]), num_workers=2)
 def test_the_ledger_is_what_was_read(
-    drawn: tuple[ip.Plan, list[Leg]], tmp_path_factory: pytest.TempPathFactory
+    drawn: tuple[ip.Plan, list[Leg]], num_workers: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Through resumes, returns and other worlds, each step and sample is as the loops got them."""
+    """Through resumes, returns and other worlds, each step and sample is as the loops got them.
+
+    Batches that workers draw ahead are not read yet.
+    """
     folder = tmp_path_factory.mktemp("run")
     plan, legs = drawn
     listed, states = Listed(), dict[str, Any]()
     for leg in legs:
         try:
-            listed.add(leg, run(folder, plan, leg, states))
+            listed.add(leg, run(folder, plan, leg, states, num_workers=num_workers))
         except ip.IndexPlanError as error:
             if error.what == "each step":  # too few units are left for so many ranks
                 reject()
             raise
-        listed.check(ip.Ledger(folder / "run.ledger"), plan.order.num_samples)
-
-
-def test_workers_write_nothing(tmp_path: Path) -> None:
-    """Batches that workers draw ahead are not read yet."""
-    listed, states = Listed(), dict[str, Any]()
-    for leg in (Leg(1, None, (20, "a", 3)), Leg(2, "a", (5, "b"))):
-        listed.add(leg, run(tmp_path, PLAN, leg, states, num_workers=2))
-        listed.check(ip.Ledger(tmp_path / "run.ledger"), 53)
+        listed.check(ip.Ledger(folder / "run.ledger"))
 
 
 def test_steps_dealt_again_count_when_they_are_done(tmp_path: Path) -> None:
@@ -323,8 +320,7 @@ next(iter(resumed))
 @pytest.mark.slow
 def test_what_a_loop_has_read_is_recorded_before_another_continues(tmp_path: Path) -> None:
     """Though the loop is left open, as an interrupted trainer's; nothing is said at the end."""
-    command = [sys.executable, "-c", LEFT_OPEN, str(tmp_path / "run.ledger")]
-    assert "" == subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    printed("-c", LEFT_OPEN, tmp_path / "run.ledger")
     account = ip.Ledger(tmp_path / "run.ledger").account()
     assert (3, 3) == (account.num_steps, account.num_void_steps)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import indexplan as ip
+from tests.ledger import listing
 
 Step = list[list[int]]  # the samples of each rank
 
@@ -62,25 +63,16 @@ class Listed:
             else:
                 self.steps.append([list(batch) for batch in batches])
 
-    def check(self, ledger: ip.Ledger, num_samples: int) -> None:
-        """Compare every step, rank and sample with what a ledger tells."""
+    def check(self, ledger: ip.Ledger) -> None:
+        """Compare all that a ledger tells with what was read; its lines have the same steps."""
         assert ledger.verify().ok, str(ledger.verify())
-        assert ledger.step == len(self.steps)
-        for number, step in enumerate(self.steps):
-            told = [ledger.batch(number, rank).tolist() for rank in range(len(step))]
-            assert told == step
-        expected: dict[int, list[tuple[int, int]]] = {}
-        for number, step in enumerate(self.steps):
-            for rank, batch in enumerate(step):
-                for sample in batch:
-                    expected.setdefault(sample, []).append((number, rank))
-        for sample in range(num_samples):
-            assert [read[:2] for read in ledger.reads(sample)] == expected.get(sample, [])
-        undone = Counter(sample for step in self.void for batch in step for sample in batch)
-        for sample in range(num_samples):
-            void = [read for read in ledger.reads(sample, void=True) if read.void]
-            assert len(void) >= undone[sample]  # a state that counts again has void steps too
-        account = ledger.account()
-        assert account.num_steps == len(self.steps)
-        slots = sum(len(batch) for step in self.steps for batch in step)
-        assert account.num_read + account.num_padded == slots
+        live, void = listing.listed(ledger.path)
+        assert self.steps == [step.batches for step in live]
+        undone = counted([step.batches for step in void])  # and those of a state that counts again
+        assert not counted(self.void) - undone
+        listing.check(ledger, (live, void))
+
+
+def counted(steps: list[Step]) -> Counter[int]:
+    """Return how often steps have each sample."""
+    return Counter(sample for step in steps for batch in step for sample in batch)

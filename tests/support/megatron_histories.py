@@ -1,36 +1,37 @@
 """Histories of runs as Megatron's loop makes them, each micro-batch compared with the run's places.
 
-A history keeps one number between its legs: the samples consumed. In each leg the data-parallel
-size, the micro-batch and the ramp-up of the global batch are others.
+A history keeps counts of samples consumed between its legs, each a checkpoint to return to. In each
+leg the data-parallel size, the micro-batch and the ramp-up of the global batch are others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import indexplan as ip
 from indexplan_torch.megatron import PlanIterator
+from tests.support.ledger_histories import Listed, Step
 
-MOST_UNITS = 200
+MOST_UNITS = 60
 
 
 @dataclass(frozen=True)
 class Leg:
-    """A job between two starts: its ranks, its micro-batch, and micro-batches in each step."""
+    """A job: its ranks, its micro-batch, and micro-batches in each optimizer step.
+
+    It goes on from a checkpoint, `back` before the newest, by its state or its count.
+    """
 
     world_size: int
     micro_batch_size: int
     per_step: tuple[int, ...]
     by_state: bool
-
-    @property
-    def sizes(self) -> list[int]:
-        """The global batch of each optimizer step."""
-        return [num * self.world_size * self.micro_batch_size for num in self.per_step]
+    back: int
 
 
 def draw_order(random: Random, most: int) -> ip.Order:
@@ -58,45 +59,58 @@ def draw(key: str) -> tuple[ip.Order, list[Leg]]:
         rises = [random.random() < 0.3 for _ in range(random.randint(1, 5))]
         ranks = random.choice([1, 2, 3, 4, 5, 6, 8])
         per_step = tuple(num + more for more in accumulate(rises))
-        legs.append(Leg(ranks, random.randint(1, 6), per_step, random.random() < 0.3))
+        by_state, back = random.random() < 0.3, random.choice([0, 0, 1, 2])
+        legs.append(Leg(ranks, random.randint(1, 6), per_step, by_state, back))
     return order, legs
 
 
-def run(order: ip.Order, legs: list[Leg], wrapped: Callable[[PlanIterator], Any] = iter) -> int:
+def run(order: ip.Order, legs: list[Leg], path: Path | None = None) -> int:
     """Run a history; raise where an optimizer step reads other than the next places.
+
+    With a path, the run is also written into a ledger, in the words of docs/migrate/megatron.md,
+    which has to tell what was read.
 
     Returns
     -------
     int
         The samples consumed.
     """
-    places, consumed = stream(order), 0
-    state: Any = None
+    saved: list[tuple[int, Any, list[Step]]] = [(0, None, [])]  # and what was read by then
     for leg in legs:
-        given = {"micro_batch_size": leg.micro_batch_size, "world_size": leg.world_size}
+        saved = saved[: max(1, len(saved) - leg.back)]
+        start, state, steps = saved[-1]
         by_state = leg.by_state and state is not None
+        consumed, size = 0 if by_state else start, leg.micro_batch_size
         ranks = [
             PlanIterator(
                 range(order.num_samples),
                 order,
+                micro_batch_size=size,
+                consumed_samples=consumed,
                 rank=rank,
-                consumed_samples=0 if by_state else consumed,
-                **given,
+                world_size=leg.world_size,
             )
             for rank in range(leg.world_size)
         ]
         for each in ranks if by_state else []:
             each.load_state(state)
-        loops = [wrapped(each) for each in ranks]
-        for num, size in zip(leg.per_step, leg.sizes, strict=True):
-            read = [next(loop).tolist() for _ in range(num) for loop in loops]
-            expected = [next(places) for _ in range(size)]
-            assert [leg.micro_batch_size] * len(read) == [len(batch) for batch in read]
-            assert expected == [index for batch in read for index in batch], (order, legs, consumed)
-            consumed += size
+        places, consumed = islice(stream(order), start, None), start
+        for num in leg.per_step:
+            read = [[next(each).tolist() for each in ranks] for _ in range(num)]
+            assert {size} == {len(batch) for step in read for batch in step}
+            together = [index for step in read for batch in step for index in batch]
+            assert [*islice(places, len(together))] == together, (order, legs, consumed)
+            steps, consumed = [*steps, *read], consumed + len(together)
             assert {consumed} == {each.consumed_samples for each in ranks}
         (state, *others) = [each.save_state() for each in ranks]
         assert all(state == other for other in others)
+        saved.append((consumed, state, steps))
+        if path is not None:
+            plan, ledger = ranks[0].plan, ip.Ledger(path)
+            rest = plan.resume(plan.cursor_at(start))
+            ledger.begin(rest)
+            ledger.record(rest, plan.cursor_at(consumed))
+            Listed(steps=steps).check(ip.Ledger(path))
     return consumed
 
 
