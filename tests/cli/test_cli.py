@@ -1,10 +1,15 @@
 """The command line: what it prints, to people and to programs, and how it exits."""
 
+import fcntl
 import json
+import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +18,6 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
-from tests.support.terminal import seen_at_a_terminal
 
 BUILD = ["--num-samples", "1000", "--world-size", "3", "--batch-size", "16", "--sub-epochs", "2"]
 PLAN = ip.Plan(ip.Shuffle(1000), world_size=3, batch_size=16, sub_epochs=2)
@@ -290,6 +294,31 @@ def test_as_a_program(path: str) -> None:
     command = f"{sys.executable} -m indexplan show {path} --json | head -c 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)  # noqa: S602
     assert ("{", "") == (done.stdout, done.stderr)
+
+
+def seen_at_a_terminal(*arguments: str) -> str:
+    """What the command writes to stderr where that is a terminal, of 80 columns."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    command = [sys.executable, "-m", "indexplan", *arguments]
+    others = ("COLUMNS", "NO_COLOR")  # which would say something else of the terminal
+    where = {name: value for name, value in os.environ.items() if name not in others}
+    child = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=follower, env={**where, "TERM": "xterm"}
+    )
+    os.close(follower)
+    said = b""
+    while True:
+        try:
+            more = os.read(leader, 4096)
+        except OSError:  # the terminal's other end has closed
+            break
+        if not more:
+            break
+        said += more
+    os.close(leader)
+    assert 0 == child.wait()
+    return said.decode()
 
 
 def test_progress(tmp_path: Path) -> None:

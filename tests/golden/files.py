@@ -13,7 +13,7 @@ from typing import Any
 import xxhash
 
 from tests.support import oracles
-from tests.support.documents_oracle import Documents
+from tests.support.windows_oracle import Documents
 
 EPOCHS = 2
 NUM_SAMPLES, SEED, SAMPLES_PER_CHUNK = 1000, 5, 256

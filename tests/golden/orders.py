@@ -13,11 +13,9 @@ from typing import Any
 
 import indexplan as ip
 from tests.golden.lines import CRC, crc32, known, lines, numbers
-from tests.support import distinct_oracle, mixing, oracles
-from tests.support import left_out_oracle as left_out
-from tests.support.documents_oracle import Documents
+from tests.support import class_oracles, mixing, oracles
 from tests.support.lengths import epoch_of
-from tests.support.windows_oracle import Windows
+from tests.support.windows_oracle import Documents, Windows
 
 NUM_INDICES = 8  # of each of the 1,000 cases of shuffle-v1
 KINDS = {
@@ -61,7 +59,7 @@ def local_shuffle(case: Case) -> Case:
 def distinct(case: Case) -> Case:
     """Return the answers of distinct-v1."""
     spec = [case[name] for name in ("labels", "batch_size", "seed", "epoch")]
-    return {"reads": distinct_oracle.read(*spec)}
+    return {"reads": class_oracles.distinct(*spec)}
 
 
 def token_windows(case: Case) -> Case:
@@ -105,8 +103,12 @@ def _of_an_epoch(case: Case, row: list[list[int]]) -> Case:
 
 def without(case: Case) -> Case:
     """Return the answers of without-v1."""
-    row = left_out.shuffled(case["n"], case["seed"], case["epoch"])
-    return _read(left_out.without(row, case["epoch"], case["groups"]))
+    n, seed, epoch = case["n"], case["seed"], case["epoch"]
+    row = [oracles.shuffle_forward(n, seed, epoch, position) for position in range(n)]
+    for since, position, samples in case["groups"]:
+        first = 0 if since < epoch else position if since == epoch else len(row)
+        row = row[:first] + [each for each in row[first:] if each not in samples]
+    return _read(row)
 
 
 def _read(row: list[int]) -> Case:

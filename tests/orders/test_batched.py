@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.orders.distinct import BLOCK, _listed
 from tests.golden.lines import cases
-from tests.support import distinct_oracle
+from tests.support import class_oracles
 from tests.support.strategies import seeds
 
 
@@ -203,7 +203,7 @@ def test_the_oracle_and_the_law(order: ip.Distinct, epoch: int) -> None:
     """Each sample at most once, no label twice in a batch, fewer than a batch are left out."""
     labels, size = order.labels.array.tolist(), order.batch_size
     row = order.take(epoch, 0, order.num_units(epoch)).tolist()
-    assert row == distinct_oracle.read(labels, size, order.seed, epoch)
+    assert row == class_oracles.distinct(labels, size, order.seed, epoch)
     assert len(row) == len(set(row)) == len(labels) // size * size
     for start in range(0, len(row), size):
         assert keeps_its_law(order, row[start : start + size], size)

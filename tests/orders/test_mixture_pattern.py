@@ -7,6 +7,7 @@ counts are asked of the kernels.
 from __future__ import annotations
 
 import json
+import random
 from collections import defaultdict
 from collections.abc import Callable
 from decimal import Decimal
@@ -26,12 +27,49 @@ from indexplan.orders.phases import Pattern, Phases
 from indexplan.orders.shares import phases_of
 from indexplan.orders.shuffle import UInt32
 from tests.golden.lines import cases
-from tests.support import mixes, mixing, rank_counts
-from tests.support.mixing import Dealer
+from tests.support import mixing, rank_counts
+from tests.support.mixing import WHOLE, Dealer, shares_of
 from tests.support.strategies import seeds
 
 PLACES = st.integers(0, 2**17) | st.integers(2**40, 2**62) | st.integers(2**63 - 9, 2**63 - 1)
 PHASES = st.integers(0, 2**12 - 1)
+
+
+FEW, MANY = (2, 2, 3, 4, 5, 9, 30), (140, 500, 3000)
+SIZES = 1, 4, 37, 4095, 4096, 4097, 90_000, 1_000_003, 12_400_000
+
+# From a random source and the number of sources, the weight of one.
+KINDS: dict[str, Callable[[random.Random, int], Any]] = {
+    "small integers": lambda drawn, _: drawn.randint(0, 9),
+    "decimals": lambda drawn, _: round(drawn.random(), drawn.choice([1, 2, 4, 6])),
+    "floats": lambda drawn, _: drawn.random() ** drawn.choice([1, 4]),
+    "ratios": lambda drawn, _: drawn.randint(1, 7) / drawn.choice([3, 7, 9]),
+    "sizes": lambda drawn, _: drawn.choice(SIZES),
+    "nine orders": lambda drawn, _: int(10 ** (9 * drawn.random())),
+    "far apart": lambda drawn, _: drawn.choice([1, 1e-12, 0.5, 1e-300, 1 / 7]),
+    "near the most": lambda drawn, k: WHOLE // k - drawn.randint(1, 1000),
+    "past the most": lambda drawn, k: drawn.randint(WHOLE // k, 5 * WHOLE),
+    "in powers": lambda drawn, k: 2 ** drawn.randint(0, 60 - k.bit_length()),
+}
+
+
+@st.composite
+def weights(draw: st.DrawFn, nums: tuple[int, ...] = FEW) -> list[Any]:
+    """Draw as many weights of one kind; with zeros, if it has any."""
+    kind, k = draw(st.sampled_from(sorted(KINDS))), draw(st.sampled_from(nums))
+    drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311  lists of thousands take long
+    found = [KINDS[kind](drawn, k) for _ in range(k)]
+    return found if any(found) else [*found[1:], 1]
+
+
+def drawn_shares(nums: tuple[int, ...] = FEW) -> st.SearchStrategy[tuple[int, ...]]:
+    """Draw the shares of as many weights, as the oracle computes them."""
+    return weights(nums).map(lambda each: shares_of([*map(written, each)]))
+
+
+def written(weight: Any) -> Any:
+    """Return a weight as it is written."""
+    return repr(weight) if isinstance(weight, float) else weight
 
 
 def words(*key: int) -> UInt32:
@@ -74,7 +112,7 @@ def test_known_answers(case: dict[str, Any]) -> None:
     assert [2**32 * Fraction(each) for each in case["within"]] == within
 
 
-@given(mixes.shares(), PHASES, PLACES, seeds)
+@given(drawn_shares(), PHASES, PLACES, seeds)
 def test_a_place_is_the_oracles(shares: tuple[int, ...], phase: int, place: int, seed: int) -> None:
     """Its source and unit, the counts before it, the way back, and how far all may be off."""
     key, k = key_of(seed), len(shares)
@@ -90,7 +128,7 @@ def test_a_place_is_the_oracles(shares: tuple[int, ...], phase: int, place: int,
         assert [place] == some.find(int(source), 0, np.array([number])).tolist()
 
 
-@given(mixes.shares((*mixes.FEW, *mixes.MANY)), PLACES, st.integers(1, 40_000), st.data())
+@given(drawn_shares((*FEW, *MANY)), PLACES, st.integers(1, 40_000), st.data())
 def test_all_ways_agree(shares: tuple[int, ...], place: int, num: int, data: st.DataObject) -> None:
     """A run is its slots one by one, counts are those of what is dealt, and finding is inverse."""
     some, k = Pattern(shares, 0, words(1, 2)), len(shares)
@@ -110,7 +148,7 @@ def test_all_ways_agree(shares: tuple[int, ...], place: int, num: int, data: st.
         assert np.array_equal(there, numbers[at:stop])
 
 
-@given(mixes.shares((*mixes.FEW, 140)) | st.lists(st.integers(1, 3), min_size=13, max_size=60))
+@given(drawn_shares((*FEW, 140)) | st.lists(st.integers(1, 3), min_size=13, max_size=60))
 def test_trees_are_the_oracles(shares: tuple[int, ...] | list[int]) -> None:
     """Of all candidates the one with the least reach, numbered breadth first."""
     shares = mixing.lowest(shares)
@@ -240,9 +278,9 @@ def checked_at_every_place(phases: Phases, number: int, start: int, num: int) ->
 
 
 @given(
-    st.lists(mixes.shares((3, *mixes.MANY)), min_size=1, max_size=1)
-    | st.lists(mixes.shares((3,)), min_size=2, max_size=3)
-    | st.lists(mixes.shares((9,)), min_size=2, max_size=3),
+    st.lists(drawn_shares((3, *MANY)), min_size=1, max_size=1)
+    | st.lists(drawn_shares((3,)), min_size=2, max_size=3)
+    | st.lists(drawn_shares((9,)), min_size=2, max_size=3),
     st.integers(0, 2**61),
     st.integers(0, 2**32 - 1),
 )
@@ -292,11 +330,11 @@ def shares(*weights: Any) -> tuple[int, ...]:
     return found
 
 
-@given(mixes.weights((*mixes.FEW, *mixes.MANY)))
+@given(weights((*FEW, *MANY)))
 def test_shares_are_the_weights(weights: list[Any]) -> None:
     """Exactly, if their sum allows it; else to within what the specification says."""
     found = shares(*weights)
-    written = [mixes.written(each) for each in weights]
+    written = [written(each) for each in weights]
     assert mixing.shares_of(written) == found
     exact = mixing.integers(written)
     all_exact, all_found = sum(exact), sum(found)

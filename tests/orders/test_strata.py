@@ -217,7 +217,7 @@ def test_any_tail_is_the_oracles(
     try:
         order = ip.Packed(row, max(row) * factor, max_samples=samples, min_stratum=2)
         made = packed_oracle.template(row, max(row) * factor, samples, 2)
-        assert packed_oracle.epoch_of(*made, 0, 0) == units_of(order, 0)
+        assert strata_oracle.dealt(*made, 0, 0) == units_of(order, 0)
     finally:
         packed.TAILS = packed_oracle.TAILS = before
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.kernels import documents as documents_kernels
 from tests.golden.lines import CRC, cases, crc32
-from tests.support.documents_oracle import Documents, Piece
 from tests.support.strategies import seeds
 from tests.support.units import units_of
-from tests.support.windows_oracle import Windows
+from tests.support.windows_oracle import Documents, Piece, Windows
 
 epochs = st.integers(0, 2**32 - 1)
 # of few tokens or many; single tokens, which make windows of many documents; one giant among them

@@ -6,11 +6,8 @@ import copy
 import dataclasses
 import itertools
 import json
-import os
 import pickle
 import re
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,7 +20,7 @@ import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
 from indexplan.plan.plan import columns_of, dict_of
 from indexplan.seeds import check_epochs
-from tests.support.answers import answers
+from tests.support.fresh import printed
 from tests.support.strategies import balanced_plans, cursors, plans
 
 PLAN = ip.Plan(
@@ -161,14 +158,36 @@ def specs() -> list[ip.Plan]:
     return fresh + [plan.replace(world_size=3).resume(plan.cursor(0, 1, step=1)) for plan in fresh]
 
 
+def answers(plan: ip.Plan) -> list[Any]:
+    """Return, in JSON's types, what a plan says of two epochs, its cursors and itself."""
+    said: list[Any] = [plan.fingerprint, plan.order.fingerprint, plan.to_json()]
+    for epoch in (0, 1):
+        samples = range(0, plan.order.num_samples, 7)
+        said.append([part.tolist() for part in plan.locate(samples, epoch)])
+        start = plan.start.sub_epoch if epoch == plan.start.epoch else 0
+        for sub_epoch in range(start, plan.sub_epochs):
+            num_steps = plan.steps(epoch, sub_epoch).stop
+            said.append(plan.cursor(epoch, sub_epoch, step=num_steps).to_json())
+            for rank in range(plan.world_size or 0):
+                said.append(plan.indices(epoch, sub_epoch, rank=rank).tolist())
+                batches = plan.batches(epoch, sub_epoch, rank=rank)
+                said.append([batch.tolist() for batch in batches])
+    return said
+
+
+CHILD = """
+import json, sys, indexplan as ip
+from tests.plan.test_values import answers
+print(json.dumps([answers(ip.Plan.from_json(text)) for text in sys.argv[1:]]))
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("hash_seed", ["0", "1", "random"])
 def test_a_fresh_process_gives_the_same_answers(hash_seed: str) -> None:
     """Neither the process nor PYTHONHASHSEED changes a fingerprint, a cursor or an index."""
-    path = os.pathsep.join(sys.path)
-    env = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": hash_seed}
-    command = [sys.executable, "-m", "tests.support.answers", *(plan.to_json() for plan in specs())]
-    said = subprocess.run(command, env=env, check=True, capture_output=True).stdout
+    texts = [plan.to_json() for plan in specs()]
+    said = printed("-c", CHILD, *texts, PYTHONHASHSEED=hash_seed)
     assert [answers(plan) for plan in specs()] == json.loads(said)
 
 

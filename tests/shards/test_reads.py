@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,45 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.shards import shard_reads as module
+from tests.support.bins import Bins, bin_orders
 from tests.support.examples import examples
-from tests.support.reading_oracle import orders_of_all_kinds, read_in, shards_of
-from tests.support.strategies import balanced_plans, plans, start_of, sub_epochs_of
+from tests.support.strategies import balanced_plans, orders, plans, seeds, start_of, sub_epochs_of
+
+
+def shard_of(sizes: Sequence[int]) -> list[int]:
+    """Return the shard of each sample."""
+    return [shard for shard, size in enumerate(sizes) for _ in range(size)]
+
+
+def read_in(
+    plan: ip.Plan, sizes: Sequence[int], epoch: int, sub_epoch: int, step: int, ranks: range
+) -> list[int]:
+    """Return the shard of each sample that some ranks read in a step."""
+    shards = shard_of(sizes)
+    batches = [plan.batch(epoch, sub_epoch, step=step, rank=rank).tolist() for rank in ranks]
+    return [shards[index] for batch in batches for index in batch]
+
+
+@st.composite
+def shards_of(draw: st.DrawFn, num_samples: int) -> list[int]:
+    """Draw sizes of shards, some of them empty, that hold so many samples."""
+    cuts = sorted(draw(st.lists(st.integers(0, num_samples), max_size=12)))
+    edges = [0, *cuts, num_samples]
+    return [high - low for low, high in pairwise(edges)]
+
+
+SHARDS = st.builds(
+    lambda sizes, lanes, seed: ip.ShardShuffle(
+        [*sizes, 1], lanes=lanes, stripe=3 * lanes, window=1, seed=seed
+    ),
+    st.lists(st.integers(0, 30), max_size=9),
+    st.integers(1, 5),
+    seeds,
+)
+AGAIN = st.builds(
+    lambda n, seed: ip.Weighted(range(1, n + 1), seed=seed), st.integers(1, 80), seeds
+)
+ORDERS = orders(ip.Shuffle) | bin_orders(Bins) | AGAIN | SHARDS  # single samples and others
 
 
 def walked(
@@ -44,7 +82,7 @@ def rows(found: ip.types.Reads) -> list[tuple[int, ...]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@given(plans(orders_of_all_kinds()) | balanced_plans(orders_of_all_kinds()), st.data())
+@given(plans(ORDERS) | balanced_plans(ORDERS), st.data())
 def test_reads_are_those_of_the_batches(plan: ip.Plan, data: st.DataObject) -> None:
     """Of any order, shards, ranks and steps; however few samples are drawn at a time."""
     sizes = data.draw(shards_of(plan.order.num_samples))
@@ -95,7 +133,7 @@ def nodes_of(plan: ip.Plan, each: int) -> list[range]:
 
 @examples(50)
 @given(
-    plans(orders_of_all_kinds()) | balanced_plans(orders_of_all_kinds()),
+    plans(ORDERS) | balanced_plans(ORDERS),
     st.integers(1, 9),
     st.data(),
 )

@@ -101,7 +101,7 @@ def epoch_of(order: Any, epoch: int) -> list[list[int]]:
     if isinstance(order, ip.Packed):
         fields = order.max_length, order.max_samples, order.min_stratum
         made = packed_oracle.template(order.lengths.array.tolist(), *fields)
-        return packed_oracle.epoch_of(*made, order.seed, epoch)
+        return strata_oracle.dealt(*made, order.seed, epoch)
     return strata_oracle.epoch_of(strata_of(order), order.seed, epoch)
 
 

@@ -9,9 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from tests.support import oracles
-from tests.support.strata_oracle import BINS, STRATA
-
 TAILS = (0, 1, 2, 5, 10, 20, 40, 100)
 ENOUGH = 1000
 
@@ -73,18 +70,3 @@ def template(
     fewest = min(map(len, tried))
     few = [bins for bins in tried if (len(bins) - fewest) * ENOUGH <= fewest]
     return rows, min(few, key=lambda bins: sum(len(held) ** 2 for held in bins))
-
-
-def epoch_of(
-    rows: list[list[int]], bins: list[list[Place]], seed: int, epoch: int
-) -> list[list[int]]:
-    """Return the bins of an epoch, in the order in which they are dealt."""
-    n = sum(map(len, rows))
-    key = oracles.key_words(seed, STRATA, epoch, 2, n)
-    there = []
-    for c, row in enumerate(rows):
-        words = oracles.drawn_words(len(row), c, 0, 0, key)
-        there.append([row[oracles.forward(len(row), words, place)] for place in range(len(row))])
-    words = oracles.key_words(seed, BINS, epoch, 2 * oracles.rounds_of(len(bins)), n)
-    dealt = [bins[oracles.forward(len(bins), words, at)] for at in range(len(bins))]
-    return [[there[c][place] for c, place in held] for held in dealt]

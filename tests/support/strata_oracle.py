@@ -87,11 +87,22 @@ def grouped(groups: Sequence[int], sizes: Mapping[int, int]) -> list[tuple[list[
 
 def epoch_of(strata: list[tuple[list[int], int]], seed: int, epoch: int) -> list[list[int]]:
     """Return the bins of an epoch, in the order in which they are dealt."""
-    n = sum(len(row) for row, _ in strata)
-    key, bins = oracles.key_words(seed, STRATA, epoch, 2, n), []
+    bins = []
     for c, (row, size) in enumerate(strata):
+        places = [(c, place) for place in range(len(row))]
+        bins += [places[start : start + size] for start in range(0, len(row), size)]
+    return dealt([row for row, _ in strata], bins, seed, epoch)
+
+
+def dealt(
+    rows: list[list[int]], bins: list[list[tuple[int, int]]], seed: int, epoch: int
+) -> list[list[int]]:
+    """Return the bins of an epoch, each of places (c, place) of strata that are shuffled."""
+    n = sum(map(len, rows))
+    key, there = oracles.key_words(seed, STRATA, epoch, 2, n), []
+    for c, row in enumerate(rows):
         words = oracles.drawn_words(len(row), c, 0, 0, key)
-        there = [row[oracles.forward(len(row), words, place)] for place in range(len(row))]
-        bins += [there[start : start + size] for start in range(0, len(there), size)]
+        there.append([row[oracles.forward(len(row), words, place)] for place in range(len(row))])
     words = oracles.key_words(seed, BINS, epoch, 2 * oracles.rounds_of(len(bins)), n)
-    return [bins[oracles.forward(len(bins), words, position)] for position in range(len(bins))]
+    order = [bins[oracles.forward(len(bins), words, at)] for at in range(len(bins))]
+    return [[there[c][place] for c, place in held] for held in order]

@@ -1,12 +1,15 @@
-"""token-windows-v1 in plain Python integers, from its words in docs/specification.md."""
+"""token-windows-v1 and document-windows-v1 in plain Python, from docs/specification.md."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import NamedTuple
 
-from tests.support.oracles import forward, key_words, rounds_of
+from tests.support.oracles import drawn_words, forward, key_words, rounds_of
 
-BINS, PHASES = 14, 16  # purposes of key words
+BINS, PHASES, DOCUMENTS = 14, 16, 17  # purposes of key words
+
+Piece = tuple[int, int, int]  # a document, and the tokens [start, stop) of it
 
 
 class Windows(NamedTuple):
@@ -38,3 +41,64 @@ class Windows(NamedTuple):
         """Return the first token of the window at a position."""
         words = key_words(self.seed, BINS, epoch, 2 * rounds_of(self.num), self.num_tokens)
         return self.phase(epoch) + self.length * forward(self.num, words, position)
+
+
+class Documents(NamedTuple):
+    """The fields of a DocumentWindows."""
+
+    lengths: tuple[int, ...]
+    length: int
+    overlap: int = 1
+    block_size: int = 1024
+    seed: int = 0
+
+    @property
+    def num(self) -> int:
+        """How many windows an epoch has."""
+        return (sum(self.lengths) - self.overlap) // self.length
+
+    def row(self, epoch: int) -> list[int]:
+        """Return the documents in the order in which the stream has them."""
+        n, num_blocks = len(self.lengths), -(-len(self.lengths) // self.block_size)
+        rounds = rounds_of(num_blocks)
+        *words, low, high = key_words(self.seed, DOCUMENTS, epoch, 2 * rounds + 2, n)
+        row = []
+        for place in range(num_blocks):
+            block = forward(num_blocks, words, place)
+            first = block * self.block_size
+            m = min(self.block_size, n - first)
+            own = drawn_words(m, block % 2**32, block >> 32, 0, [low, high])
+            row += [first + forward(m, own, j) for j in range(m)]
+        return row
+
+    def stream(self, epoch: int) -> list[tuple[int, int]]:
+        """Return the stream: of each token its document, and its number there."""
+        return [(each, i) for each in self.row(epoch) for i in range(self.lengths[each])]
+
+    def number(self, epoch: int, position: int) -> int:
+        """Return which window of the stream is dealt at a position."""
+        words = key_words(self.seed, BINS, epoch, 2 * rounds_of(self.num), len(self.lengths))
+        return forward(self.num, words, position)
+
+    def window(self, stream: list[tuple[int, int]], number: int) -> list[Piece]:
+        """Return what a window of the stream reads, cut out of it."""
+        start = number * self.length
+        tokens = stream[start : start + self.length + self.overlap]
+        pieces = [(each, [i for _, i in some]) for each, some in groupby(tokens, lambda t: t[0])]
+        return [(each, some[0], some[-1] + 1) for each, some in pieces]
+
+    def units(self, epoch: int) -> list[list[Piece]]:
+        """Return what each unit of an epoch reads."""
+        stream = self.stream(epoch)
+        return [self.window(stream, self.number(epoch, p)) for p in range(self.num)]
+
+    def far(self, epoch: int, position: int) -> list[Piece]:
+        """Return what a unit reads, by sums: of a stream too long for a list."""
+        start = self.number(epoch, position) * self.length
+        stop, begin, pieces = start + self.length + self.overlap, 0, []
+        for each in self.row(epoch):
+            end = begin + self.lengths[each]
+            if begin < stop and start < end:
+                pieces.append((each, max(start, begin) - begin, min(stop, end) - begin))
+            begin = end
+        return pieces
