@@ -45,7 +45,8 @@ def tested(folder: Path, tests: Iterable[str], log: Path) -> int | None:
     # CI: the same examples are drawn each time. The caches are the copy's own.
     here = {"PYTHONPATH": path, "CI": "true", "NUMBA_CACHE_DIR": str(folder / ".numba")}
     here["INDEXPLAN_CACHE"] = tempfile.mkdtemp(dir=folder)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command += ["--hypothesis-profile=seen", *tests]
     with log.open("a") as out:
         process = subprocess.Popen(
             command,
