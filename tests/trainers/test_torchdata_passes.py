@@ -1,6 +1,15 @@
-"""torchdata's StatefulDataLoader in one process: short passes, any workers, stops at any batch."""
+"""torchdata's StatefulDataLoader in one process: short passes, any workers, stops at any batch.
+
+verl's and SkyRL's trainers, which need GPUs, put the page's sampler of prompts into one. What they
+do with it is copied from verl 0.9.1 (`RayPPOTrainer._create_dataloader`, `_save_checkpoint`,
+`_load_checkpoint` and `fit`, which ran with this class beside these tests) and from SkyRL 0.3.0:
+they save the loader's state after any step, and never name an epoch.
+"""
+
+from __future__ import annotations
 
 import copy
+import inspect
 from typing import Any
 
 import pytest
@@ -26,41 +35,49 @@ def plan_of(num_steps: int) -> ip.Plan:
     return ip.Plan(ip.Shuffle(8 * num_steps, seed=3), world_size=2, batch_size=2, sub_epochs=2)
 
 
-def loader_of(
-    plan: ip.Plan, kind: Any = StatefulDataLoader, *, partial: bool = False, **options: Any
-) -> Any:
-    """Rank 1's loader of a plan, in torchdata's class or torch's."""
-    sampler = PlanBatchSampler(plan, partial=partial, **ME)
+def loader_of(plan: ip.Plan, sampler: Any, **options: Any) -> Any:
+    """A loader of torchdata's class around a sampler of batches, or of samples."""
+    form = {"batch_sampler": sampler}
+    if isinstance(sampler, PlanSampler):
+        form = {"sampler": sampler, "batch_size": 2}
     data = Identity(plan.order.num_samples)
-    return kind(data, batch_sampler=sampler, collate_fn=as_they_are, **options)
+    return StatefulDataLoader(data, collate_fn=as_they_are, **form, **options)
 
 
-@pytest.mark.parametrize("num_workers", [0, 1, 2, 3])
-@pytest.mark.parametrize("num_steps", [1, 2, 3, 4, 5, 50])
-def test_every_stop_resumes_exactly(num_steps: int, num_workers: int) -> None:
+CASES: list[Any] = [
+    (PlanBatchSampler, num_steps, num_workers)
+    for num_steps in (1, 2, 3, 4, 5, 50)
+    for num_workers in (0, 1, 2, 3)
+]
+CASES += [(PlanSampler, *each) for each in ((3, 2), (4, 0), (4, 2), (5, 0))]
+
+
+@pytest.mark.parametrize(("kind", "num_steps", "num_workers"), CASES)
+def test_every_stop_resumes_exactly(kind: Any, num_steps: int, num_workers: int) -> None:
     """States of each batch of pass 1, and of its end, go on with what the loop has not received.
 
     The loop that goes on names the pass that it was stopped in, or none. A pass that was stopped
     at its last batch is empty then, as with torchdata's own samplers. Where torchdata has dropped
     batches up to the end of a pass, naming that pass is refused, with a cure.
     """
-    plan = plan_of(num_steps)
+    plan = plan_of(num_steps).replace(remainder="drop")
     assert num_steps == plan.steps(0, 0).stop
     interval = INTERVALS[(num_steps + num_workers) % 4]
     options = {"num_workers": num_workers, "snapshot_every_n_steps": interval}
 
     def resumed(state: Any, numbers: list[Any]) -> list[Any]:
         """The passes of a loop that goes on, and sets the epochs that are numbers."""
-        loader = loader_of(plan, **options)
+        sampler = kind(plan, **ME)
+        loader = loader_of(plan, sampler, **options)
         loader.load_state_dict(state)
         passes = []
         for number in numbers:
             if number is not None:
-                loader.batch_sampler.set_epoch(number)
+                sampler.set_epoch(number)
             passes.append(list(loader))
         return passes
 
-    loader = loader_of(plan, **options)
+    loader = loader_of(plan, kind(plan, **ME), **options)
     assert of_plan(plan, 0) == list(loader)
     states = [loader.state_dict() for _ in loader]
     end = loader.state_dict()
@@ -79,54 +96,6 @@ def test_every_stop_resumes_exactly(num_steps: int, num_workers: int) -> None:
         assert unset == resumed(state, [None, None])
         with pytest.raises(ip.IndexPlanError, match=r"^set_epoch must name pass 1, .*; got 2; "):
             resumed(state, [2])
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-@pytest.mark.parametrize("interval", [1, 3])
-def test_single_indices_resume_exactly(num_workers: int, interval: int) -> None:
-    """A PlanSampler under torchdata's own BatchSampler: each stop of two passes."""
-    plan = plan_of(4).replace(remainder="drop")
-
-    def fresh(size: int = 2) -> Any:
-        data, sampler = Identity(plan.order.num_samples), PlanSampler(plan, **ME)
-        options = {"num_workers": num_workers, "snapshot_every_n_steps": interval}
-        return StatefulDataLoader(data, size, sampler=sampler, collate_fn=as_they_are, **options)
-
-    loader, states = fresh(), []
-    for number in (0, 1):
-        states += [(number, n, copy.deepcopy(loader.state_dict())) for n, _ in enumerate(loader, 1)]
-    for number, step, state in states:
-        loader = fresh()
-        loader.load_state_dict(state)
-        rest = of_plan(plan, number, start=step)
-        assert [rest, of_plan(plan, number + 1)] == [list(loader), list(loader)]
-    with pytest.raises(ip.IndexPlanError, match=r"^batch_size must be 2, that of the plan, "):
-        _ = [loader.state_dict() for loader in [fresh(1)] for _ in loader]
-
-
-def test_a_plan_loader_in_torchdata_nodes_resumes_exactly() -> None:
-    """Each state of two passes goes on where the graph was, on other ranks too."""
-    plan = plan_of(4)
-
-    def graph(**ranks: int) -> Any:
-        data = Identity(plan.order.num_samples)
-        loader = PlanLoader(
-            data, plan.replace(world_size=None), collate_fn=as_they_are, **(ranks or ME)
-        )
-        return Loader(IterableWrapper(loader))
-
-    nodes, states = graph(), []
-    for number in (0, 1):
-        states += [(number, n, copy.deepcopy(nodes.state_dict())) for n, _ in enumerate(nodes, 1)]
-    for number, step, state in states:
-        cursor = plan.cursor(*divmod(number, 2), step=step)
-        for world_size in (2, 3):
-            now = plan.replace(world_size=world_size).resume(cursor)
-            nodes = graph(rank=1, world_size=world_size)
-            nodes.load_state_dict(copy.deepcopy(state))
-            start = number + (step == 4)
-            passes = [now.batches(*divmod(n, 2), rank=1) for n in (start, start + 1)]
-            assert [[b.tolist() for b in each] for each in passes] == [list(nodes), list(nodes)]
 
 
 PLAN = plan_of(4).replace(remainder="drop")
@@ -153,37 +122,94 @@ def test_nodes_that_count_draws_are_refused(source: str, wrapper: Any) -> None:
 
 
 def test_nodes_read_loaders_that_have_a_state() -> None:
-    """Their state is that of the loader, and counts what the nodes received."""
-    sampler = PlanBatchSampler(PLAN, **ME)
-    loaders = (
+    """Their state is that of the loader, by which `python -m tests.runs --through` resumes them."""
+    loaders: tuple[Any, ...] = (
         PlanLoader(Identity(32), PLAN, **ME),
-        StatefulDataLoader(Identity(32), batch_sampler=sampler),
+        StatefulDataLoader(Identity(32), batch_sampler=PlanBatchSampler(PLAN, **ME)),
     )
     for loader in loaders:
         nodes: Any = Loader(IterableWrapper(loader))
         assert of_plan(PLAN, 0) == [batch.tolist() for batch in nodes]
 
 
-def test_a_sampler_for_skyrl_resumes() -> None:
-    """The page's class, made and loaded as SkyRL does: every state goes on with what is left."""
-    page = blocks("docs/reinforcement-learning.md")
-    (code,) = (block for block in page if "PlanSampler" in block)
+# --- the page's sampler of prompts
+
+PROMPTS, BATCH, EPOCHS = 67, 8, 3
+STEPS = PROMPTS // BATCH
+
+
+def page_class() -> Any:
+    """Return the page's class."""
+    (block,) = (each for each in blocks("docs/reinforcement-learning.md") if "Samples(" in each)
     names: dict[str, Any] = {"ip": ip}
-    exec(code, names)  # noqa: S102 (our own page)
+    exec(block, names)  # noqa: S102 (our own page)
+    return names["Samples"]
 
-    def load() -> Any:
-        sampler = names["Samples"](range(103), seed=1)
-        return StatefulDataLoader(Identity(103), batch_size=8, sampler=sampler, collate_fn=list)
 
-    loader, whole, states = load(), [], []
-    for _ in range(2):
+def train_loader_of(workers: int) -> Any:
+    """The loader that verl makes around `train_sampler`."""
+    sampler = page_class()(range(PROMPTS), batch_size=BATCH)
+    return StatefulDataLoader(
+        dataset=range(PROMPTS),
+        batch_size=BATCH,
+        num_workers=workers,
+        drop_last=True,
+        collate_fn=list,
+        sampler=sampler,
+    )
+
+
+def fit(
+    workers: int, step: int = 0, state: Any = None, stop: int = EPOCHS * STEPS, by: str = "verl"
+) -> Any:
+    """Train from a step to another; return what each epoch read, and a state.
+
+    At an epoch's end verl leaves its state out, and SkyRL loads it: a pass of nothing follows.
+    """
+    loader = train_loader_of(workers)
+    assert STEPS == len(loader)
+    first = step // STEPS
+    if state is not None and (step % STEPS or by == "SkyRL"):
+        loader.load_state_dict(copy.deepcopy(state))
+        first -= not step % STEPS
+    read: dict[int, list[int]] = {}
+    for epoch in range(first, EPOCHS):
         for batch in loader:
-            whole.append([int(each) for each in batch])
-            states.append(loader.state_dict())
-    plan = ip.Plan(ip.Shuffle(103, seed=1), world_size=1, batch_size=8, remainder="drop")
-    assert [batch.tolist() for n in range(2) for batch in plan.batches(n, rank=0)] == whole
-    for read, state in enumerate(states, 1):
-        again = load()
-        again.load_state_dict(state)
-        rest = [[int(each) for each in batch] for _ in range(2) for batch in again]
-        assert whole[read:] == rest[: len(whole) - read]
+            read.setdefault(epoch, []).extend(batch)
+            step += 1
+            if step == stop:
+                return read, loader.state_dict()
+    return read, loader.state_dict()
+
+
+def test_the_constructor_of_skyrl() -> None:
+    """`sampler_class_path` is called with the data, its batch size, and `sampler_kwargs`."""
+    names = list(inspect.signature(page_class()).parameters)
+    assert ["data_source", "seed", "batch_size"] == names
+    order = ip.Shuffle(PROMPTS, seed=5)
+    plan = ip.Plan(order, world_size=1, batch_size=BATCH, remainder="drop")
+    sampler = page_class()(data_source=range(PROMPTS), batch_size=BATCH, seed=5)
+    assert STEPS * BATCH == len(sampler)
+    assert [each for batch in plan.batches(0, rank=0) for each in batch.tolist()] == list(sampler)
+
+
+@pytest.mark.parametrize("by", ["verl", "SkyRL"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stop_anywhere(workers: int, by: str) -> None:
+    """The run goes on as if it had not stopped: no prompt twice in an epoch, none left out.
+
+    Where verl leaves its state out, the first epoch's order comes again; none is lost.
+    """
+    whole, _ = fit(workers)
+    order = ip.Shuffle(PROMPTS, seed=0)
+    plan = ip.Plan(order, world_size=1, batch_size=BATCH, remainder="drop")
+    assert whole == {epoch: plan.indices(epoch, rank=0).tolist() for epoch in range(EPOCHS)}
+    for stop in range(1, EPOCHS * STEPS) if not workers else (1, STEPS, 2 * STEPS + 5):
+        read, state = fit(workers, stop=stop)
+        rest, _ = fit(workers, stop, state, by=by)
+        left = [epoch for epoch in range(EPOCHS) if epoch * STEPS >= stop]
+        if by == "verl" and not stop % STEPS:
+            assert [whole[epoch] for epoch in range(len(left))] == [rest[epoch] for epoch in left]
+        else:
+            both = {epoch: read.get(epoch, []) + rest.get(epoch, []) for epoch in range(EPOCHS)}
+            assert whole == both
