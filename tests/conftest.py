@@ -90,10 +90,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is in a stage's folder."""
+    """Mark what is in a stage's folder, and see that what is slow is found."""
     for item in items:
         if stage := stage_of(item.path):
             item.add_marker(stage)
+        elif item.get_closest_marker("slow"):  # else `-m slow` would not import the file
+            assert "mark.slow" in item.path.read_text(), f"{item.path} must say pytest.mark.slow"
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -56,7 +56,7 @@ def piece_of(part: Any) -> Piece:
     return part if isinstance(part, Piece) else Piece(part, 0, SIZES[part])
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("num_workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("plan", [PLAN, CUT], ids=["samples", "pieces"])
 def test_bins_join_what_they_hold(
@@ -108,7 +108,7 @@ def test_a_bin_that_is_a_batch() -> None:
     assert expected == [b.tolist() for (b,) in PlanLoader(stacked, plan, rank=0, world_size=1)]
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("num_workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_groups_of_the_samples_in_bins(num_workers: int) -> None:
     """`loader.groups` has an entry for each sample, bin after bin, as seq_lens have."""
     sources = {"texts": of_bins.Bins(20), "chats": ip.Shuffle(9)}
@@ -152,7 +152,7 @@ def test_inner_batches_without_bins() -> None:
     assert [[(0,)], [(1, 2)], [(3, 4, 5)], [(6,)], []] == batch
 
 
-@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize("num_workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("dataset", "kind", "said"),
     [
@@ -174,7 +174,7 @@ def test_a_mistake_of_a_dataset_is_its_own(
 # --- causal models
 
 
-@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize("num_workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_rows_for_causal_models(num_workers: int) -> None:
     """A row has a batch axis and flash-attention's names, and no first token to be guessed."""
     options: dict[str, Any] = {"collate_fn": join_causal, "num_workers": num_workers, **ME}

@@ -54,7 +54,7 @@ def test_datasets_are_asked_in_their_own_way() -> None:
 @pytest.mark.parametrize("balance", [None, ip.Balance([1 + i * i % 7 for i in range(103)])])
 @pytest.mark.parametrize("again", [1, 3])
 @pytest.mark.parametrize("remainder", REMAINDERS)
-@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("num_workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_loader_tells_its_step_and_its_size(
     remainder: str, num_workers: int, again: int, balance: ip.Balance | None
 ) -> None:
@@ -188,7 +188,7 @@ def unreadable(file: ShardFile) -> Any:
     raise RuntimeError(f"another format than {file.shard}")
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("num_workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("of", ["a dataset", "a DataLoader", "bins", "shards"])
 def test_an_error_of_a_worker_is_that_of_a_loop(of: str, num_workers: int, tmp_path: Path) -> None:
     """Its type and sentence are the same; a worker's traceback is its cause."""

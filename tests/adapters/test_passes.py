@@ -107,7 +107,7 @@ def test_a_loader_in_two_loops_at_once_is_refused(make: Any, options: dict[str, 
     assert [(batch, batch) for batch in every] == list(pairs)
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("num_workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("make", [PlanBatchSampler, PlanSampler])
 def test_a_sampler_answers_for_no_pass_that_it_hands_out(make: Any, num_workers: int) -> None:
     """In a pass and after it, until the next is named: what was drawn would lose what is ahead."""
