@@ -6,6 +6,7 @@ import os
 import re
 import time
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,14 @@ from tests.trainers.ranks import run_ranks
 
 PLAN = ip.Plan(ip.Shuffle(103, seed=8), batch_size=6)
 GLOBAL = PLAN.replace(batch_size=None, global_batch_size=6)
+ONE = ip.Plan(ip.Sequential(1), batch_size=1)
 BALANCED = PLAN.replace(balance=ip.Balance(range(1, 104)))
+
+
+def megatrons(dataset: Any, rank: int, world_size: int) -> PlanIterator:
+    """Make an iterator of Megatron's data-parallel ranks."""
+    ours: dict[str, Any] = {"micro_batch_size": 6, "rank": rank, "world_size": world_size}
+    return PlanIterator(dataset, ip.Sequential(103), consumed_samples=0, **ours)
 
 
 class AgainAfterAnError:
@@ -28,8 +36,7 @@ class AgainAfterAnError:
 
     def __init__(self, rank: int) -> None:
         self.failed = rank != 0
-        ours: dict[str, Any] = {"micro_batch_size": 6, "rank": rank, "world_size": 2}
-        self.iterator = PlanIterator(self, ip.Sequential(103), consumed_samples=0, **ours)
+        self.iterator = megatrons(self, rank, 2)
 
     def __len__(self) -> int:
         return 103
@@ -72,8 +79,10 @@ def everything(folder: str) -> dict[str, str]:
         "equal": lambda: PlanLoader(range(103), PLAN),
         "equal, twice": lambda: [*PlanLoader(range(103), PLAN), *PlanBatchSampler(PLAN)],
         "in workers": lambda: PlanLoader(range(103), PLAN, num_workers=1),
+        "an evaluation of rank 0": lambda: PlanLoader(range(1), ONE, evaluation=True),
         "switched off": lambda: PlanLoader(range(103), PLAN, compare=False),
         "one rank, given": lambda: PlanLoader(range(103), PLAN, rank=0, world_size=1),
+        "peers in a group": lambda: islice(megatrons(range(103), 0, 1), 20),
         "again on one rank": lambda: AgainAfterAnError(rank),
         "alone": lambda: PlanLoader(range(103), PLAN),
     }
@@ -86,7 +95,8 @@ def everything(folder: str) -> dict[str, str]:
             world_size=2,
         )
         dist.barrier()  # all are connected, so that one may leave
-        if name in {"alone", "again on one rank"}:  # the latter waits for nobody, if it is right
+        # those that would wait for the other rank if they were wrong
+        if name in {"alone", "again on one rank", "peers in a group", "an evaluation of rank 0"}:
             seconds = 1 if name == "alone" else 20
             dist.distributed_c10d._get_default_store().set_timeout(timedelta(seconds=seconds))
         idle = rank == 1 and name in {"switched off", "one rank, given", "alone"}
@@ -239,8 +249,12 @@ ALONE = (
 )
 TOLD = {
     **dict.fromkeys(["equal", "equal, twice", "one state", "in workers"], ("read", "read")),
+    # a rank whose batches are all empty compares plans like the others
+    "an evaluation of rank 0": ("read", "read"),
     # what only one rank reads waits for nobody
     **dict.fromkeys(["switched off", "one rank, given"], ("read", "idle")),
+    # ranks of one of Megatron's tensor or pipeline groups read the same
+    "peers in a group": ("read", "read"),
     # the others have no error, and do not compare once more
     "again on one rank": ("read", "read"),
     # if the others never begin, it is an error after the group's timeout, and no hang

@@ -32,7 +32,7 @@ FILES = (accelerate, transformers, drawing)
 CALLERS = {n: each for file in FILES for n, each in vars(file).items() if isinstance(each, Caller)}
 SEEN = {
     "IN_TRANSFORMERS": (
-        "tests/trainers/test_hf_accumulation.py",
+        "tests/trainers/test_hf_trainer.py",
         "test_without_the_callback_a_plan_is_refused",
     ),
     "COUNTING_DRAWS": (
