@@ -105,7 +105,7 @@ def test_histories(number: int, tmp_path: Path) -> None:
                 ledger.record(plan, cursor)
                 kept = cursor, ledger.hash
                 checkpoints.append((files, ranks[0].state_dict(), place, kept, listed))
-        Listed(steps=checkpoints[-1][-1]).check(ip.Ledger(ledger.path), order.num_samples)
+        Listed(steps=checkpoints[-1][-1]).check(ip.Ledger(ledger.path))
 
 
 def cursor_in(state: Any) -> ip.Cursor:
