@@ -24,8 +24,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import import_module
-from importlib.metadata import version
+from importlib import import_module, metadata
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,6 +95,9 @@ class Outcome(NamedTuple):
         return portable(f"exit {self.code}: {self.err.removesuffix(chr(10))}", self.here)
 
 
+version_of = cache(metadata.version)  # which parses all that a package says of itself
+
+
 def portable(text: str, here: str) -> str:
     """Write {here} for the current folder, {user} for its user, and so on."""
     ours = [each.algorithm for each in registered() if each.__module__.startswith(OURS)]
@@ -114,7 +116,7 @@ def portable(text: str, here: str) -> str:
         r"\b[0-9a-f]{16}(?=\.\.\.)": "{digest}",  # of a plan.json
         r"(?<=/)[0-9a-f]{32}(?=/epoch-)": "{digest}",  # of a URL and a plan.json
         **{
-            rf"(?<=got {package} ){re.escape(version(package))}": "{version}"
+            rf"(?<=got {package} ){re.escape(version_of(package))}": "{version}"
             for package in ("torch", "transformers")
         },
     }

@@ -116,6 +116,7 @@ def keywords(call: Any) -> set[str]:
     return taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CURED_COMMANDS)
 def test_the_cured_command_succeeds(name: str) -> None:
     """A user who types what the error says gets an answer, and no complaint."""
