@@ -96,7 +96,7 @@ def trained(
     torch.manual_seed(0)
     model = TransformerConfig.olmo2_1M(vocab_size=1032, n_layers=1, dtype=DType.float32)
     module = TransformerTrainModuleConfig(
-        rank_microbatch_size=LENGTH,
+        rank_microbatch_size=leg.global_batch // leg.world_size * LENGTH,
         max_sequence_length=LENGTH,
         optim=AdamWConfig(lr=1e-3),
         dp_config=TransformerDataParallelConfig(name="ddp"),
