@@ -35,9 +35,9 @@ from typing import Any
 GLOBAL_BATCH = 24
 SAMPLES = {"finite": 1000, "endless": 1008}
 """Samples of the epoch; of loops without an end whole batches, as the next epoch is no loss."""
-LEGS = {"whole": (4,), "same": (4, 4, 4), "other": (4, 3, 2), "both": (3, 3, 2), "few": (2, 2, 2)}
+LEGS = {"whole": (4,), "same": (4, 4, 4), "other": (4, 3, 2), "both": (3, 3, 2), "few": (2, 2)}
 LEGS |= {"again": LEGS["same"], "later": LEGS["other"]}
-"""The ranks of a run's legs: one leg, to see what no stop explains, or three.
+"""The ranks of a run's legs: one leg, to see what no stop explains, or two or three.
 
 `both` and `few` are for tests, which have little time: a rank takes seconds to start.
 """

@@ -19,7 +19,7 @@ IMPORTED_BY_RANKS = ("tests.runs.frameworks",)
 def check(framework: Framework, folder: Path) -> None:
     """Nothing is lost, nothing is read twice, and all ranks take as many steps."""
     job, log = "tests.runs.frameworks:both", folder / "both.log"
-    arguments = (framework.name, ("few",), ("both",))
+    arguments = (framework.name, ("few",), ("both",), ("theirs", "ours"))
     forked = forks_of(__name__).start(job, log, *arguments, TIMEOUT=str(12 * PATIENCE))
     (record,) = results([forked])
     assert "" == record["missing"]
@@ -35,4 +35,5 @@ def test_a_run_that_changes_its_ranks_reads_each_sample_once(
     framework: Framework, tmp_path: Path
 ) -> None:
     """An epoch is read whole, where the ranks stay and where they change."""
+    forks_of("lightning.pytorch")  # which three of them import
     check(framework, tmp_path)

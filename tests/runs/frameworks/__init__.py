@@ -221,13 +221,15 @@ FRAMEWORKS = (
 """In the order of the page."""
 
 
-def both(name: str, theirs: tuple[str, ...], ours: tuple[str, ...]) -> dict[str, Any]:
-    """Run a framework's own loader in each way that its module has, and ours."""
+def both(
+    name: str, theirs: tuple[str, ...], ours: tuple[str, ...], ways: tuple[str, ...] = WAYS
+) -> dict[str, Any]:
+    """Run a framework's own loader in some ways that its module has, and ours."""
     (framework,) = (each for each in FRAMEWORKS if each.name == name)
     record: dict[str, Any] = framework.standing()
     if not record["missing"]:
         code = framework.load()
-        for way in WAYS:
+        for way in ways:
             function = f"{framework.variant}{way}"
             if hasattr(code, function):  # what is usual may be what is recommended
                 record[way] = counted(code, function, ours if way == "ours" else theirs)
