@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.partition.remainders import REMAINDERS
 from tests.support import model
 from tests.support.balance_oracle import Units, dealt
 from tests.support.bins import Drawn, bin_orders
@@ -26,26 +25,12 @@ from tests.support.strategies import (
     orders,
     plans,
     some_ranks,
-    steps_of,
     sub_epochs_of,
 )
 from tests.support.units import units_of
 
 ORDERS = st.one_of(orders(), bin_orders(), st.builds(Drawn, nums_samples, st.integers(0, 9)))
 KINDS: dict[str, Any] = {"plain": plans, "balanced": balanced_plans}
-EVERYWHERE = nums_samples.map(ip.Sequential)  # an order in which index == position
-INSIDE = [name for name, policy in REMAINDERS.items() if not policy.crosses]
-
-
-def batches_of(plan: ip.Plan, epoch: int, sub_epoch: int, step: int) -> list[np.ndarray]:
-    """Return the batches of all ranks in one step."""
-    return [plan.batch(epoch, sub_epoch, step=step, rank=rank) for rank in range(plan.world_size)]
-
-
-def read_by(plan: ip.Plan, epoch: int, sub_epoch: int) -> list[int]:
-    """Return what all steps of a sub-epoch read, step by step and rank by rank."""
-    ranks = [list(plan.batches(epoch, sub_epoch, rank=rank)) for rank in range(plan.world_size)]
-    return [i for step in zip(*ranks, strict=True) for batch in step for i in batch.tolist()]
 
 
 def range_of(values: list[int]) -> int:
@@ -142,44 +127,18 @@ def test_every_read_is_located(kind: str, data: st.DataObject) -> None:
         assert num_read[epoch] == plan.account(epoch).num_read
 
 
-@given(st.sampled_from(INSIDE).flatmap(lambda r: plans(EVERYWHERE, r)))
-def test_steps_and_ranks_tile_every_sub_epoch(plan: ip.Plan) -> None:
-    """Spread reads each position once; drop leaves out the last; pad begins again at the first."""
-    for epoch, sub_epoch in sub_epochs_of(plan):
-        account = plan.account(epoch, sub_epoch)
-        first = sum(plan.account(epoch, s).num_units for s in range(sub_epoch))
-        everything = range(first, first + account.num_units)
-        left = list(everything[account.num_finished :])
-        read = read_by(plan, epoch, sub_epoch)
-        padded = (list(everything) * (account.num_padded + 1))[: account.num_padded]
-        assert left[: account.num_read] + padded == read
-        assert len(left) - account.num_read == account.num_dropped
-        assert plan.remainder == "drop" or not account.num_dropped
-        assert plan.remainder == "pad" or not account.num_padded
-
-
-@given(plans(EVERYWHERE, "carry"))
-def test_carry_loses_and_repeats_nothing_across_epochs(plan: ip.Plan) -> None:
-    """The steps of all epochs read one endless stream of epochs, unit by unit."""
-    n = plan.order.num_samples
-    begin = 0 if plan._resumed is None else plan._resumed.epoch * n + plan._resumed.position
-    read = [i for pair in sub_epochs_of(plan) for i in read_by(plan, *pair)]
-    assert [place % n for place in range(begin, begin + len(read))] == read
-    assert begin + len(read) >= EPOCHS * n
-    for epoch in range(epochs_of(plan)):
-        account = plan.account(epoch)
-        finished = min(max(begin - epoch * n, 0), n)
-        counts = account.num_read, account.num_dropped, account.num_finished, account.num_padded
-        assert counts == (n - finished, 0, finished, 0)
-
-
-@given(plans())
+@given(plans() | balanced_plans())
 def test_the_account_counts_every_unit_slot_and_step(plan: ip.Plan) -> None:
     """num_read + num_dropped + num_finished is the epoch; slots are valid or padded; sums agree."""
     for epoch in range(epochs_of(plan)):
         account = plan.account(epoch)
         assert plan.order.num_units(epoch) == account.num_units
         assert account.num_units == account.num_read + account.num_dropped + account.num_finished
+        begun = account.num_units if epoch < plan.start.epoch else 0
+        begun = plan.start.position if epoch == plan.start.epoch else begun
+        assert begun == account.num_finished
+        assert plan.remainder == "drop" or not account.num_dropped
+        assert plan.remainder == "pad" or not account.num_padded
         parts = [plan.account(epoch, sub_epoch) for sub_epoch in range(plan.sub_epochs)]
         for name in ("units", "read", "dropped", "finished", "padded", "steps"):
             total = sum(getattr(part, f"num_{name}") for part in parts)
@@ -230,47 +189,8 @@ def test_sizes_of_steps_and_ranks_stay_within_one(plan: ip.Plan) -> None:
             assert range_of(stream.tolist()) <= 1
 
 
-@given(plans())
-def test_only_the_last_steps_of_a_sub_epoch_are_not_full(plan: ip.Plan) -> None:
-    """Steps hold what their phase says, or where steps shrink, those of the last phase no more.
-
-    Under "spread" these differ by one unit at most.
-    """
-    ranks = plan.world_size if plan.global_batch_size is None else 1
-    for pair in sub_epochs_of(plan):
-        sizes = sum(
-            (plan.batch_sizes(*pair, rank=rank) for rank in range(plan.world_size)), start=0
-        )
-        steps = plan.steps(*pair)
-        phases = [each.phase for each in plan.batches(*pair, rank=0, units=True)]
-        full = [phase.num_units * ranks for phase in phases]
-        if plan.remainder != "spread":
-            assert full == list(sizes)
-            continue
-        last = [i for i, phase in enumerate(phases) if phase == phases[-1]]
-        assert full[: last[0]] == sizes[: last[0]].tolist() if last else not steps
-        assert plan.remainder != "spread" or range_of([sizes[i] for i in last]) <= 1
-        assert all(size <= most for size, most in zip(sizes, full, strict=True))
-
-
 @given(fresh_plans(remainder="carry"))
 def test_carry_without_a_schedule_has_even_sub_epochs(plan: ip.Plan) -> None:
     """Without a schedule, sub-epochs under "carry" differ by at most one step."""
     plan = plan.replace(batch_size=plan._layout.phases[0].size)
     assert range_of([plan.steps(*pair).stop for pair in sub_epochs_of(plan)]) <= 1
-
-
-@given(fresh_plans(), st.integers(1, 70), st.data())
-def test_global_batches_are_the_same_for_every_world_size(
-    plan: ip.Plan, world_size: int, data: st.DataObject
-) -> None:
-    """Step t reads the same units, and in the same order, on any number of ranks."""
-    sizes = plan.batch_size if plan.global_batch_size is None else plan.global_batch_size
-    one = plan.replace(global_batch_size=sizes)
-    other = one.replace(world_size=world_size)
-    steps = steps_of(one)
-    assert steps == steps_of(other)
-    for step in data.draw(st.lists(st.sampled_from(steps), max_size=5)) if steps else []:
-        expected, actual = (np.concatenate(batches_of(p, *step)).tolist() for p in (one, other))
-        assert expected == actual
-        assert one.step_size(*step[:2], step=step[2]) == other.step_size(*step[:2], step=step[2])

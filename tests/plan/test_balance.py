@@ -14,55 +14,14 @@ from indexplan.plan import layout as module
 from tests.golden.lines import cases, crc32
 from tests.golden.plans import plan_of
 from tests.support import balance_oracle
-from tests.support.bins import Bins, ChangingBins, Drawn
-from tests.support.examples import examples
 from tests.support.micro import micro_batches
-from tests.support.strategies import (
-    balanced_plans,
-    nums_samples,
-    some_ranks,
-    sub_epochs_of,
-)
 from tests.support.units import units_of
-
-KINDS = (ip.Sequential, ip.Shuffle, Bins, ChangingBins, Drawn)
-ORDERS = st.builds(lambda kind, n: kind(n), st.sampled_from(KINDS), nums_samples)
 
 
 def without(plan: ip.Plan) -> ip.Plan:
     """Return the plan without its balance."""
     changed = plan.replace(balance=None)
     return changed if plan._resumed is None else changed.resume(plan.start)
-
-
-@examples(40)
-@given(balanced_plans(ORDERS), st.data())
-def test_steps_counts_and_cursors_are_those_without_balance(
-    plan: ip.Plan, data: st.DataObject
-) -> None:
-    """A step reads the same units, every rank as many of them; so cursors are the same."""
-    other = without(plan)
-    numbers = {"linear": plan.balance.linear + 1, "quadratic": plan.balance.quadratic}
-    third = plan.replace(balance=ip.Balance(plan.balance.lengths, **numbers))
-    assert (
-        len({each.replace().fingerprint for each in (plan.replace(), other.replace(), third)}) == 3
-    )
-    for pair in sub_epochs_of(plan):
-        assert other.account(*pair) == plan.account(*pair)
-        assert other.steps(*pair) == plan.steps(*pair)
-        ranks = range(plan.world_size)
-        for rank in some_ranks(plan.world_size):
-            expected, sizes = (each.batch_sizes(*pair, rank=rank) for each in (other, plan))
-            assert expected.tolist() == sizes.tolist()
-        drawn = [[each.batches(*pair, rank=rank) for rank in ranks] for each in (other, plan)]
-        for step in plan.steps(*pair):
-            sets = [sorted(np.concatenate([*map(next, each)]).tolist()) for each in drawn]
-            assert sets[0] == sets[1]
-            assert other.cursor(*pair, step=step) == plan.cursor(*pair, step=step)
-        if steps := plan.steps(*pair):
-            step, rank = data.draw(st.sampled_from(steps)), data.draw(st.sampled_from(ranks))
-            valid = [each.units(*pair, step=step, rank=rank).num_valid for each in (other, plan)]
-            assert valid[0] == valid[1]
 
 
 def test_a_rank_whose_units_are_as_many_as_its_steps() -> None:

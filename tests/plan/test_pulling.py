@@ -199,19 +199,11 @@ def test_draws_of_a_global_batch_are_the_steps_of_the_plan(
     size = plan.batch_size * plan.world_size
     rest = plan.resume(cursor)
     rank = data.draw(st.integers(0, plan.world_size - 1), label="rank")
-    stream = ip.stream(plan, cursor, rank=rank)
+    start = (rest,) if data.draw(st.booleans()) else (plan, cursor)  # where the plan does
+    stream = ip.stream(*start, rank=rank)
     for sub_epoch in range(cursor.sub_epoch, plan.sub_epochs):
         for batch in rest.batches(cursor.epoch, sub_epoch, rank=rank):
             assert batch.tolist() == stream.draw(size).tolist()
-
-
-def test_a_resumed_plan_starts_its_stream_there() -> None:
-    """Without a cursor, a stream starts where the plan does."""
-    plan = ip.Plan(ip.Sequential(10), world_size=1, batch_size=2)
-    stream = ip.stream(plan.resume(plan.cursor(0, step=3)), rank=0)
-    assert [6, 7, 8, 9, 0] == stream.draw(5).tolist()
-    assert (1, 9) == (stream.epoch, stream.num_left)
-    assert plan.cursor(0, step=3) == stream.cursor
 
 
 def test_the_end_of_an_epoch_is_the_start_of_the_next() -> None:
@@ -220,17 +212,6 @@ def test_the_end_of_an_epoch_is_the_start_of_the_next() -> None:
     stream = ip.stream(plan, plan.cursor(0, 4, step=0), rank=0)
     assert (1, 3) == (stream.epoch, stream.num_left)
     assert plan.cursor(1, 0, step=0) == stream.cursor
-
-
-def test_a_plan_continues_a_stream() -> None:
-    """A stream's cursor is a plan's: steps of a fixed size may follow, and the other way round."""
-    plan = ip.Plan(ip.Shuffle(100), world_size=4, batch_size=5, remainder="carry")
-    stream = ip.stream(plan, rank=0)
-    stream.draw(50)
-    stream.trained(33)
-    rest = plan.resume(stream.cursor)
-    first = [x for rank in range(4) for x in rest.batch(0, step=2, rank=rank).tolist()]
-    assert plan.order.take(0, 33, 53).tolist() == first
 
 
 def test_the_state_has_one_size_and_costs_nothing_to_load() -> None:

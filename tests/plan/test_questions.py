@@ -99,6 +99,9 @@ def test_an_open_world_size_answers_what_does_not_depend_on_it(
     if drawn is not None:
         *pair, step = drawn
         assert plan.step_size(*pair, step=step) == open_plan.step_size(*pair, step=step)
+        for column in (None, range(plan.order.num_samples)):
+            totals = [each.step_total(column, *pair, step=step) for each in (plan, open_plan)]
+            assert totals[0] == totals[1]
         assert phase_at(plan, *pair, step) == phase_at(open_plan, *pair, step)
         cursor = open_plan.cursor(*pair, step=step)
         assert plan.cursor(*pair, step=step) == cursor

@@ -13,21 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.partition.remainders import REMAINDERS
 from tests.support import model
+from tests.support.bins import ChangingBins
 from tests.support.planned import phase_at
 from tests.support.strategies import (
     EPOCHS,
+    balanced_plans,
     cursors,
     epochs_of,
     fresh_plans,
     nums_samples,
+    orders,
     partitions,
     plans,
     steps_of,
     sub_epochs_of,
 )
 
+EXACT = st.sampled_from(sorted(name for name, policy in REMAINDERS.items() if policy.exact))
 EVERYWHERE = nums_samples.map(ip.Sequential)  # an order in which index == position
+MORE = orders() | st.builds(ChangingBins, st.integers(1, 40))  # whose epochs differ in units
 
 
 def saved(cursor: ip.Cursor) -> ip.Cursor:
@@ -45,11 +51,9 @@ def batches_from(plan: ip.Plan, epochs: int = EPOCHS) -> dict[tuple[int, int, in
     }
 
 
-def stream_place(plan: ip.Plan) -> int:
-    """Return the first stream place that a plan has left to read."""
-    if plan._resumed is None:
-        return 0
-    return plan._resumed.epoch * plan.order.num_samples + plan._resumed.position
+def place_of(cursor: ip.Cursor, plan: ip.Plan) -> int:
+    """Return how many units lie before a cursor, counted epoch by epoch."""
+    return sum(map(plan.order.num_units, range(cursor.epoch))) + cursor.position
 
 
 def valid_units(plan: ip.Plan, steps: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
@@ -61,7 +65,7 @@ def valid_units(plan: ip.Plan, steps: list[tuple[int, int, int]]) -> Iterator[tu
                 yield pair[0], index
 
 
-@given(plans(), st.data())
+@given(plans() | balanced_plans(), st.data())
 def test_a_cursor_is_in_normal_form(plan: ip.Plan, data: st.DataObject) -> None:
     """A cursor names the next step's first unit, wherever that is, as the model does."""
     pair = data.draw(st.sampled_from(sub_epochs_of(plan, EPOCHS + 1)), label="sub-epoch")
@@ -71,6 +75,9 @@ def test_a_cursor_is_in_normal_form(plan: ip.Plan, data: st.DataObject) -> None:
     expected = model.cursor(model.run_of(plan), *pair, step)
     assert expected == (cursor.epoch, cursor.sub_epoch, cursor.step, cursor.position)
     assert (plan.order.to_dict(), plan.sub_epochs) == (cursor.order, cursor.sub_epochs)
+    again = saved(cursor)
+    assert (cursor, hash(cursor), cursor.to_json()) == (again, hash(again), again.to_json())
+    assert cursor == ip.Cursor.from_dict(json.loads(cursor.to_json()))
     # A plan that goes on from it stands where it says, so saving again changes nothing.
     after = plan.resume(cursor)
     assert cursor == after.cursor(cursor.epoch, cursor.sub_epoch, step=cursor.step)
@@ -115,7 +122,7 @@ def test_a_run_cut_anywhere_reads_everything_once_under_any_topologies(
         num_steps = data.draw(st.integers(1, len(left)), label="steps") if not last else len(left)
         *pair, step = left[num_steps - 1]
         cursor = plan.cursor(*pair, step=step + 1)
-        begin, end = stream_place(plan), stream_place(plan.resume(cursor))
+        begin, end = place_of(plan.start, plan), place_of(cursor, plan)
         if plan.remainder == "carry":  # a batch's indices do not tell the epochs of its units
             read = Counter(position for _, position in valid_units(plan, left[:num_steps]))
             assert Counter(place % n for place in range(begin, end)) == read
@@ -145,16 +152,6 @@ def test_replace_forgets_the_resume(plan: ip.Plan, world_size: int) -> None:
     }
 
 
-@given(plans(), st.data())
-def test_cursors_round_trip_through_json(plan: ip.Plan, data: st.DataObject) -> None:
-    """A cursor read back is equal, hashes equal, and writes the same text."""
-    cursor = data.draw(cursors(plan), label="cursor")
-    text = cursor.to_json()
-    again = ip.Cursor.from_json(text)
-    assert (cursor, hash(cursor), text) == (again, hash(again), again.to_json())
-    assert cursor == ip.Cursor.from_dict(json.loads(text))
-
-
 def test_a_cursor_has_an_order_of_its_own() -> None:
     """Written down when it is asked for: equal to a loaded one, and nothing else sees changes."""
     plan = ip.Plan(ip.Without(ip.Shuffle(40), [3, 4]), world_size=2, batch_size=3)
@@ -175,3 +172,65 @@ def test_a_cursor_has_an_order_of_its_own() -> None:
         assert plan.order.to_dict() == plan.cursor(1, step=2).order
         with pytest.raises(ip.IndexPlanError, match="a cursor must"):
             plan.resume(cursor)
+
+
+def places_read(plan: ip.Plan, steps: list[tuple[int, int, int]]) -> Counter[int]:
+    """Return how often some steps read each stream place, by the model's walk of the plan."""
+    wanted, n = set(steps), plan.order.num_units(0)
+    return Counter(
+        slot.epoch * n + slot.position
+        for found in model.walk(model.run_of(plan), epochs_of(plan))
+        for step in found.steps
+        if (found.epoch, found.sub_epoch, step.number) in wanted
+        for slot in step.slots
+    )
+
+
+@given(EXACT.flatmap(lambda kind: plans(MORE, kind)), st.data())
+def test_the_place_of_a_cursor_is_all_of_it(plan: ip.Plan, data: st.DataObject) -> None:
+    """`cursor_at` is the inverse of a place; of an empty sub-epoch it finds the next one."""
+    cursor = data.draw(cursors(plan), label="cursor")
+    found = plan.cursor_at(place_of(cursor, plan))
+    if plan.account(cursor.epoch, cursor.sub_epoch).num_units:
+        assert cursor == found
+    if cursor == found:
+        return
+    assert found.step == 0
+    epochs = max(epochs_of(plan), found.epoch + 1)
+    assert batches_from(plan.resume(found), epochs) == batches_from(plan.resume(cursor), epochs)
+
+
+@given(EXACT.flatmap(lambda kind: plans(remainder=kind)), st.data())
+def test_a_place_anywhere_is_resumed_there(plan: ip.Plan, data: st.DataObject) -> None:
+    """The run resumes at the place, in its sub-epoch, and numbers steps after those before it."""
+    n = plan.order.num_units(0)
+    begin = place_of(plan.start, plan)
+    place = data.draw(st.integers(begin, max(begin, EPOCHS * n) + n), label="place")
+    cursor = plan.cursor_at(place)
+    assert (cursor.epoch, cursor.position) == divmod(place, n)
+    where = (cursor.epoch, cursor.sub_epoch)
+    (there,) = (
+        each
+        for each in model.walk(model.run_of(plan), cursor.epoch + 1)
+        if (each.epoch, each.sub_epoch) == where
+    )
+    firsts = [step.slots[0].position for step in there.steps]
+    assert there.first_step + sum(first < cursor.position for first in firsts) == cursor.step
+    rest = plan.resume(cursor)
+    assert rest.cursor_at(place) == cursor
+    steps = [step for step in steps_of(rest, cursor.epoch + 1) if step[:2] == where]
+    assert [step[2] for step in steps] == [*rest.steps(*where)]
+    if steps:
+        read = places_read(rest, steps)
+        assert [*range(place, place + len(read))] == sorted(read.elements())
+
+
+def test_a_place_of_a_run_too_long_to_walk() -> None:
+    """The cost depends neither on the place nor on the dataset."""
+    plan = ip.Plan(ip.Shuffle(2**60), world_size=7, batch_size=(3, 5), remainder="carry")
+    place = 2**32 * 2**60 - 1
+    cursor = plan.cursor_at(place)
+    assert (2**32 - 1, 2**60 - 1) == (cursor.epoch, cursor.position)
+    # of the steps of 105 units, from that which first starts at or after the epoch's start
+    first = -(2**60 * (2**32 - 1)) % 105
+    assert -((first - cursor.position) // 105) == cursor.step

@@ -76,6 +76,16 @@ def test_fingerprints_are_equal_iff_plans_are() -> None:
             orders, (None, 1), ("spread", "pad"), ("batch_size", "global_batch_size"), sizes
         )
     ]
+    balances = [
+        ip.Balance(row, linear=linear, quadratic=quadratic)
+        for row, linear, quadratic in (
+            ([1, 2], 1, 0),
+            ([2, 1], 1, 0),
+            ([1, 2], 2, 0),
+            ([1, 2], 1, 1),
+        )
+    ]
+    plans += [plans[0].replace(world_size=1, balance=each) for each in balances]
     first: dict[ip.Plan, ip.Plan] = {}
     for plan in plans:
         same = first.setdefault(plan, plan)
