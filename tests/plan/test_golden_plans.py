@@ -8,30 +8,16 @@ import zlib
 import pytest
 
 import indexplan as ip
-from indexplan.partition.remainders import REMAINDERS
 from tests.golden.lines import cases, crc32, known
 from tests.support.every_order import every_order
 from tests.support.frozen import algorithms, answers, rebuilt
 from tests.support.planned import phase_at
 
+# which are from before plans were refused whose epochs have no step
 REFUSED = ("drop-fewer-units-than-ranks", "drop-fewer-units-than-sub-epochs", "drop-large")
 
 
 PLANS = {plan["name"]: plan for plan in known("plans")["plans"]}
-
-
-def test_each_remainder_has_the_same_plans() -> None:
-    """So the file has all that differ by their remainder alone, and each once."""
-    names = [name.removeprefix("spread-") for name in PLANS if name.startswith("spread-")]
-    assert len(names) == 12
-    assert {*PLANS} == {f"{remainder}-{name}" for remainder in REMAINDERS for name in names}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_plan_is_refused_if_an_epoch_has_no_step(name: str) -> None:
-    """The known answers hold three such plans, from before they were refused."""
-    with pytest.raises(ip.IndexPlanError, match="must have a full step"):
-        ip.Plan.from_json(json.dumps(PLANS[name]["spec"]))
 
 
 @pytest.mark.parametrize("name", PLANS)
