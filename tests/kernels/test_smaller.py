@@ -1,4 +1,4 @@
-"""Kernels that others are made of: sorting, and trees, which plain Python writes at first."""
+"""Kernels that others are made of: sorting, trees, which plain Python writes first, and XXH64."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
 from indexplan.kernels import compiling, sorting, tree
+from indexplan.kernels.xxh64 import xxh64
 
 KEYS = st.integers(0, 5) | st.sampled_from([2**16 - 1, 2**16, 2**48]) | st.integers(0, 2**64 - 1)
 
@@ -64,3 +66,29 @@ def test_who_writes_many_trees_compiles() -> None:
         expected = written(tree.plant, [number + 1, 5])
         assert expected == written(partial(made.plain_at_first, 3), [number + 1, 5])
     assert made.origin is not None
+
+
+def test_xxh64_of_every_short_length() -> None:
+    """XXH64 of 0 to 200 bytes, at any alignment, is that of the reference library."""
+    data = np.random.default_rng(0).bytes(300)
+    for length in range(201):
+        assert xxhash.xxh64_intdigest(data[:length]) == xxh64(data[:length])
+        shifted = memoryview(data)[length % 9 :][:length]
+        assert xxhash.xxh64_intdigest(shifted) == xxh64(shifted)
+
+
+@pytest.mark.parametrize("length", [2**20, 4 * 2**20, 5 * 2**20 + 3])
+def test_xxh64_of_megabytes(length: int) -> None:
+    """XXH64 of megabytes is that of the reference library, for bytes and arrays alike."""
+    data = np.random.default_rng(1).bytes(length)
+    expected = xxhash.xxh64_intdigest(data)
+    assert expected == xxh64(data)
+    assert expected == xxh64(bytearray(data))
+    assert expected == xxh64(np.frombuffer(data, np.uint8))
+
+
+def test_xxh64_of_arrays() -> None:
+    """XXH64 of an array is that of its bytes, whatever its dtype and shape."""
+    array = np.arange(35, dtype=np.int32).reshape(5, 7)
+    assert xxhash.xxh64_intdigest(array.tobytes()) == xxh64(array)
+    assert xxhash.xxh64_intdigest(b"") == xxh64(np.empty((0, 3)))
