@@ -27,6 +27,10 @@ PYTHON = "3.11"  # of Debian 12
 PACKAGES = [f"python{PYTHON}", f"libpython{PYTHON}-stdlib", "libstdc++6"]
 WHEELS = ["numpy", "numba", "pytest", "hypothesis", "xxhash"]
 
+ORDERS = (
+    "distinct_v1, document_windows_v1, local_shuffle_v1, mixture_grown, packed_v1, "
+    "shard_shuffle_v1, strata_v1, token_windows_v1, without_v1"
+)
 GOLDENS = {  # which tests compare what a file holds
     "balance_v1": ["tests/plan/test_balance.py::test_known_answers"],
     "block_shuffle_v1": ["tests/kernels/test_permutation.py::test_block_shuffle_golden"],
@@ -34,21 +38,14 @@ GOLDENS = {  # which tests compare what a file holds
         "tests/orders/test_classes.py::test_known_answers_of_balanced",
         "tests/orders/test_classes.py::test_known_answers_of_batches",
     ],
-    "distinct_v1": ["tests/orders/test_batched.py::test_known_answers_of_distinct"],
-    "document_windows_v1": ["tests/orders/test_windows.py::test_known_answers_of_documents"],
     "drawn_plans": ["tests/plan/test_golden_plans.py::test_a_plan_answers_as_it_did"],
-    "local_shuffle_v1": ["tests/orders/test_shuffles.py::test_known_answers_of_local_shuffles"],
-    "mixture_grown": ["tests/orders/test_mixture.py::test_known_answers_of_grown"],
     "mixture_v1": ["tests/orders/test_mixture_pattern.py::test_known_answers"],
     "philox4x32_10": ["tests/kernels/test_permutation.py::test_philox_vectors"],
     "plan_file": ["tests/files/test_files.py::test_bytes_are_frozen"],
     "plans": ["tests/plan/test_golden_plans.py::test_a_plan_gives_its_known_answers"],
-    "shard_shuffle_v1": ["tests/orders/test_shard_shuffle.py::test_known_answers"],
     "shuffle_v1": ["tests/kernels/test_permutation.py::test_shuffle_golden"],
     "shuffle_v1_cases": ["tests/orders/test_shuffles.py::test_known_answers_of_shuffles"],
-    "strata_v1, packed_v1": ["tests/orders/test_strata.py::test_known_answers"],
-    "token_windows_v1": ["tests/orders/test_windows.py::test_known_answers_of_tokens"],
-    "without_v1": ["tests/orders/test_left_out.py::test_known_answers"],
+    ORDERS: ["tests/orders/test_every_order.py::test_known_answers"],
     "weighted_v1": ["tests/orders/test_weighted.py::test_known_answers"],
 }
 

@@ -20,7 +20,7 @@ from indexplan_torch import Bins, PlanBatchSampler, PlanLoader, PlanSampler, Sha
 from indexplan_torch.megatron import PlanIterator
 from indexplan_torch.ranks import discover
 from tests.adapters.small import ME, PLAN, Identity, as_they_are, loader_of, of_plan, refused
-from tests.orders.test_groups import Leaning, aim
+from tests.orders.test_protocol import Leaning, aim
 from tests.reports.test_draws import mixed_bins
 from tests.support import bins as of_bins
 

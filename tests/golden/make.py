@@ -10,30 +10,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from tests.golden import drawn, files, orders, plans
+from tests.golden import files, orders, plans
 from tests.golden.lines import FOLDER, answered
 
-ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {  # to a case of each file
-    "balance_v1": plans.balanced,
-    "distinct_v1": orders.distinct,
-    "document_windows_v1": orders.document_windows,
-    "local_shuffle_v1": orders.local_shuffle,
-    "mixture_grown": orders.grown,
-    "packed_v1": orders.bins,
-    "strata_v1": orders.bins,
-    "token_windows_v1": orders.token_windows,
-    "without_v1": orders.without,
-}
 MAKERS: dict[str, Callable[[], str]] = {
-    **{name: partial(answered, name, answer) for name, answer in ANSWERS.items()},
+    **{
+        name: partial(answered, name, partial(answer, reads=orders.PLAIN))
+        for name, answer in orders.ANSWERS.items()
+    },
+    "balance_v1": partial(answered, "balance_v1", plans.balanced),
     "mixture_v1": orders.mixture,
     "plan_file": files.directories,
     "plans": partial(answered, "plans", plans.plans, "plans"),
     "shuffle_v1_cases": orders.shuffle_cases,
 }
-DRAWN = {"drawn_plans": drawn.drawn_plans}  # not among `all`, as it takes a minute
+DRAWN = {"drawn_plans": plans.drawn_plans}  # not among `all`, as it takes a minute
 
 
 def main(names: list[str]) -> None:

@@ -1,21 +1,25 @@
-"""Known answers of orders, from the oracles in tests/support: the design's words in plain Python.
+"""Known answers of orders: what each case of a file says that its order reads.
 
-The cases stand in the files. Nothing comes from the library but the fingerprints of bins. Other
-answers are another algorithm, with another name.
+Files are answered by the oracles, tests/support/plain.py: the design's words in plain Python. The
+cases stand in the files. Of the library, only fields and fingerprints are taken. Other answers are
+another algorithm, with another name.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import accumulate, islice
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 import indexplan as ip
 from tests.golden.lines import CRC, crc32, known, lines, numbers
-from tests.support import class_oracles, mixing, oracles
-from tests.support.lengths import epoch_of
-from tests.support.windows_oracle import Documents, Windows
+from tests.support import mixing, oracles, plain
+from tests.support.units import units_of
 
 NUM_INDICES = 8  # of each of the 1,000 cases of shuffle-v1
 KINDS = {
@@ -25,6 +29,26 @@ KINDS = {
     "packed-v1": ip.Packed,
 }
 Case = dict[str, Any]
+
+
+class Reads(NamedTuple):
+    """What is said of an order and an epoch: by the oracles, or by the library."""
+
+    units: Callable[..., list[list[Any]]]  # all, or those at some positions
+    num_units: Callable[[Any, int], int]
+    phase: Callable[[Any, int], int]  # the token at which the first window starts
+
+
+PLAIN = Reads(
+    plain.units,
+    lambda order, epoch: plain.of(order, epoch)[0],
+    lambda order, epoch: plain.windows_of(order).phase(epoch),
+)
+OURS = Reads(
+    units_of,
+    lambda order, epoch: order.num_units(epoch),
+    lambda order, epoch: order.targets(epoch).start - order.overlap,
+)
 
 
 def shuffle_cases() -> str:
@@ -47,47 +71,56 @@ def _exact(number: int) -> Any:
     return str(number) if number >= 2**53 else number
 
 
-def local_shuffle(case: Case) -> Case:
+def _of(case: Case, *names: str) -> Case:
+    return {name: case[name] for name in names}
+
+
+def _summed(case: Case, order: ip.Order, reads: Reads) -> Case:
+    return {CRC: crc32(sum(reads.units(order, case["epoch"]), []))} if CRC in case else {}
+
+
+def local_shuffle(case: Case, reads: Reads) -> Case:
     """Return the answers of local-shuffle-v1."""
-    spec = [case[name] for name in ("n", "window", "seed", "epoch")]
-    found: Case = {"indices": [oracles.local_shuffle_forward(*spec, p) for p in case["positions"]]}
-    if CRC in case:
-        found[CRC] = crc32([oracles.local_shuffle_forward(*spec, p) for p in range(case["n"])])
-    return found
+    order = ip.LocalShuffle(case["n"], case["window"], case["seed"])
+    found = sum(reads.units(order, case["epoch"], case["positions"]), [])
+    return {"indices": found, **_summed(case, order, reads)}
 
 
-def distinct(case: Case) -> Case:
+def distinct(case: Case, reads: Reads) -> Case:
     """Return the answers of distinct-v1."""
-    spec = [case[name] for name in ("labels", "batch_size", "seed", "epoch")]
-    return {"reads": class_oracles.distinct(*spec)}
+    order = ip.Distinct(**_of(case, "labels", "batch_size", "seed"))
+    return {"reads": sum(reads.units(order, case["epoch"]), [])}
 
 
-def token_windows(case: Case) -> Case:
+def token_windows(case: Case, reads: Reads) -> Case:
     """Return the answers of token-windows-v1."""
-    windows, epoch = Windows(*(case[name] for name in Windows._fields)), case["epoch"]
-    found: Case = {"num_units": windows.num, "phase": windows.phase(epoch)}
-    found["starts"] = [windows.start(epoch, position) for position in case["positions"]]
-    if CRC in case:
-        found[CRC] = crc32([windows.start(epoch, position) for position in range(windows.num)])
-    return found
+    order = ip.TokenWindows(**_of(case, "num_tokens", "length", "overlap", "shift", "seed"))
+    starts = sum(reads.units(order, case["epoch"], case["positions"]), [])
+    num, phase = (ask(order, case["epoch"]) for ask in (reads.num_units, reads.phase))
+    return {"num_units": num, "phase": phase, "starts": starts, **_summed(case, order, reads)}
 
 
-def document_windows(case: Case) -> Case:
+def document_windows(case: Case, reads: Reads) -> Case:
     """Return the answers of document-windows-v1."""
-    fields, epoch = Documents(*(case[name] for name in Documents._fields)), case["epoch"]
-    found: Case = {"num_units": fields.num}
-    found["units"] = [fields.far(epoch, position) for position in case["positions"]]
-    if CRC in case:
-        found[CRC] = crc32([piece for unit in fields.units(epoch) for piece in unit])
-    return found
+    order = ip.DocumentWindows(**_of(case, "lengths", "length", "overlap", "block_size", "seed"))
+    units = reads.units(order, case["epoch"], case["positions"])
+    num = reads.num_units(order, case["epoch"])
+    return {"num_units": num, "units": units, **_summed(case, order, reads)}
 
 
-def bins(case: Case) -> Case:
+def shard_shuffle(case: Case, reads: Reads) -> Case:
+    """Return the answers of shard-shuffle-v1."""
+    names = "sizes", "seed", "lanes", "stripe", "window", "sticky", "grid"
+    row = sum(reads.units(ip.ShardShuffle(**_of(case, *names)), case["epoch"]), [])
+    return {"first": row[:40], "sha256": hashlib.sha256(np.array(row, "<i8").tobytes()).hexdigest()}
+
+
+def bins(case: Case, reads: Reads) -> Case:
     """Return the answers of the orders of strata, and of packed-v1."""
     kind: Any = KINDS[case["algorithm"]]
     order = kind(numbers(case["numbers"]), **case["fields"])
     epochs = [
-        {**each, **_of_an_epoch(each, epoch_of(order, each["epoch"]))} for each in case["epochs"]
+        {**each, **_of_an_epoch(each, reads.units(order, each["epoch"]))} for each in case["epochs"]
     ]
     return {"fingerprint": order.fingerprint[:16], "epochs": epochs}
 
@@ -101,14 +134,14 @@ def _of_an_epoch(case: Case, row: list[list[int]]) -> Case:
     }
 
 
-def without(case: Case) -> Case:
+def without(case: Case, reads: Reads) -> Case:
     """Return the answers of without-v1."""
-    n, seed, epoch = case["n"], case["seed"], case["epoch"]
-    row = [oracles.shuffle_forward(n, seed, epoch, position) for position in range(n)]
-    for since, position, samples in case["groups"]:
-        first = 0 if since < epoch else position if since == epoch else len(row)
-        row = row[:first] + [each for each in row[first:] if each not in samples]
-    return _read(row)
+    order: ip.Order = ip.Shuffle(case["n"], case["seed"])
+    for epoch, position, samples in case["groups"]:
+        cursor = {"epoch": epoch, "position": position, "order": order.to_dict()}
+        since = ip.Cursor.from_dict({**cursor, "sub_epoch": 0, "step": 0, "sub_epochs": 1})
+        order = ip.Without(order, samples, since=since)
+    return _read(sum(reads.units(order, case["epoch"]), []))
 
 
 def _read(row: list[int]) -> Case:
@@ -116,10 +149,32 @@ def _read(row: list[int]) -> Case:
     return {"num_units": len(row), "first": row[:8], "last": row[-8:], CRC: crc32(row)}
 
 
-def grown(case: Case) -> Case:
+def grown(case: Case, reads: Reads) -> Case:
     """Return the answers of mixtures that sources joined during the run."""
-    spec = (case["sources"], case["phases"], case["epoch_size"], int(case["seed"]), case["epoch"])
-    return _read(mixing.shuffles_of(*spec))
+    sources = {str(i): ip.Shuffle(n, seed=seed) for i, (n, seed) in enumerate(case["sources"])}
+    order: Any = None
+    for place, shares in case["phases"]:
+        weights = dict(zip(sources, shares, strict=False))
+        if order is None:
+            size, first = case["epoch_size"], {name: sources[name] for name in weights}
+            order = ip.Mixture(first, weights, epoch_size=size, seed=int(case["seed"]))
+            continue
+        new = {name: sources[name] for name in weights if name not in order.names}
+        order = order.with_phase(place, weights, sources=new or None)
+    return _read(sum(reads.units(order, case["epoch"]), []))
+
+
+ANSWERS: dict[str, Callable[[Case, Reads], Case]] = {  # to a case of each file
+    "distinct_v1": distinct,
+    "document_windows_v1": document_windows,
+    "local_shuffle_v1": local_shuffle,
+    "mixture_grown": grown,
+    "packed_v1": bins,
+    "shard_shuffle_v1": shard_shuffle,
+    "strata_v1": bins,
+    "token_windows_v1": token_windows,
+    "without_v1": without,
+}
 
 
 def mixture() -> str:

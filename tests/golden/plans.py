@@ -1,73 +1,49 @@
 """Known answers of whole plans, with balance and without, from the plain Python of tests/support.
 
-The cases stand in the files. Of the library, only the fingerprints of plans with balance are taken.
-Other answers from the same spec are another algorithm, with another name.
+The cases stand in the files. Of the library, only fields and the fingerprints of plans with balance
+are taken. Other answers from the same spec are another algorithm, with another name.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import zlib
-from functools import cache
 from typing import Any
 
-import numpy as np
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
 
 import indexplan as ip
-from tests.golden.lines import crc32, numbers
-from tests.support import model, oracles
+from tests.golden.lines import crc32, known, lines, numbers
+from tests.support import model, plain
 from tests.support.balance_oracle import dealt
-
-
-def run_of(data: dict[str, Any]) -> model.Run:
-    """Return the run that the dict form of a plan describes."""
-    sizes = data["global_batch_size"] or data["batch_size"]
-    phases = sizes if isinstance(sizes, list) and isinstance(sizes[0], dict) else None
-    phases = phases or [{"at": 0, "size": sizes}]
-    ranks = 1 if data["global_batch_size"] else data["world_size"]
-    resumed = data["resumed"]
-    resume = [resumed[key] for key in ("epoch", "sub_epoch", "step", "position")] if resumed else 0
-    return model.Run(
-        num_units=lambda _: data["order"]["num_samples"],
-        world_size=data["world_size"],
-        phases=[(phase["at"], ranks * int(np.prod(phase["size"]))) for phase in phases],
-        sub_epochs=data["sub_epochs"],
-        remainder=data["remainder"],
-        resume=tuple(resume) if resume else None,
-    )
-
-
-@cache
-def index(order: str, epoch: int, position: int) -> int:
-    """Return the index at a position, by the oracles."""
-    fields = json.loads(order)
-    kind = fields.pop("algorithm")
-    n = fields["num_samples"]
-    if kind == "shuffle-v1":
-        return oracles.shuffle_forward(n, fields["seed"], epoch, position)
-    if kind == "block-shuffle-v1":
-        sizes = fields["block_size"], fields["window"]
-        return oracles.block_shuffle_forward(n, *sizes, fields["seed"], epoch, position)
-    return position
+from tests.support.every_order import every_order
+from tests.support.frozen import algorithms, answers, columns_of, rebuilt
+from tests.support.strategies import balances
+from tests.support.strategies import plans as strategy
 
 
 def plans(case: dict[str, Any]) -> dict[str, Any]:
-    """Return the known answers of a plan; of a large plan, their check sums."""
+    """Return the known answers of a plan; of a large plan, their check sums.
+
+    Some plans with "drop" are refused today; the model walks them all the same.
+    """
     data = case["spec"]
-    order = json.dumps(data["order"])
-    run = run_of(data)
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
-    large = data["order"]["num_samples"] > 60
+    made = "pad" if data["remainder"] == "drop" else data["remainder"]
+    plan = ip.Plan.from_json(json.dumps({**data, "remainder": made}))
+    run = dataclasses.replace(model.run_of(plan), remainder=data["remainder"])
+    large = plan.order.num_samples > 60
     sub_epochs = []
     for epoch, sub_epoch, first_step, _, steps in model.walk(run, 2):
         batches = [
-            [[index(order, slot.epoch, slot.position) for slot in slots] for slots in step.ranks]
+            [[read(plan.order, slot)[0] for slot in slots] for slots in step.ranks]
             for step in steps
         ]
         valid = [[sum(not s.padded for s in slots) for slots in step.ranks] for step in steps]
-        numbers = range(first_step, first_step + len(steps) + 1)
-        cursors = [model.cursor(run, epoch, sub_epoch, n) for n in numbers[:: 9 if large else 1]]
+        stops = range(first_step, first_step + len(steps) + 1)
+        cursors = [model.cursor(run, epoch, sub_epoch, n) for n in stops[:: 9 if large else 1]]
         indices = [i for step in batches for batch in step for i in batch]
         sub_epochs.append(
             {
@@ -81,8 +57,14 @@ def plans(case: dict[str, Any]) -> dict[str, Any]:
                 "batches": crc32(indices) if large else batches,
             }
         )
-    fingerprint = hashlib.sha256(text.encode()).hexdigest()
-    return {"fingerprint": fingerprint, "sub_epochs": sub_epochs}
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return {"fingerprint": hashlib.sha256(text.encode()).hexdigest(), "sub_epochs": sub_epochs}
+
+
+def read(order: ip.Order, slot: model.Slot) -> list[int]:
+    """Return the samples of the unit that a slot reads."""
+    (unit,) = plain.units(order, slot.epoch, [slot.position])
+    return unit
 
 
 def plan_of(case: dict[str, Any]) -> ip.Plan:
@@ -110,3 +92,62 @@ def balanced(case: dict[str, Any]) -> dict[str, Any]:
         "last_step": steps[-1],
         "crc32": crc32([sample for step in steps for batch in step for sample in batch]),
     }
+
+
+# Drawn plans over every order, in layers, under all remainders, and what they answer. These are the
+# library's own answers, for changes that must not change any: they say that two versions agree, and
+# the other known answers say that they are right. Hypothesis draws other plans in each of its
+# versions, so the file holds the plans, and gets some over each kind of order that it lacks.
+
+OF_EACH = 12
+
+
+@st.composite
+def over(draw: st.DrawFn, order: Any) -> ip.Plan:
+    """Draw a plan over an order: fresh or resumed, under any remainder, with balance or without.
+
+    Over one for global batches, a plan of whole ones or of equal parts.
+    """
+    if (size := order.ip_global_batch) > 1:
+        parts = [part for part in range(1, size + 1) if size % part == 0]
+        return ip.Plan(
+            order,
+            world_size=draw(st.integers(1, 5)),
+            global_batch_size=draw(st.sampled_from(parts)),
+            remainder=draw(st.sampled_from(["spread", "drop", "pad", "carry"])),
+        )
+    plan: ip.Plan = draw(strategy(st.just(order)))
+    if draw(st.integers(0, 4)) == 0:
+        plan = plan.replace(balance=draw(balances(order.num_samples)))
+    return plan
+
+
+def drawn_over(order: ip.Order, number: int) -> list[ip.Plan]:
+    """Return plans over an order, the last that are drawn: the first are the simplest."""
+    found: dict[str, ip.Plan] = {}
+
+    @seed(number)
+    @settings(
+        max_examples=4 * OF_EACH,
+        database=None,
+        phases=[Phase.generate],
+        deadline=None,
+        suppress_health_check=[*HealthCheck],
+    )
+    @given(over(order))
+    def look(plan: ip.Plan) -> None:
+        found[plan.fingerprint] = plan
+
+    look()
+    return list(found.values())[-OF_EACH:]
+
+
+def drawn_plans() -> str:
+    """Return the plans of the file, and others over orders that it lacks, with their answers."""
+    head = known("drawn_plans")
+    cases = head.pop("cases")
+    held = set().union(*(algorithms(case["plan"]["order"]) for case in cases))
+    for number, (name, order) in enumerate(every_order().items()):
+        for plan in [] if name in held else drawn_over(order, number):
+            cases.append({"plan": json.loads(plan.to_json()), "columns": columns_of(plan)})
+    return lines(head, "cases", [{**case, "answers": answers(rebuilt(case))} for case in cases])

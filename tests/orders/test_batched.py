@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.orders.distinct import BLOCK, _listed
-from tests.golden.lines import cases
-from tests.support import class_oracles
 from tests.support.strategies import seeds
 
 
@@ -82,16 +80,6 @@ def test_each_global_batch_keeps_its_law(order: Any, data: st.DataObject) -> Non
         plan = plan.replace(world_size=world, global_batch_size=part).resume(cursor)
         row += read(plan.steps(epoch)) if cursor.epoch == epoch else []
         assert row == order.take(epoch, 0, order.num_units(epoch)).tolist()
-
-
-@given(grouped() | mixed())
-def test_an_epoch_is_the_full_bins(order: ip.Flat) -> None:
-    """It has the samples of the bins inside that are full, in their sequence."""
-    inside, size = order.order, order.ip_global_batch
-    for epoch in (0, 3):
-        bins = [inside.take(epoch, at).tolist() for at in range(inside.num_units(epoch))]
-        full = [sample for each in bins if len(each) == size for sample in each]
-        assert full == order.take(epoch, 0, order.num_units(epoch)).tolist()
 
 
 @given(grouped())
@@ -189,24 +177,6 @@ def test_global_batches_of_two_sizes_are_refused(order: ip.Order) -> None:
     """As no step may hold parts of two global batches; tests/errors refuses other plans."""
     with pytest.raises(ip.IndexPlanError, match="'s plan needs"):
         ip.Plan(order, world_size=2, global_batch_size=[ip.Phase(0, 12), ip.Phase(24, 6)])
-
-
-@pytest.mark.parametrize("case", cases("distinct_v1"), ids=lambda case: f"{len(case['labels'])}")
-def test_known_answers_of_distinct(case: dict[str, Any]) -> None:
-    """Bits that never change."""
-    order = ip.Distinct(case["labels"], case["batch_size"], case["seed"])
-    assert case["reads"] == order.take(case["epoch"], 0, order.num_units(0)).tolist()
-
-
-@given(distinct(), st.sampled_from([0, 1, 2, 17, 2**32 - 1]))
-def test_the_oracle_and_the_law(order: ip.Distinct, epoch: int) -> None:
-    """Each sample at most once, no label twice in a batch, fewer than a batch are left out."""
-    labels, size = order.labels.array.tolist(), order.batch_size
-    row = order.take(epoch, 0, order.num_units(epoch)).tolist()
-    assert row == class_oracles.distinct(labels, size, order.seed, epoch)
-    assert len(row) == len(set(row)) == len(labels) // size * size
-    for start in range(0, len(row), size):
-        assert keeps_its_law(order, row[start : start + size], size)
 
 
 def test_wide_labels_and_many_samples() -> None:

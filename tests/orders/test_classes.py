@@ -18,8 +18,6 @@ from indexplan.kernels import sorting
 from indexplan.orders import classes as module
 from indexplan.stores import tables
 from tests.golden.lines import known
-from tests.support import class_oracles
-from tests.support.examples import examples
 from tests.support.strategies import seeds
 
 GOLDEN = known("classes_v1")
@@ -60,11 +58,6 @@ def batches(draw: st.DrawFn) -> ip.ClassBatches:
     return ip.ClassBatches(labels, draw(st.integers(1, kept)), per_class, size, draw(seeds), short)
 
 
-def labels_of(order: Any) -> list[int]:
-    """Return an order's labels."""
-    return [int(label) for label in order.labels.array]
-
-
 @pytest.mark.parametrize("case", GOLDEN["class-balanced-v1"])
 def test_known_answers_of_balanced(case: dict[str, Any]) -> None:
     """Bits that never change."""
@@ -79,33 +72,6 @@ def test_known_answers_of_batches(case: dict[str, Any]) -> None:
     order = ip.ClassBatches(LABELS, *spec)
     for number, unit in zip(case["numbers"], case["units"], strict=True):
         assert unit == order.take(*divmod(number, 1000)).tolist()
-
-
-@examples(40)
-@given(balanced(), st.sampled_from([0, 1, 2**20]), st.data())
-def test_balanced_is_the_oracle(order: ip.ClassBalanced, epoch: int, data: st.DataObject) -> None:
-    """Any positions read what the oracle reads."""
-    size = order.num_units(epoch)
-    weights = None if order.weights is None else order.weights.array.tolist()
-    starts = data.draw(st.lists(st.integers(0, size - 1), max_size=4))
-    stops = [min(size, start + 8) for start in starts]
-    places = [epoch * size + p for a, b in zip(starts, stops, strict=True) for p in range(a, b)]
-    spec = (labels_of(order), size, weights, order.seed)
-    expected = [class_oracles.balanced(*spec, place) for place in places]
-    assert expected == order.take(epoch, starts, stops).tolist()
-
-
-@examples(40)
-@given(batches(), st.sampled_from([0, 1, 2**31]), st.data())
-def test_batches_are_the_oracle(order: ip.ClassBatches, epoch: int, data: st.DataObject) -> None:
-    """Any units hold what the oracle's hold."""
-    size = order.num_units(epoch)
-    starts = data.draw(st.lists(st.integers(0, size - 1), max_size=3))
-    stops = [min(size, start + 2) for start in starts]
-    spec = (labels_of(order), order.classes, order.per_class, order.seed, order.short)
-    some = [epoch * size + u for a, b in zip(starts, stops, strict=True) for u in range(a, b)]
-    expected = [index for unit in some for index in class_oracles.batch(*spec, unit)]
-    assert expected == order.take(epoch, starts, stops).tolist()
 
 
 @given(rows_of_labels)
@@ -157,29 +123,35 @@ def test_huge_epochs() -> None:
     assert 2 >= counts[:7].max() - counts[:7].min()
 
 
-def spread(observed: Counter[Any], num: int, expected: float) -> float:
-    """Return chi-square over its degrees of freedom, of counts of `num` kinds of events."""
-    seen = list(observed.values()) + [0] * (num - len(observed))
-    return sum((each - expected) ** 2 for each in seen) / expected / (num - 1)
+def test_pairs_meet_by_chance() -> None:
+    """Each pair of classes shares a batch as often as any other, and so do samples of a class.
 
-
-def test_classes_meet_by_chance() -> None:
-    """Each pair of classes shares a batch as often as any other; so it is with members."""
-    num, drawn, most = 13, 4, 3000
-    order = ip.ClassBatches(np.arange(num * 4) % num, drawn, 2, most, seed=1)
-    row = order.take(0, 0, most).reshape(most, drawn, 2) % num
-    pairs = Counter(pair for unit in row[:, :, 0] for pair in combinations(sorted(unit), 2))
-    assert 0.5 < spread(pairs, num * (num - 1) // 2, most * 12 / 156) < 1.4
-
-
-def test_members_meet_by_chance() -> None:
-    """Each pair of samples of a class shares a tuple as often as any other, in all classes."""
-    size, most = 20, 3000
+    In a balanced row each class stands at each place, and after each other, equally often.
+    """
+    num, size, most = 13, 20, 3000
+    order = ip.ClassBatches(np.arange(num * 4) % num, 4, 2, most, seed=1)
+    classes = order.take(0, 0, most).reshape(most, 4, 2)[:, :, 0] % num
     order = ip.ClassBatches(np.arange(size * 2) // size, 2, 4, most, seed=1)
-    row = order.take(0, 0, most).reshape(most * 2, 4)
-    for own in (row[row[:, 0] < size], row[row[:, 0] >= size] - size):
-        pairs = Counter(pair for unit in own for pair in combinations(sorted(unit), 2))
-        assert 0.5 < spread(pairs, size * (size - 1) // 2, len(own) * 12 / 380) < 1.2
+    members = order.take(0, 0, most).reshape(most * 2, 4)
+    row = ip.ClassBalanced(np.arange(num * 3) % num, most * num, seed=1).take(0, 0, most * num)
+    rows = (row.reshape(most, num) % num).tolist()
+    events: list[tuple[int, Any]] = [  # of how many kinds, and which came
+        *(
+            (of * (of - 1) // 2, [pair for unit in own for pair in combinations(sorted(unit), 2)])
+            for of, own in (
+                (num, classes),
+                (size, members[members[:, 0] < size]),
+                (size, members[members[:, 0] >= size]),
+            )
+        ),
+        (num * num, [pair for each in rows for pair in enumerate(each)]),
+        (num * (num - 1), [pair for each in rows for pair in pairwise(each)]),
+    ]
+    for kinds, came in events:
+        counts, expected = [*Counter(came).values()], len(came) / kinds
+        assert len(counts) == kinds
+        chi_square = sum((count - expected) ** 2 for count in counts) / expected
+        assert 0.5 < chi_square / (kinds - 1) < 1.5
 
 
 def test_classes_deal_by_themselves() -> None:
@@ -188,17 +160,6 @@ def test_classes_deal_by_themselves() -> None:
     read = ip.ClassBalanced(labels, seed=5).take(0, 0, 300)
     ranks = [read[labels[read] == label] // 3 for label in range(3)]
     assert all(np.count_nonzero(a == b) < 8 for a, b in combinations(ranks, 2))
-
-
-def test_classes_follow_each_other_by_chance() -> None:
-    """In a balanced row each class stands at each place, and after each other, equally often."""
-    num, most = 7, 2800
-    order = ip.ClassBalanced(np.arange(num * 3) % num, most * num, seed=1)
-    rows = order.take(0, 0, most * num).reshape(most, num) % num
-    places = Counter((at, int(c)) for row in rows for at, c in enumerate(row))
-    assert 0.5 < spread(places, num * num, most / num) < 1.4
-    after = Counter(pair for row in rows for pair in pairwise(row.tolist()))
-    assert 0.5 < spread(after, num * (num - 1), most / num) < 1.5
 
 
 def test_tables_are_shared() -> None:

@@ -199,26 +199,3 @@ def test_indexes_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         expression = str(error.value).rpartition("pass ")[2]
         known = {"ShardShuffle": ip.ShardShuffle, "json": json, "Path": Path}
         assert ip.ShardShuffle([3, 5]) == eval(expression, known)  # noqa: S307
-    Path("laion/sizes.json").write_text(json.dumps({"a": "b"}))
-    Path("laion/00000.lance").write_text("")
-    counted = "pass ShardShuffle a list of how many samples each shard holds"
-    for path in ("laion/sizes.json", "laion/*.lance", "laion/00000.lance", "laion"):
-        with pytest.raises(ip.IndexPlanError) as error:
-            ip.shard_sizes(path)
-        assert str(error.value).endswith(counted)
-    with pytest.raises(ip.IndexPlanError, match=counted):
-        ip.shard_sizes("laion/*.lance", kind="lance")
-
-
-def test_raw_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of tokens without a header stay as they are: their length makes windows of them."""
-    monkeypatch.chdir(tmp_path)
-    np.arange(5000, dtype=np.uint32).tofile("part-0-00000.npy")
-    with pytest.raises(ip.PlanFileError) as error:
-        ip.shard_sizes("*.npy")
-    assert "pass their dtype, such as dtype='uint16'" in str(error.value)
-    assert [5000] == ip.shard_sizes("*.npy", dtype="uint32").sizes.array.tolist()
-    assert 5000 == ip.TokenWindows(len(np.memmap("part-0-00000.npy", np.uint32, "r")), 9).num_tokens
-    with pytest.raises(ip.IndexPlanError, match="if it holds raw numbers, pass its folder"):
-        ip.Dataset.scan("part-0-00000.npy")
-    assert 1 == ip.Dataset.scan(".").num_samples

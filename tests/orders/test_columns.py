@@ -169,62 +169,16 @@ def test_specs_hold_identities(tmp_path: Path) -> None:
         again = ip.Plan.from_json(text, columns=columns)
         assert (again, again.fingerprint) == (plan, plan.fingerprint)
         assert again.indices(0, rank=0).tolist() == plan.indices(0, rank=0).tolist()
+    nothing = ip.Plan(Listed([3, 1], 5, []), world_size=1, batch_size=1)
+    np.save(other / "none.npy", np.empty(0))
+    for columns in ([[3, 1], []], [[3, 1], str(other / "none.npy")]):
+        assert nothing == ip.Plan.from_json(nothing.to_json(), columns=columns)
     for columns in (None, [], [rows], [rows, [0.5, 2.1]], tmp_path / "rows.npy"):
         with pytest.raises(ip.IndexPlanError, match=r"(samples|shares) needs a column of \d"):
             ip.Plan.from_json(text, columns=columns)
     for columns in (tmp_path / "nowhere", [tmp_path / "nowhere"], "x" * 100_000):
         with pytest.raises(ip.IndexPlanError, match=r"a column's path must be .*; check the path"):
             ip.Plan.from_json(text, columns=columns)
-
-
-def test_plan_directories_have_their_columns(tmp_path: Path) -> None:
-    """What `load` returns needs nothing else: for other epochs, to locate, or to be verified."""
-    order = Wrapped(Listed([3, 1, 3, 0], 5, [0.5, 2.0]))
-    plan = ip.Plan(order, world_size=2, batch_size=1)
-    root = tmp_path / "a.plan"
-    for part in ((2, 2), (1, 2)):
-        ip.save(plan, root, epochs=range(2), part=part)
-    assert sorted(order.columns) == sorted(path.stem for path in (root / "columns").iterdir())
-    again = ip.load(root)
-    assert again == plan
-    assert sorted(again.order.columns) == sorted(order.columns)
-    assert [3, 1, 3, 0] == again.order.take(7, 0, 4).tolist()
-    assert again.locate_all([3], 0)[1].tolist() == [0, 2]
-    assert ip.verify(again).ok
-    assert 0 == ip.save(plan, root, epochs=range(2)).num_written
-    assert ip.Plan.from_json(plan.to_json(), columns=root / "columns") == plan
-    column = root / "columns" / f"{order.order.samples.identity['sha256']}.npy"
-    data = column.read_bytes()
-    for wrong in (data[:-1] + b"\x01", b"\x92" + data[1:]):
-        column.write_bytes(wrong)
-        report = ip.verify(ip.load(root))
-        assert not report.ok
-        assert "numbers of the sha256 in its name" in str(report)
-        with pytest.raises(ip.PlanFileError, match="numbers of the sha256 in its name"):
-            ip.save(plan, root, epochs=range(2))
-        with pytest.raises(ip.PlanFileError, match="numbers of the sha256 in its name"):
-            ip.load(root).locate(3, 0)
-    column.write_bytes(data[:-1])
-    with pytest.raises(ip.PlanFileError, match="must hold 144 bytes; got 143"):
-        ip.load(root)
-    column.unlink()
-    with pytest.raises(ip.PlanFileError, match="must have all of its 7 files"):
-        ip.load(root)
-    ip.save(plan, root, epochs=range(2))
-    assert ip.verify(ip.load(root)).ok
-
-
-def test_a_column_of_nothing(tmp_path: Path) -> None:
-    """An empty column is one like others, wherever it is looked for."""
-    plan = ip.Plan(Listed([3, 1], 5, []), world_size=1, batch_size=1)
-    ip.save(plan, tmp_path / "a.plan")
-    again = ip.load(tmp_path / "a.plan")
-    assert sorted(plan.order.columns) == sorted(again.order.columns)
-    np.save(tmp_path / "none.npy", np.empty(0))
-    folder = tmp_path / "a.plan/columns"
-    candidates: list[Any] = [[[3, 1], []], [str(tmp_path / "none.npy"), folder], folder]
-    for columns in candidates:
-        assert plan == ip.Plan.from_json(plan.to_json(), columns=columns)
 
 
 CHILD = """

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from dataclasses import fields
+from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -16,21 +18,23 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.cli.written import order_as_written
 from indexplan.testing import check_order
-from tests.laws.promises import EPOCHS, read
-from tests.orders import test_shard_shuffle
-from tests.orders.test_batched import INSIDE
+from tests.golden.lines import cases
+from tests.golden.orders import ANSWERS, OURS
+from tests.orders.test_batched import INSIDE, distinct, grouped, mixed
 from tests.orders.test_classes import balanced, batches
 from tests.orders.test_mixture import GROWN
-from tests.orders.test_weighted import specs
-from tests.orders.test_weighted_plans import FIELDS, FIRST, SECOND, THIRD
+from tests.orders.test_protocol import Leaning
+from tests.orders.test_shuffles import made, shards
+from tests.orders.test_weighted import FIELDS, FIRST, SECOND, THIRD, specs
 from tests.orders.test_windows import documents, order_of, tokens_of, windows
+from tests.support import plain
 from tests.support.every_order import every_order
 from tests.support.examples import examples
 from tests.support.lengths import binned
 from tests.support.listed import Listed
 from tests.support.nested import MIXTURES, NESTED, layers, over
 from tests.support.reweighted import reweighted
-from tests.support.strategies import plans, seeds
+from tests.support.strategies import orders, plans, seeds
 from tests.support.units import units_of
 
 
@@ -54,7 +58,8 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
     "local shuffles": st.builds(ip.LocalShuffle, st.integers(1, 60), st.integers(1, 9), seeds),
     "mixtures": MIXTURES,
     "nested": NESTED,
-    "shards": test_shard_shuffle.drawn(12, 8),
+    "ranges, shuffles and blocks": orders(),
+    "shards": shards(12, 8).map(made),
     "tokens": windows(most=30).map(tokens_of),
     "weights": weights(),
     "weights in layers": over(weights()),
@@ -72,13 +77,110 @@ def test_plans_keep_the_laws(kind: str, data: st.DataObject) -> None:
     assert (again, again.fingerprint) == (plan, plan.fingerprint)
 
 
+EPOCHS = range(6)
+
+
+def read(draw: Any, order: ip.Order) -> list[list[Any]]:
+    """Return the units of a run that stops in each of its sub-epochs, and continues elsewhere."""
+    remainder = draw(st.sampled_from(["spread", "carry"])) if order.constant_num_units else "spread"
+    made: dict[str, Any] = {"remainder": remainder, "sub_epochs": draw(st.integers(1, 3))}
+    ranks, sizes = st.integers(1, 4), st.integers(1, 16)
+    worlds = [
+        ip.Plan(order, world_size=draw(ranks), global_batch_size=draw(sizes), **made)
+        for _ in range(2)
+    ]
+    drawn, cursor = Random(draw(st.integers(0, 99))), worlds[0].start  # noqa: S311 (a test)
+    stream: list[list[Any]] = []
+    for *where, last in product(EPOCHS, range(made["sub_epochs"]), range(2)):
+        if where < [cursor.epoch, cursor.sub_epoch]:  # the last step has read it
+            continue
+        plan = worlds[last].resume(cursor)
+        steps = plan.steps(*where)
+        stop = steps.stop if last else drawn.randint(steps.start, steps.stop)
+        chosen: dict[str, Any] = {"start_step": steps.start, "stop_step": stop, "units": True}
+        by_rank = [plan.batches(*where, rank=rank, **chosen) for rank in range(plan.world_size)]
+        batches = [batch for step in zip(*by_rank, strict=True) for batch in step]
+        stream += [unit.tolist() for batch in batches for unit in batch.bins]
+        cursor = plan.cursor(*where, step=stop)
+    return stream
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @examples(20)
 @given(st.data())
 def test_a_run_reads_the_order(kind: str, data: st.DataObject) -> None:
     """Six epochs, stopped in each and continued on other ranks, are the order's, unit by unit."""
     order = data.draw(KINDS[kind])
-    assert [units_of(order, epoch) for epoch in EPOCHS] == read(data.draw, order)
+    expected = [unit for epoch in EPOCHS for unit in units_of(order, epoch)]
+    assert expected == read(data.draw, order)[: len(expected)]
+
+
+REFUSED = (  # what no samples can be taken out of
+    "left with a unit in each epoch",
+    "whose samples are what it reads",
+    "all of which cut samples, or none",
+)
+
+
+def around(draw: Any, inside: ip.Order) -> Any:
+    """Draw an order, a layer over it, or one without some of its samples."""
+    what = draw(st.integers(0, 3))
+    if what != 1:
+        return draw(layers(st.just(inside))) if what else inside
+    gone = draw(st.sets(st.integers(0, inside.num_samples - 1), min_size=1, max_size=3))
+    return ip.Without(inside, sorted(gone), cut=draw(st.sampled_from(["piece", "unit"])))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "global batches"])
+@examples(60)
+@given(st.data())
+def test_units_are_the_oracles(kind: str, data: st.DataObject) -> None:
+    """All of an epoch, by itself or in a layer; of one far off, if none are walked up to it."""
+    if kind == "global batches":
+        order: ip.Order = data.draw(grouped() | mixed() | distinct())
+    else:
+        try:
+            order = around(data.draw, data.draw(KINDS[kind]))
+        except ip.IndexPlanError as error:
+            assume(not any(rule in error.rule for rule in REFUSED))
+            raise
+    walked = isinstance(order, ip.Layer | ip.Mixture)
+    epoch = data.draw(st.sampled_from([0, 1, 2, 7, *([] if walked else [2**31, 2**32 - 1])]))
+    assert plain.units(order, epoch) == units_of(order, epoch)
+
+
+LARGE = st.integers(1, 60) | st.integers(4000, 9000) | st.integers(1, 2**63 - 1)
+HUGE: dict[str, st.SearchStrategy[Any]] = {
+    "local shuffles": st.builds(
+        ip.LocalShuffle,
+        LARGE,
+        st.integers(1, 9) | st.integers(500, 5000) | st.integers(1, 2**63 - 1),
+        seeds,
+    ),
+    "tokens": windows(2**61).map(tokens_of),
+}
+
+
+@pytest.mark.parametrize("kind", HUGE)
+@given(st.data())
+def test_huge_ones_are_the_oracles(kind: str, data: st.DataObject) -> None:
+    """Any places, and those where windows end, are read as the oracle says, and found again."""
+    order, epoch = data.draw(HUGE[kind]), data.draw(st.integers(0, 2**32 - 1))
+    num, window = order.num_units(epoch), getattr(order, "window", 1)
+    edge = st.integers(0, (num - 1) // window).map(lambda v: max(0, v * window - 3))
+    starts = data.draw(st.lists(edge | st.integers(0, num - 1), max_size=4))
+    stops = [data.draw(st.integers(start, min(num, start + 9))) for start in starts]
+    places = [at for low, high in zip(starts, stops, strict=True) for at in range(low, high)]
+    read = order.take(epoch, starts, stops).tolist()
+    assert sum(plain.units(order, epoch, places), []) == read
+    assert places == order.locate(epoch, read).tolist()
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_known_answers(name: str) -> None:
+    """Bits that never change, which `tests.golden.make` writes by the oracles alone."""
+    for case in cases(name):
+        assert case == {**case, **ANSWERS[name](case, OURS)}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -115,6 +217,18 @@ MORE: list[ip.Order] = [  # what is not drawn, or seldom
         {"a": ip.TokenWindows(300, 6), "b": ip.TokenWindows(90, 6, seed=2)}, {"a": 7, "b": 3}
     ),
     ip.Epochs(ip.ShardShuffle(range(20), lanes=4, stripe=16), 300),
+    *(  # of the largest sizes, lanes and stripes
+        ip.ShardShuffle(sizes, lanes=lanes, stripe=stripe, sticky=i % 2 > 0, grid=grid)
+        for grid in ("epoch", "stream")
+        for i, (sizes, lanes, stripe) in enumerate(
+            [
+                ([2**61, 0, 2**62 - 5, 17], 2**32 - 1, 2**32 - 1),
+                ([2**62, 2**40], 3, 3 * 2**59),
+                ([5, 7, 11], 2**32 - 1, 2**30 * (2**32 - 1)),
+            ],
+            start=grid == "stream",
+        )
+    ),
     *PARTS,
     *(ip.Subset(ip.Shuffle(len(part)), part, num_samples=40) for part in PARTS),
     ip.Weighted([(0, FIRST), (1, SECOND), (2**31, THIRD)], **FIELDS),
@@ -123,6 +237,7 @@ MORE: list[ip.Order] = [  # what is not drawn, or seldom
     ip.Distinct(range(20), 20),
     ip.Distinct([0] * 9, 1),
     *map(ip.Flat, INSIDE.values()),
+    Leaning(8),
     Listed([2**40, 7, 2**40], 2**62, [0.5]),
 ]
 
@@ -135,6 +250,18 @@ def test_the_kit_on_each_algorithm(order: ip.Order) -> None:
     before = order.to_dict(), len(pickle.dumps(order))
     assert check_order(order, fresh_process=False).ok
     assert before == (order.to_dict(), len(pickle.dumps(order)))
+
+
+@pytest.mark.parametrize("name", every_order())
+def test_what_a_run_may_not_change(name: str) -> None:
+    """Another number among an order's fields, or another kind of order, is another run."""
+    order, other = every_order()[name], ip.Subset(ip.Shuffle(2), [1, 0], 3)
+    saved = order.to_dict()
+    assert order.continues(saved, 0, 0)
+    for field in (field for field, value in saved.items() if type(value) is int):
+        assert not order.continues({**saved, field: saved[field] + 1}, 0, 0), field
+    assert not order.continues({**saved, "algorithm": "another-v1"}, 0, 0)
+    assert not order.continues(other.to_dict(), 0, 0)
 
 
 SEVERAL = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,7 @@ import indexplan as ip
 from indexplan.orders import streams
 from indexplan.orders.base import Int64
 from indexplan.reports.lockstep import agrees_until
-from tests.orders.test_protocol import Later
-from tests.support.bins import Bins
 from tests.support.reweighted import reweighted
-from tests.support.units import units_of
-
-
-def test_a_unit_that_holds_a_sample_twice_is_verified() -> None:
-    """It is named twice, and found so."""
-    order = ip.Subset(Bins(3), [1, 0, 0], 3)
-    assert [[1], [0, 0]] == units_of(order, 0)
-    assert ([1, 1], [0, 2]) == tuple(part.tolist() for part in order.locate_all(0, [0]))
-    assert ip.verify(ip.Plan(order, world_size=1, batch_size=1)).ok
 
 
 def test_known_answers() -> None:
@@ -40,26 +30,6 @@ def test_known_answers() -> None:
     assert "32510284c70ab9d7" == subset.fingerprint[:16]
     listed = ip.Subset(ip.Shuffle(3, seed=3), [5, 6, 7], 200)
     assert "09b684e0fa7eb624" == listed.fingerprint[:16]
-
-
-def test_runs_may_go_on_where_the_order_inside_may() -> None:
-    """A layer asks the order inside, from where on the two may differ."""
-    makers: list[tuple[Any, int]] = [
-        (lambda order: ip.Epochs(order, 10), 3),
-        (lambda order: ip.Repeat(order, 2), 1),
-        # of 75 units of the mixture, 37 or 38 are read from the order, in its epoch 1
-        (
-            lambda order: ip.Mixture(
-                {"a": order, "b": ip.Shuffle(5)}, MIXED.weights, epoch_size=10
-            ),
-            7,
-        ),
-    ]
-    for make, epoch in makers:
-        saved = make(Later(20)).to_dict()
-        assert not make(Later(20, since=1)).continues(saved, epoch, 5)
-        assert make(Later(20, since=2)).continues(saved, epoch, 5)
-        assert not make(Later(20, since=2)).continues({**saved, "algorithm": "x"}, epoch, 5)
 
 
 def test_huge_streams() -> None:
@@ -203,31 +173,27 @@ OFTEN = [
 
 
 @pytest.mark.parametrize("order", OFTEN, ids=lambda order: f"{order.algorithm}")
-def test_the_first_of_very_many_reads(order: ip.Order) -> None:
-    """The first read is where reading from the start finds it; of a subset too."""
-    start = order.take(0, 0, 1000)
-    samples, first = np.unique(start, return_index=True)
+def test_very_many_reads(order: ip.Order) -> None:
+    """The first read is where reading from the start finds it, of a subset too.
+
+    Epochs and Mixture answer about some units of an epoch that has billions of reads.
+    """
+    samples, first = np.unique(order.take(0, 0, 1000), return_index=True)
     np.testing.assert_array_equal(first, order.locate(0, samples))
     moved = ip.Subset(order, range(order.num_samples - 1, -1, -1), order.num_samples)
-    np.testing.assert_array_equal(first, moved.locate(0, order.num_samples - 1 - samples))
-    counts = order.count(0, samples)
-    np.testing.assert_array_equal(counts, moved.count(0, order.num_samples - 1 - samples))
-
-
-@pytest.mark.parametrize("order", OFTEN, ids=lambda order: f"{order.algorithm}")
-def test_a_short_epoch_of_a_very_long_one(order: ip.Order) -> None:
-    """Epochs and Mixture answer about some units of an epoch that has billions of reads."""
+    names, counts = order.num_samples - 1 - samples, order.count(0, samples)
+    np.testing.assert_array_equal(first, moved.locate(0, names))
+    np.testing.assert_array_equal(counts, moved.count(0, names))
     short = ip.Epochs(order, 50)
     mixed = ip.Mixture({"a": order, "b": ip.Shuffle(9, seed=2)}, {"a": 5, "b": 1}, epoch_size=60)
-    for made in (short, mixed):
-        for epoch in (0, 3):
-            read = made.take(epoch, 0, made.num_units(epoch))
-            samples, first, counts = np.unique(read, return_index=True, return_counts=True)
-            np.testing.assert_array_equal(first, made.locate(epoch, samples))
-            np.testing.assert_array_equal(counts, made.count(epoch, samples))
-            positions, offsets = made.locate_all(epoch, samples)
-            np.testing.assert_array_equal(counts, np.diff(offsets))
-            np.testing.assert_array_equal(np.argsort(read, kind="stable"), positions)
+    for made, epoch in product((short, mixed), (0, 3)):
+        read = made.take(epoch, 0, made.num_units(epoch))
+        samples, first, counts = np.unique(read, return_index=True, return_counts=True)
+        np.testing.assert_array_equal(first, made.locate(epoch, samples))
+        np.testing.assert_array_equal(counts, made.count(epoch, samples))
+        positions, offsets = made.locate_all(epoch, samples)
+        np.testing.assert_array_equal(counts, np.diff(offsets))
+        np.testing.assert_array_equal(np.argsort(read, kind="stable"), positions)
 
 
 def test_whole_epochs_inside_are_counted() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import indexplan as ip
@@ -21,6 +22,7 @@ from indexplan.orders.registry import order_from_dict
 from indexplan.testing import check_order
 from tests.support.bins import Bins
 from tests.support.listed import Wrapped
+from tests.support.nested import layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +92,7 @@ def test_equal_orders_have_one_fingerprint() -> None:
     assert one.fingerprint != other.fingerprint
 
 
+ROOT = Path(__file__).parents[2]
 Int64 = NDArray[np.int64]
 
 
@@ -203,35 +206,16 @@ def test_a_class_that_is_made_again_replaces_the_first() -> None:
         ip.register(type("Other", (ip.Sequential,), {"algorithm": "test-cell-v1"}))
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "orders.md"
-
-
-@pytest.fixture
-def permuted(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Return the page's module."""
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+def test_the_page_draws_a_permutation_once_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of an epoch share one permutation, and so does `find`."""
+    page = (ROOT / "docs" / "orders.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     (source,) = (each for each in blocks if each.startswith("# permuted.py"))
-    module = ModuleType("permuted")
-    monkeypatch.setitem(sys.modules, "permuted", module)
-    exec(source, vars(module))  # noqa: S102 (our own page)
-    return module
-
-
-def test_the_page_draws_a_permutation_once_an_epoch(permuted: ModuleType) -> None:
-    """Batches of an epoch, in several threads, share one permutation, and so does `find`."""
-    order = permuted.Permuted(1000, seed=3)
-    plan = ip.Plan(order, world_size=2, batch_size=16)
-    read: list[list[int]] = []
-
-    def some(rank: int) -> None:
-        read.extend(batch.tolist() for batch in plan.batches(4, rank=rank))
-
-    plan.batch(4, step=0, rank=0)
-    threads = [threading.Thread(target=some, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    permuted = ModuleType("permuted")
+    monkeypatch.setitem(sys.modules, "permuted", permuted)
+    exec(source, vars(permuted))  # noqa: S102 (our own page)
+    plan = ip.Plan(permuted.Permuted(1000, seed=3), world_size=2, batch_size=16)
+    read = [batch.tolist() for rank in range(2) for batch in plan.batches(4, rank=rank)]
     assert sorted(sum(read, [])) == list(range(1000))
     plan.locate(7, epoch=4)
     assert permuted.permutation.cache_info().misses == 1
@@ -239,3 +223,89 @@ def test_the_page_draws_a_permutation_once_an_epoch(permuted: ModuleType) -> Non
     plan.replace(remainder="carry").batch(4, step=30, rank=1)
     assert permuted.permutation.cache_info().misses == 2
     assert check_order(permuted.Permuted(100), fresh_process=False).ok
+
+
+# groups of samples whose shares an order steers, and how layers pass them on
+
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Leaning(ip.Sequential):
+    """Aims at another share of its two groups at every position, for tests."""
+
+    algorithm = "test-leaning-v1"
+    group_names = ("low", "high")
+
+    def group(self, indices: Int64) -> Int64:
+        return indices * 2 // self.num_samples
+
+    def aim(self, epoch: int, start: int, stop: int) -> NDArray[np.float64]:
+        low = np.mean([aim(epoch, position) for position in range(start, stop)])
+        return np.array([low, 1 - low])
+
+
+def aim(epoch: int, position: int) -> float:
+    """Return the share of the first group at a position."""
+    return (epoch * 7 + position * position) % 11 / 10
+
+
+def aims(order: Any, epoch: int) -> list[float]:
+    """Return what each unit of an epoch aims at, by the words of the docstrings alone."""
+    if isinstance(order, Leaning):
+        return [aim(epoch, position) for position in range(order.num_samples)]
+    if isinstance(order, ip.Subset):
+        return aims(order.order, epoch)
+    if isinstance(order, ip.Repeat):
+        row, left = [], aims(order.order, epoch)
+        while left:
+            row += left[: order.span // order.copies] * order.copies
+            left = left[order.span // order.copies :]
+        return row
+    inner, skip = divmod(epoch * order.epoch_size, len(aims(order.order, 0)))
+    row = aims(order.order, inner)[skip:]
+    while len(row) < order.epoch_size:
+        inner += 1
+        row += aims(order.order, inner)
+    return row[: order.epoch_size]
+
+
+LEANING = st.builds(Leaning, st.integers(2, 12))
+KINDS = ("range", "mask", "permutation")  # a sample that is named twice may have no group
+LAYERS = LEANING | layers(LEANING, KINDS) | layers(layers(LEANING, KINDS), KINDS)
+
+
+@given(LAYERS, st.sampled_from([0, 1, 5]), st.data())
+def test_shares_are_those_of_the_units_inside(
+    order: ip.Order, epoch: int, data: st.DataObject
+) -> None:
+    """Over any interval, a layer's shares are the mean of what the units that it reads aim at."""
+    row = aims(order, epoch)
+    start = data.draw(st.integers(0, len(row) - 1), label="start")
+    stop = data.draw(st.integers(start + 1, len(row)), label="stop")
+    expected = np.mean(row[start:stop])
+    assert np.allclose([expected, 1 - expected], order.group_shares(epoch, start, stop))
+    assert ("low", "high") == order.group_names
+
+
+def test_groups_of_a_subset() -> None:
+    """A sample is in the group of its numbers inside, and in none where it is left out."""
+    several = ip.Subset(Leaning(4), [7, 2, 5, 7], num_samples=9)  # 7 is number 0, and number 3
+    assert [[0, -1], [1, -1]] == several.group_of([[2, 0], [5, 8]]).tolist()
+    with pytest.raises(ip.IndexPlanError, match=r"got \['low', 'high'\]"):
+        several.group_of([2, 7])
+    order = ip.Subset(Leaning(4), [7, 7, 5, 2], num_samples=9)
+    assert [[0, 1], [1, -1]] == order.group_of([[7, 2], [5, 3]]).tolist()
+    masked = ip.Subset(Leaning(2), np.arange(4) % 2 == 1, num_samples=4)
+    assert [-1, 0, -1, 1] == masked.group_of([0, 1, 2, 3]).tolist()
+    both = ip.Subset(ip.Subset(Leaning(2), [1, 3], 4), range(4), 6)
+    assert [-1, 0, -1, 1, -1] == both.group_of(range(5)).tolist()
+    assert np.dtype(np.int64) == order.group_of(7).dtype
+
+
+def test_a_sample_that_is_named_twice_is_of_the_class_that_is_read() -> None:
+    """A subset may name a sample twice: as one of a class that is left out, and of one read."""
+    labels = [4, 5, 5]  # the first, of a class that is too small, is never read
+    batches = ip.ClassBatches(labels, classes=1, per_class=2, short="leave_out")
+    order = ip.Subset(batches, [7, 7, 8], 10)
+    assert [0, 0, -1] == order.group_of([7, 8, 9]).tolist()
+    assert ip.draws(ip.Plan(order, world_size=1, batch_size=1)).drawn.tolist() == [2]

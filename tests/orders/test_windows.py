@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.kernels import documents as documents_kernels
-from tests.golden.lines import CRC, cases, crc32
 from tests.support.strategies import seeds
 from tests.support.units import units_of
 from tests.support.windows_oracle import Documents, Piece, Windows
@@ -50,44 +47,6 @@ def order_of(fields: Documents) -> ip.DocumentWindows:
 def listed(units: list[list[Piece]]) -> list[list[list[int]]]:
     """Return the oracle's units with lists for pieces."""
     return [[[*piece] for piece in unit] for unit in units]
-
-
-@pytest.mark.parametrize("case", cases("document_windows_v1"), ids=lambda case: case["name"])
-def test_known_answers_of_documents(case: dict[str, Any]) -> None:
-    """Bits that never change."""
-    order = order_of(Documents(*(case[name] for name in Documents._fields)))
-    assert case["num_units"] == order.num_units(case["epoch"])
-    assert case["units"] == units_of(order, case["epoch"], case["positions"])
-    if CRC in case:
-        assert case[CRC] == crc32(sum(units_of(order, case["epoch"]), []))
-
-
-@given(documents(), epochs, st.data())
-def test_documents_are_the_oracles(fields: Documents, epoch: int, data: st.DataObject) -> None:
-    """All units of an epoch, and any of them in any order, are cut out of the plain list."""
-    order, units = order_of(fields), fields.units(epoch)
-    assert fields.num == order.num_units(epoch) == len(units)
-    assert listed(units) == units_of(order, epoch)
-    positions = data.draw(st.lists(st.integers(0, fields.num - 1), max_size=6))
-    assert [units[p] for p in positions] == [fields.far(epoch, p) for p in positions]
-    assert listed([units[p] for p in positions]) == units_of(order, epoch, positions)
-
-
-@given(documents(), epochs)
-def test_where_a_document_is_read(fields: Documents, epoch: int) -> None:
-    """In all windows that hold some of it, which may be none: found, and counted."""
-    order, units = order_of(fields), fields.units(epoch)
-    places: list[list[int]] = [[] for _ in fields.lengths]
-    for position, unit in enumerate(units):
-        for document, _, _ in unit:
-            places[document].append(position)
-    every = np.arange(len(places))
-    found, offsets = order.locate_all(epoch, every)
-    assert places == [found[a:b].tolist() for a, b in pairwise(offsets.tolist())]
-    assert list(map(len, places)) == order.count(epoch, every).tolist()
-    assert [min(some, default=-1) for some in places] == order.locate(epoch, every).tolist()
-    backwards = order.locate_all(epoch, every[::-1])
-    assert sum(reversed(places), []) == backwards[0].tolist()
 
 
 def test_lengths_that_change_while_they_are_read(
@@ -138,33 +97,6 @@ def tokens_of(fields: Windows) -> ip.TokenWindows:
     """Return the order of these fields."""
     first, *more = fields
     return ip.TokenWindows(first, more[0], overlap=more[1], shift=bool(more[2]), seed=more[3])
-
-
-@pytest.mark.parametrize(
-    "case", cases("token_windows_v1"), ids=lambda case: f"{case['num_tokens']}, {case['length']}"
-)
-def test_known_answers_of_tokens(case: dict[str, Any]) -> None:
-    """Bits that never change."""
-    order, epoch = tokens_of(Windows(*(case[name] for name in Windows._fields))), case["epoch"]
-    assert case["num_units"] == order.num_units(epoch)
-    assert case["phase"] == order.targets(epoch).start - order.overlap
-    assert case["starts"] == order.take(epoch, case["positions"]).tolist()
-    if CRC in case:
-        assert case[CRC] == crc32(order.take(epoch, 0, case["num_units"]))
-
-
-@given(st.one_of(windows(), windows(2**61)), epochs, st.data())
-def test_tokens_are_the_oracles(fields: Windows, epoch: int, data: st.DataObject) -> None:
-    """Any positions have the oracle's windows, and these lead back to them."""
-    order = tokens_of(fields)
-    assert fields.num == order.num_units(epoch)
-    positions = data.draw(st.lists(st.integers(0, fields.num - 1), max_size=5))
-    starts = [fields.start(epoch, position) for position in positions]
-    assert starts == order.take(epoch, positions).tolist()
-    assert positions == order.locate(epoch, starts).tolist()
-    inside = [start + data.draw(st.integers(1, fields.length)) for start in starts]
-    between = [token for token in inside if (token - fields.phase(epoch)) % fields.length]
-    assert [-1] * len(between) == order.locate(epoch, between).tolist()
 
 
 @pytest.mark.parametrize(("num_tokens", "overlap"), [(103, 1), (120, 0), (29, 0), (30, 1), (20, 0)])

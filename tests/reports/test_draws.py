@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.cli import main
 from indexplan.reports.show import show_plan
-from tests.orders.test_groups import LAYERS, Leaning, aims
+from tests.orders.test_protocol import LAYERS, Leaning, aims
 from tests.support.nested import MIXTURES
 from tests.support.strategies import plans
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import gcd, lcm
 from typing import Any
 
-from tests.support.oracles import key_words, philox, shuffle_forward
+from tests.support.oracles import key_words, philox
 
 MIXTURE = 6  # purpose of key words
 FULL = 2**32
@@ -222,29 +222,3 @@ def place_of(phases: Phases, key: tuple[int, ...], source: int, number: int) -> 
         else:
             high = middle
     return low
-
-
-def shuffles_of(
-    sources: Sequence[tuple[int, int]], phases: Phases, epoch_size: int, seed: int, epoch: int
-) -> list[int]:
-    """Return an epoch of a mixture of shuffles (n, seed), whose earlier phases have fewer."""
-    every = [(place, [*shares, *[0] * (len(sources) - len(shares))]) for place, shares in phases]
-    row = []
-    for place in range(epoch * epoch_size, (epoch + 1) * epoch_size):
-        j, number = unit(every, key_of(seed), place)
-        n, of = sources[j]
-        begin = sum(n for n, _ in sources[:j])
-        row.append(begin + shuffle_forward(n, of, number // n, number % n))
-    return row
-
-
-def row_of(mixture: Any, epoch: int) -> list[list[int]]:
-    """Return the samples of each unit of an epoch."""
-    sources = [source for _, source in mixture.sources]
-    ends = [sum(source.num_samples for source in sources[:j]) for j in range(len(sources))]
-    row = []
-    for place in range(epoch * mixture.epoch_size, (epoch + 1) * mixture.epoch_size):
-        j, number = unit(mixture.weights, key_of(mixture.seed), place)
-        where = divmod(number, sources[j].num_units(0))
-        row.append([ends[j] + sample for sample in sources[j].take(*where).tolist()])
-    return row

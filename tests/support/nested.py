@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan.orders.base import Int64
 from tests.support.bins import Bins, Drawn
 
 labels = st.lists(st.integers(0, 3), min_size=1, max_size=20)
@@ -18,7 +20,24 @@ small, seeds = st.integers(1, 20), st.integers(0, 9)
 WEIGHTS = st.sampled_from([0, 1, 1, 2, 3, 7, 0.5, 0.1, 0.25, 1 / 7, 0.123456789, 1e-9, 2**60 - 1])
 SUBSETS = ("range", "mask", "permutation", "list")
 
+
+@ip.register
+@dataclass(frozen=True, eq=False)
+class Backwards(ip.Shuffle):
+    """A shuffle of somebody's own, made of ours, which no mixture may read as it does ours."""
+
+    algorithm = "test-backwards-v1"
+
+    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
+        super().fill(epoch, starts, stops, out)
+        out[:] = self.num_samples - 1 - out
+
+    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
+        return super().find(epoch, self.num_samples - 1 - indices, most)
+
+
 PLAIN = st.one_of(
+    st.builds(Backwards, small, seeds),
     st.builds(ip.Shuffle, small, seeds),
     st.builds(ip.BlockShuffle, small, st.integers(1, 5), st.integers(1, 3), seeds),
     st.builds(Drawn, small, seeds),

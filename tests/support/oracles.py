@@ -176,8 +176,3 @@ def local_window(
 def local_shuffle_forward(n: int, window: int, seed: int, epoch: int, position: int) -> int:
     start, m, words = local_window(n, window, seed, epoch, position)
     return start + forward(m, words, position - start)
-
-
-def local_shuffle_inverse(n: int, window: int, seed: int, epoch: int, index: int) -> int:
-    start, m, words = local_window(n, window, seed, epoch, index)
-    return start + backward(m, words, index - start)

@@ -118,6 +118,35 @@ class DictOfTraits(Good):
     traits = {"reads": "once"}  # type: ignore[assignment]  # noqa: RUF012
 
 
+class InGroups(Good):
+    """Samples in two groups, which are equally often aimed at."""
+
+    group_names = ("low", "high")
+
+    def group(self, indices: Int64) -> Int64:
+        return indices * 2 // self.num_samples
+
+    def aim(self, epoch: int, start: int, stop: int) -> Any:
+        return np.array([0.5, 0.5])
+
+
+@planted("have valid num_samples, stream_key, traits and groups", "group_shares(0, 0, 30) [")
+class Overfull(InGroups):
+    def aim(self, epoch: int, start: int, stop: int) -> Any:
+        return np.array([1.0, 1.0])
+
+
+@planted("have valid num_samples, stream_key, traits and groups", "group 2 of sample ")
+class Elsewhere(InGroups):
+    def group(self, indices: Int64) -> Int64:
+        return super().group(indices) + 1
+
+
+@planted("have valid num_samples, stream_key, traits and groups", "shares_of 'tokens'")
+class Vague(InGroups):
+    shares_of = "tokens"  # type: ignore[assignment]
+
+
 @planted(
     "have a whole number of units in each epoch, at least one",
     "30 in epoch 0, and 29 in epoch 1, though its traits say constant_num_units",
