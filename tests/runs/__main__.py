@@ -18,7 +18,6 @@ import json
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from benchmarks.measure.fresh import ROOT, run_fresh
 from benchmarks.measure.surroundings import surroundings
 from benchmarks.render.rows import run_of
 from tests.runs import frameworks, page, results, through_page
-from tests.runs.counting import merged
 from tests.runs.groups import live
 from tests.runs.histories import history
 from tests.runs.loaders import LOADERS, Entry
@@ -40,19 +38,16 @@ HOURS = 6
 """What a loader has the time for, as every leg has its own limit."""
 
 
-def run(entry: Entry, plain: int, with_workers: int, jobs: int) -> dict[str, Any]:
-    """Torture a loader in processes of its own, which share the histories."""
+def run(entry: Entry, plain: int, with_workers: int) -> dict[str, Any]:
+    """Torture a loader in a process of its own."""
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-
-    def part(job: int) -> dict[str, Any]:
-        arguments = (entry.name, job, jobs, plain, with_workers)
-        found: dict[str, Any] = run_fresh(
-            "tests.runs.counting.share", *arguments, seconds=HOURS * 3600, **quiet
-        )
-        return found
-
-    with ThreadPoolExecutor(jobs) as pool:
-        return merged(list(pool.map(part, range(jobs))))
+    found: dict[str, Any] = run_fresh(
+        "tests.runs.counting.of_loader",
+        *(entry.name, plain, with_workers),
+        seconds=HOURS * 3600,
+        **quiet,
+    )
+    return found
 
 
 def wrong(name: str, record: dict[str, Any]) -> list[str]:
@@ -123,7 +118,6 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a few histories, of which none stays")
     parser.add_argument("--only", action="append", help="a loader, or a framework; may be repeated")
     parser.add_argument("--histories", type=int, help="at most so many of each loader")
-    parser.add_argument("--jobs", type=int, default=1, help="processes that share them; default: 1")
     parser.add_argument("--render", action="store_true", help="write again; run nothing")
     parser.add_argument("--through", action="store_true", help="trainers and frameworks")
     parser.add_argument("--kind", action="append", help="of --through: some of its runs again")
@@ -147,7 +141,7 @@ def main() -> int:
         entry = next(entry for entry in LOADERS if name in {entry.name, entry.module})
         most = QUICK if options.quick else options.histories or 10**9
         with_workers = 0 if options.quick else min(entry.with_workers, most // 10)
-        record = run(entry, min(entry.histories, most), with_workers, options.jobs)
+        record = run(entry, min(entry.histories, most), with_workers)
         data["loaders"][entry.name] = record
         print(f"{entry.name}: {record.get('missing') or page.summary(record)}", flush=True)
         if not options.quick:

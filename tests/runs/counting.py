@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.runs.histories import KINDS, History, history
+from tests.runs.histories import EPOCHS, KINDS, History, history
 from tests.runs.loaders import NAMES, Entry
-from tests.runs.running import Outcome, play
+from tests.runs.running import Ran, play
 
 EXAMPLES = 3
 """Histories that are kept as examples of what went wrong."""
@@ -46,29 +46,35 @@ class Tally:
     """What was raised, with numbers left out, and how often."""
     examples: list[str] = field(default_factory=list)
 
-    def add(self, history: History, outcome: Outcome, entry: Entry) -> None:
-        """Count a history."""
+    def add(self, history: History, rans: list[Ran], entry: Entry) -> None:
+        """Count a history, by what came of its legs."""
+        last = rans[-1]
+        finished = EPOCHS
+        if last.refused:  # it ended before it could read the rest
+            finished = last.began.epoch if last.began else 0
+            rans = rans[:-1]
         self.histories += 1
-        self.seconds += outcome.seconds
-        self.uneven += outcome.uneven
+        self.uneven += any(ran.uneven for ran in rans)
+        self.seconds += [
+            ran.seconds
+            for ran in rans
+            if ran.began and ran.leg and not ran.leg.workers and ran.seconds is not None
+        ]
         lost = twice = 0
-        for epoch, reads in enumerate(outcome.reads):
+        for epoch in range(EPOCHS):
+            reads = sum((ran.reads[epoch] for ran in rans), np.zeros(history.n, np.int64))
             again = int(np.maximum(reads - 1, 0).sum())
-            if epoch < outcome.finished:
-                missing = int((reads == 0).sum())
-                self.samples += history.n
-            else:  # it was refused before it could read them
-                missing = 0
-                self.samples += int((reads > 0).sum())
-            legs = outcome.legs[epoch]
+            missing = int((reads == 0).sum()) if epoch < finished else 0
+            self.samples += history.n if epoch < finished else int((reads > 0).sum())
+            legs = [ran.leg for ran in rans if ran.leg and epoch in ran.entered]
             dropped, padded = entry.policy(history.n, legs) if legs else (0, 0)
             dropped, padded = min(dropped, missing), min(padded, again)
             self.dropped, self.padded = self.dropped + dropped, self.padded + padded
             lost, twice = lost + missing - dropped, twice + again - padded
         self.lost, self.twice = self.lost + lost, self.twice + twice
-        if outcome.refused:
+        if last.refused:
             self.refused += 1
-            self.reasons[outcome.refused] += 1
+            self.reasons[last.refused] += 1
         elif not lost and not twice:
             self.exact += 1
         if (lost or twice) and len(self.examples) < EXAMPLES:
@@ -88,13 +94,13 @@ def torture(entry: Entry, loader: ModuleType, histories: Iterable[History]) -> d
             if not folder.exists():
                 folder.mkdir()
                 getattr(loader, "write", lambda *_: None)(str(folder), each.n)
-            outcome = play(loader.Loader, each, str(folder), forked=entry.forked)
-            tallies[each.kind].add(each, outcome, entry)
+            rans = play(loader.Loader, each, str(folder), forked=entry.forked)
+            tallies[each.kind].add(each, rans, entry)
     return tallies
 
 
-def share(name: str, job: int, jobs: int, plain: int, with_workers: int) -> dict[str, Any]:
-    """Return the counts of one loader, of every `jobs`-th history from `job` on."""
+def of_loader(name: str, plain: int, with_workers: int) -> dict[str, Any]:
+    """Return the counts of one loader, of so many histories."""
     import torch
 
     torch.set_num_threads(1)
@@ -105,19 +111,9 @@ def share(name: str, job: int, jobs: int, plain: int, with_workers: int) -> dict
     if result["missing"]:
         return result
     for key, count in {"plain": plain, "with_workers": with_workers}.items():
-        numbers = range(job, count, jobs)
-        dealt = (history(number, with_workers=key == "with_workers") for number in numbers)
+        dealt = (history(number, with_workers=key == "with_workers") for number in range(count))
         tallies = torture(entry, entry.load(), dealt)
         result[key] = {kind: tally.to_dict() for kind, tally in tallies.items()}
-    return result
-
-
-def merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sum of records, each of which has counts by kind, of some of the histories."""
-    result: dict[str, Any] = {**parts[0]}
-    for key in ("plain", "with_workers"):
-        if key in result:
-            result[key] = {kind: summed([p[key][kind] for p in parts]) for kind in result[key]}
     return result
 
 

@@ -116,20 +116,9 @@ class Ran:
     """None if the run is over."""
     refused: str = ""
     """What was raised."""
-
-
-@dataclass
-class Outcome:
-    """What came of a history."""
-
-    reads: np.ndarray
-    legs: list[list[Leg]] = field(default_factory=list)
-    """The legs that were in each pass."""
-    uneven: bool = False
-    seconds: list[float] = field(default_factory=list)
-    refused: str = ""
-    finished: int = 0
-    """Passes that were over before a refusal."""
+    leg: Leg | None = None
+    began: Saved | None = None
+    """What it began with."""
 
 
 def said(raised: str) -> str:
@@ -270,24 +259,15 @@ def in_processes(make: Make, history: History, leg: Leg, saved: Saved | None, fo
     return together
 
 
-def play(make: Make, history: History, folder: str, *, forked: bool) -> Outcome:
-    """Run a history from its start to its end or its first refusal."""
-    outcome = Outcome(np.zeros((EPOCHS, history.n), np.int64), [[] for _ in range(EPOCHS)])
+def play(make: Make, history: History, folder: str, *, forked: bool) -> list[Ran]:
+    """Run a history to its end or its first refusal; return what came of each leg."""
+    rans: list[Ran] = []
     saved: Saved | None = None
     for leg in history.legs:
         ran = (in_processes if forked else in_process)(make, history, leg, saved, folder)
-        if ran.refused:
-            outcome.refused = ran.refused
-            outcome.finished = saved.epoch if saved else 0
-            return outcome
-        outcome.reads += ran.reads
-        outcome.uneven |= ran.uneven
-        for epoch in ran.entered:
-            outcome.legs[epoch].append(leg)
-        if saved is not None and not leg.workers and ran.seconds is not None:
-            outcome.seconds.append(ran.seconds)
+        ran.leg, ran.began = leg, saved
+        rans.append(ran)
         saved = ran.saved
         if saved is None:
             break
-    outcome.finished = EPOCHS
-    return outcome
+    return rans
