@@ -1,6 +1,6 @@
 """Histories of loops without workers, each batch held against the model of a loop.
 
-They are the same in each run; `python -m tests.histories` draws others, and with workers too.
+They are the same in each run; `python -m tests.histories PlanLoader` draws others.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+from tests.histories.loops import Histories, InADataLoader
+from tests.histories.torchdata import TorchdataHistories
+from tests.histories.trainers import InStep, TrainerHistories
 from tests.support.examples import examples
-from tests.support.histories import Histories, InADataLoader
-from tests.support.torchdata_histories import TorchdataHistories
-from tests.support.trainer_histories import InStep, TrainerHistories
 
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import indexplan as ip
 from indexplan_torch.megatron import PlanIterator
-from tests.support.megatron_histories import draw, run
+from tests.histories.megatron import live
+from tests.histories.stories import Story
 
 ORDER = ip.Shuffle(100, seed=1)
 
@@ -31,12 +31,12 @@ def read(ranks: list[Any], num: int = 1) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("number", range(40))
-def test_every_step_reads_the_next_places(number: int, tmp_path: Path) -> None:
+def test_every_step_reads_the_next_places(number: int) -> None:
     """Whatever the ranks, micro-batches, ramp-ups and returns; and a ledger has each step once.
 
     The command draws thousands of others.
     """
-    assert run(*draw(f"tests {number}"), tmp_path / "run.ledger") > 0
+    live(Story(number))
 
 
 def test_workers_draw_ahead_of_the_count_and_stay_for_later_epochs() -> None:

@@ -1,6 +1,6 @@
 """Passes in one process: what a loader reads next, how far it is, and who may read it.
 
-The model of tests/support/passes.py holds what loops and trainers read: test_histories.py.
+The model of tests/histories/passes.py holds what loops and trainers read: test_histories.py.
 """
 
 from __future__ import annotations

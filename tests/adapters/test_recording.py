@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from tests.adapters.small import check_steps, drawn_actions
+from tests.histories.listing import Leg, Listed, act
 from tests.support.examples import examples
 from tests.support.fresh import printed
-from tests.support.ledger_histories import Leg, Listed, act
 
 PLAN = ip.Plan(ip.Shuffle(53, seed=3), batch_size=3)
 

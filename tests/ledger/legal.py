@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import indexplan as ip
-from tests.ledger.listing import steps_of
+from tests.histories.listing import cursor_at, place_of, steps_of
 from tests.support.forging import ledger_of
 
 Lines: TypeAlias = list[dict[str, Any]]
@@ -156,11 +156,7 @@ class Forger:
 
 def place_after(plan: ip.Plan, place: list[int], steps: int) -> list[int]:
     """Return where a run stands after some steps of a plan from a place on."""
-    names = ("epoch", "sub_epoch", "step", "position")
-    own: dict[str, Any] = dict(zip(names, place, strict=True))
-    own |= {"order": plan.order.to_dict(), "sub_epochs": plan.sub_epochs}
-    at = cursor_after(plan, ip.Cursor(**own), steps)
-    return [at.epoch, at.sub_epoch, at.step, at.position]
+    return place_of(cursor_after(plan, cursor_at(plan, place), steps))
 
 
 def cursor_after(plan: ip.Plan, cursor: ip.Cursor, steps: int) -> ip.Cursor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,23 +11,16 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from tests.ledger import kills
-from tests.ledger.changing import a_ledger, is_seen, mutated
+from tests.histories import changes, kills
+from tests.histories.changes import a_ledger
+from tests.histories.stories import Given, Story
 
 NUM = 300
 
 
-def test_each_change_of_a_byte_is_seen(tmp_path: Path) -> None:
+def test_each_change_of_a_byte_is_seen() -> None:
     """Bytes changed, lines dropped, doubled or swapped: opening or `verify` finds each."""
-    ledger = a_ledger(tmp_path)
-    whole, checkpoint = ledger.path.read_bytes(), ledger.hash
-    drawn = random.Random(3)  # noqa: S311 (draws a test)
-    changed = tmp_path / "changed.ledger"
-    for _ in range(NUM):
-        changed.write_bytes(mutated(drawn, whole))
-        assert is_seen(changed, whole, checkpoint), changed.read_bytes()
-    changed.write_bytes(whole)
-    assert not is_seen(changed, whole, checkpoint)
+    changes.live(Story(3), Given(steps=NUM))
 
 
 def a_life(path: Path) -> Iterator[Callable[[], object]]:
@@ -101,10 +93,10 @@ def test_a_file_that_was_replaced(tmp_path: Path) -> None:
     assert data[:200] == ledger.path.read_bytes()
 
 
-def test_a_killed_writer(tmp_path: Path) -> None:
+def test_a_killed_writer() -> None:
     """Whenever the process that writes is killed, the ledger fits the last checkpoint."""
-    steps, _ = kills.run(tmp_path, 20, seed=1)
-    assert steps
+    kills.live(story := Story(1), Given())
+    assert story.counts["", "steps that count"]
 
 
 def append(ledger: ip.Ledger, begin: int, told: int) -> None:

@@ -16,9 +16,8 @@ import indexplan as ip
 from indexplan.ledger.account import LedgerAccount
 from indexplan.ledger.shown import why
 from indexplan.ledger.tail import Tail
-from tests.ledger.listing import check, num_samples
-from tests.ledger.runs import live
-from tests.ledger.segments import simulate
+from tests.histories.listing import check, num_samples
+from tests.histories.runs import run_of
 
 
 @settings(max_examples=settings().max_examples * 2 // 5)  # each is a run of its own
@@ -26,12 +25,12 @@ from tests.ledger.segments import simulate
 def test_it_answers_as_a_list_of_all_batches(seed: int) -> None:
     """Batches, reads, counts and account are those of the list, after any resumes and returns."""
     with TemporaryDirectory() as folder:
-        live(seed, 6, Path(folder))
+        run_of(seed, 6, Path(folder))
 
 
 def test_the_drawn_runs_meet_what_they_are_for(tmp_path: Path) -> None:
     """Among them are void steps, schedules, other plans, and samples that left or joined."""
-    runs = [live(seed, 8, tmp_path) for seed in (3, 8, 49)]
+    runs = [run_of(seed, 8, tmp_path) for seed in (0, 3, 19, 39)]
     ledgers = [ip.Ledger(run.path) for run in runs]
     of = [list(map(json.loads, run.path.read_text().splitlines())) for run in runs]
     named = [[line["plan"] for line in each if line["kind"] == "plan"] for each in of]
@@ -42,13 +41,6 @@ def test_the_drawn_runs_meet_what_they_are_for(tmp_path: Path) -> None:
         assert any(getattr(each.account(), f"num_{name}") for each in ledgers), name
     pairs = zip(ledgers, runs, strict=True)  # one returned to before sources joined
     assert any(e.plan.order.num_samples < num_samples(e, r.steps + r.void) for e, r in pairs)
-
-
-def test_segments_are_those_of_a_walk(tmp_path: Path) -> None:
-    """Places and steps of each line are what counting step after step finds, under any plans."""
-    written, count, runs = simulate(1200, 0, tmp_path)
-    assert (1200, 3) == (written, runs)
-    assert 0 < count < written  # as some returns made the rest void
 
 
 def test_ten_epochs_of_a_large_dataset() -> None:

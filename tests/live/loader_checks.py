@@ -1,4 +1,4 @@
-"""LiveLoader with a real manager of torchft, alone in its quorum."""
+"""LiveLoader with a real manager of torchft, alone in its quorum, and a short storm."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from torchft.coordination import LighthouseServer
 import indexplan as ip
 from indexplan_torch import Bins, PlanLoader
 from indexplan_torch.live import LiveLoader
+from tests.histories.groups import live
+from tests.histories.stories import Given, Story
 
 # torchft logs by a deprecated method, and an error there makes every step fail
 pytestmark = [
@@ -246,3 +248,11 @@ def test_states_of_other_steps_and_plans() -> None:
     other = PLAN.replace(global_batch_size=6)
     assert 4 == first(saved, 5, other, other_plan=True)
     assert 4 == first(older, 5, other)
+
+
+@pytest.mark.parametrize("number", [2, 3])  # of the sync quorum, and of the async one
+def test_a_short_storm_loses_nothing(number: int) -> None:
+    """Of the steps that count, each whole epoch reads each sample once, as the ledger has it."""
+    story = Story(number)
+    live(story, Given(steps=3))
+    assert [] == story.wrong

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,18 +16,19 @@ from numpy.typing import NDArray
 import indexplan as ip
 from indexplan.cli.main import main
 from indexplan.orders import expand
+from tests.histories.runs import run_of
 from tests.support.examples import examples
-from tests.support.left_out import live
 
 SHUFFLE = ip.Shuffle(1000, seed=1)
 PLAN = ip.Plan(SHUFFLE, world_size=4, batch_size=8)
 
 
-@examples(120)
+@examples(60)
 @given(seed=st.integers(0, 2**32))
 def test_drawn_histories(seed: int) -> None:
     """Samples leave, sources join, and ranks come and go, in any order."""
-    live(seed)
+    with TemporaryDirectory() as folder:
+        run_of(seed, 8, Path(folder))
 
 
 def test_a_cursor_of_an_earlier_order() -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.errors import counted
 from indexplan.reports import lockstep
-from tests.ledger.listing import steps_of
-from tests.ledger.runs import Run
+from tests.histories.listing import steps_of
+from tests.histories.runs import Run
 
 
 def listed(ledger: ip.Ledger) -> list[list[list[tuple[Any, ...]]]]:

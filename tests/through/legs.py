@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import indexplan as ip
+from tests.histories.megatron import stream
 from tests.runs.row import Leg, Steps, in_processes
 from tests.support.forked import results
-from tests.support.megatron_histories import stream
 from tests.trainers.ranks import forks_of
 
 Jobs = list[tuple[int, ...]]

@@ -16,7 +16,7 @@ from torch.utils.data import default_collate
 import indexplan as ip
 from indexplan_torch import Piece
 from indexplan_torch.megatron import PlanIterator
-from tests.support.megatron_histories import stream
+from tests.histories.megatron import stream
 from tests.test_docs import blocks
 from tests.trainers.ranks import run_ranks
 

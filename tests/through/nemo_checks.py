@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import indexplan as ip
+from tests.histories.listing import Listed
+from tests.histories.megatron import stream
 from tests.runs.row import Leg, Steps
-from tests.support.ledger_histories import Listed
-from tests.support.megatron_histories import stream
 from tests.through import legs
 
 with warnings.catch_warnings():

@@ -25,8 +25,8 @@ from indexplan_torch import Piece
 from indexplan_torch.causal import UNTRAINED
 from indexplan_torch.torchtitan import PlanDataLoader
 from tests.adapters.test_token_rows import Rows
+from tests.histories.megatron import draw_order, stream
 from tests.runs.frameworks import torchtitan as run
-from tests.support.megatron_histories import draw_order, stream
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch's checkpoints, about their formats
 

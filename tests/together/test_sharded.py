@@ -14,9 +14,9 @@ import indexplan as ip
 from indexplan_fetch.answers import AnswerError
 from indexplan_fetch.source import Source
 from indexplan_torch import PlanLoader, ShardedDataset
-from tests.storm.__main__ import ENVIRONMENT
-from tests.storm.store import BESIDE, CUT, LESS, RELABELLED, REPLICA, WHOLE, Mood, Store
-from tests.storm.truth import REVERSED, Truth
+from tests.histories.storm.driver import ENVIRONMENT
+from tests.histories.storm.store import BESIDE, CUT, LESS, RELABELLED, REPLICA, WHOLE, Mood, Store
+from tests.histories.storm.truth import REVERSED, Truth
 from tests.support.forked import results
 from tests.support.remote import forget, server, store
 from tests.together.sharded_runs import (

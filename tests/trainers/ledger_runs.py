@@ -13,7 +13,7 @@ from torch.distributed.device_mesh import init_device_mesh
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
-from tests.support.ledger_histories import Leg, act
+from tests.histories.listing import Leg, act
 
 PLAN = ip.Plan(ip.Shuffle(103, seed=4), batch_size=3, sub_epochs=2)
 

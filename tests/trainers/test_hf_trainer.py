@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.transformers import use_plan
-from tests.support.passes import Loop, Saved
+from tests.histories.passes import Loop, Saved
 from tests.trainers.ranks import run_ranks
 
 IMPORTED_BY_RANKS = ("transformers.trainer",)

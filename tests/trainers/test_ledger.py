@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from tests.support.ledger_histories import Leg, Listed
+from tests.histories.listing import Leg, Listed
 from tests.trainers.ranks import run_ranks
 
 RUNS = "tests.trainers.ledger_runs"

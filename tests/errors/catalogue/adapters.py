@@ -31,7 +31,7 @@ from indexplan_torch.ranks import discover
 from indexplan_torch.seeding import SeedWorker
 from indexplan_torch.versions import private
 from tests.errors.catalogue.made import OPEN
-from tests.live.quorums import Rank, Told
+from tests.histories.quorums import Rank, Told
 from tests.support import bins
 from tests.support.bins import Shrinking
 

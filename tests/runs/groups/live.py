@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.contenders import Contender
 from benchmarks.measure.fresh import run_fresh
-from tests.runs.groups.logs import Logs
+from tests.runs.groups.logs import Logs, lost_and_twice
 from tests.runs.results import Block, tabular
 
 if TYPE_CHECKING:  # it imports torchft, which may be missing
@@ -134,15 +134,10 @@ def run(loader: Loader, kind: str, folder: Path, forks: Forks) -> dict[str, Any]
 
 def count(logs: Logs) -> dict[str, Any]:
     """Count the samples of an epoch in the steps that count."""
-    times = Counter[int]()
-    worlds = Counter[int]()
-    for step, quorums in logs.quorums.items():
-        quorum = max(quorums)  # the last one that went through this step
-        worlds[logs.worlds.get((quorum, step), 0)] += 1
-        for rows in logs.read[quorum, step].values():
-            times.update(rows)
-    twice = sum(times.values()) - len(times)
-    return {"lost": SAMPLES - len(times), "twice": twice, "worlds": dict(sorted(worlds.items()))}
+    steps = logs.steps()
+    lost, twice = lost_and_twice([sample for step in steps for sample in step.samples], SAMPLES)
+    worlds = Counter(step.world for step in steps)
+    return {"lost": lost, "twice": twice, "worlds": dict(sorted(worlds.items()))}
 
 
 def all_of(kinds: tuple[str, ...]) -> dict[str, Any]:

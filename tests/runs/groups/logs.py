@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """A step that counts, as the last quorum in which it does has read it."""
+
+    number: int
+    world: int
+    samples: list[int]
 
 
 class Logs:
@@ -30,5 +40,21 @@ class Logs:
                     self.different += rows != self.read[key].get(rank, rows)
                     self.different += world != self.worlds.get(key, world)
                     self.read[key][rank], self.worlds[key] = rows, world
-        self.last = max(self.quorums, default=-1)
-        """The last step that counts."""
+
+    def of(self, quorum: int, step: int) -> list[int]:
+        """Return what a quorum has read in a step, rank by rank."""
+        parts = self.read[quorum, step]
+        return sum((parts[rank] for rank in sorted(parts)), [])
+
+    def steps(self) -> list[Step]:
+        """Return the steps that count."""
+        return [
+            Step(step, self.worlds.get((max(of), step), 0), self.of(max(of), step))
+            for step, of in sorted(self.quorums.items())
+        ]
+
+
+def lost_and_twice(samples: Sequence[int], num_samples: int) -> tuple[int, int]:
+    """Return how many of all samples were not read, and how many reads were one too many."""
+    times = Counter(samples)
+    return num_samples - len(times), len(samples) - len(times)

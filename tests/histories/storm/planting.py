@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from random import Random
 
-from tests.storm.truth import OTHER, Truth
+from tests.histories.storm.truth import OTHER, Truth
 
 NOBODY = 65534
 FLIPPED = "bits flipped in a cached shard"

@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import indexplan as ip
+
+PLACE = ("epoch", "sub_epoch", "step", "position")
 
 
 class Step(NamedTuple):
@@ -43,10 +46,7 @@ def listed(path: Path) -> tuple[list[Step], list[Step]]:
             )
         elif line["kind"] == "run":
             plan = plans[line["plan"]]
-            names = ("epoch", "sub_epoch", "step", "position")
-            place = dict(zip(names, line["from"], strict=True))
-            own: dict[str, Any] = {"order": plan.order.to_dict(), "sub_epochs": plan.sub_epochs}
-            read = steps_of(plan.resume(ip.Cursor(**place, **own)))
+            read = steps_of(plan.resume(cursor_at(plan, line["from"])))
             live += [next(read) for _ in range(line["steps"])]
         else:
             void += live[line["step"] :]
@@ -85,6 +85,7 @@ def check(ledger: ip.Ledger, of: tuple[list[Step], list[Step]] | None = None) ->
     if not ledger.tail.num_lines:
         return
     _check_samples(ledger, live, void)
+    _check_segments(ledger, live)
     account = ledger.account()
     plans = [each.plan for each in ledger.history.plans.values()]
     assert sum(step.num_units for step in live) == account.num_read
@@ -104,6 +105,33 @@ def check(ledger: ip.Ledger, of: tuple[list[Step], list[Step]] | None = None) ->
             mine = [step for step in live if step.epoch == epoch]
             assert sum(step.num_units for step in mine) == of_epoch.num_read
             assert sum(step.num_padded for step in mine) == of_epoch.num_padded
+
+
+def _check_segments(ledger: ip.Ledger, live: list[Step]) -> None:
+    """The lines that count have all steps; where each starts, and stops, is the plan's to say."""
+    step = 0
+    for row in ledger.to_dict()["segments"]:
+        if not row["void"]:
+            assert step == row["step"]
+            plan = ledger.at(step).plan
+            first = next(steps_of(plan.resume(cursor_at(plan, row["from"]))))
+            assert live[step] == first
+            last = ledger.at(step + row["steps"] - 1)
+            after = plan.resume(last.cursor).cursor(last.epoch, last.sub_epoch, step=last.step + 1)
+            assert row["to"] == place_of(after)
+            step += row["steps"]
+    assert step == ledger.step
+
+
+def cursor_at(plan: ip.Plan, place: list[int]) -> ip.Cursor:
+    """Return the cursor of a place as a ledger's lines have it."""
+    own: dict[str, Any] = dict(zip(PLACE, place, strict=True))
+    return ip.Cursor(**own, order=plan.order.to_dict(), sub_epochs=plan.sub_epochs)
+
+
+def place_of(cursor: ip.Cursor) -> list[int]:
+    """Return a cursor as a ledger's lines have it."""
+    return [getattr(cursor, name) for name in PLACE]
 
 
 def _check_samples(ledger: ip.Ledger, live: list[Step], void: list[Step]) -> None:
@@ -129,3 +157,64 @@ def num_samples(ledger: ip.Ledger, steps: list[Step]) -> int:
     """Return how many samples may be asked: also those that joined before a return."""
     read = (max(batch) for step in steps for batch in step.batches if batch)
     return max(ledger.plan.order.num_samples, 1 + max(read, default=0))
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A part of a run: it loads a state by name, and then reads so many steps or saves a state."""
+
+    ranks: int
+    load: str | None
+    actions: tuple[int | str, ...]
+
+
+def act(loader: Any, actions: tuple[int | str, ...]) -> Iterator[tuple[str | None, Any]]:
+    """Read a loader of one rank, pass after pass; yield (None, batch) and (name, state)."""
+    batches = endless(loader)
+    for action in actions:
+        if isinstance(action, str):
+            yield action, loader.state_dict()
+            continue
+        for _ in range(action):
+            yield None, next(batches)
+    batches.close()  # the loop breaks
+
+
+def endless(loader: Any) -> Any:
+    """Yield the batches of one pass after another."""
+    while True:
+        yield from loader
+
+
+@dataclass
+class Listed:
+    """The steps that count, and those that are void, as the ranks of a run have told them."""
+
+    steps: list[list[list[int]]] = field(default_factory=list)  # the samples of each rank
+    void: list[list[list[int]]] = field(default_factory=list)
+    saved: dict[str, list[list[list[int]]]] = field(default_factory=dict)
+
+    def add(self, leg: Leg, told: list[list[Any]]) -> None:
+        """Add what the ranks of a leg tell: their batches, and None where they saved a state."""
+        before = self.saved[leg.load] if leg.load else self.steps
+        same = 0
+        while same < min(len(before), len(self.steps)) and before[same] == self.steps[same]:
+            same += 1
+        self.void += self.steps[same:]
+        self.steps = [*before]
+        names = iter([each for each in leg.actions if isinstance(each, str)])
+        for batches in zip(*told, strict=True):
+            if batches[0] is None:
+                self.saved[next(names)] = [*self.steps]
+            else:
+                self.steps.append([list(batch) for batch in batches])
+
+    def check(self, ledger: ip.Ledger) -> None:
+        """Compare every step, rank and sample with what a ledger tells."""
+        assert ledger.verify().ok, str(ledger.verify())
+        live, void = listed(ledger.path)
+        assert self.steps == [step.batches for step in live]
+        told = Counter(sample for step in void for batch in step.batches for sample in batch)
+        undone = Counter(sample for step in self.void for batch in step for sample in batch)
+        assert not undone - told  # a state that counts again has void steps too
+        check(ledger, (live, void))

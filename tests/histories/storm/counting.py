@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.storm.truth import Truth
+from tests.histories.storm.truth import Truth
 
 RECORD = struct.Struct("<qqqq")  # steps done before, epoch, sample, checksum of its value
 

@@ -10,13 +10,13 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
 from indexplan_torch.run import Run
 from tests.adapters.small import Identity, as_they_are
-from tests.support.histories import RANKS, Histories, plans
+from tests.histories.loops import RANKS, Histories, Machine, plans
 
 EVALUATED = ip.Plan(ip.Shuffle(11, seed=2), batch_size=4)
 CALLS = st.lists(st.sampled_from(["name", "name", "iterate", "count"]), min_size=1, max_size=4)
@@ -161,7 +161,7 @@ class TrainerHistories(Histories):
         assert self.evaluated[:num_steps] == list(islice(self.evaluation, num_steps))
 
 
-class InStep(RuleBasedStateMachine):
+class InStep(Machine):
     """Two loaders of one process, alone or in step, as `zip` and CombinedLoader read them."""
 
     each_a: ClassVar[type[Histories]] = Histories

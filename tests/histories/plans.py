@@ -1,50 +1,59 @@
-"""One history: a run that stops anywhere and goes on under anything, until an epoch's end."""
+"""A run of plans, which stops anywhere and goes on under anything, until an epoch's end.
+
+It is a run of one order and one number of sub-epochs. It goes on with other ranks, another batch
+size, schedule, nesting and remainder, computed or from a plan directory. What lies between two
+stops is a leg. In the end each sample of each epoch has to have been read once, or to be accounted
+for as dropped or padded.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 import tempfile
-import traceback
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 import indexplan as ip
-from tests.soak import drawing
-from tests.soak.counting import Count
-from tests.soak.drawing import Part
-from tests.soak.reading import CARRIERS, WAYS, Plans, Read, WrongError, read
-from tests.support.stories import Story
+from tests.histories import drawing
+from tests.histories.counting import Count
+from tests.histories.drawing import Part
+from tests.histories.stories import Given, Story, WrongError
+from tests.support.micro import micro_batches
 
+Int64 = NDArray[np.int64]
 # of a hundred histories, those with what takes long
 PER_CENT = {"huge orders": 3, "plan directories": 1.5}
 MOST_LEGS = 30
 MOST_CALLS = 60  # of batch, in a leg that asks for every one
 LATEST = drawing.LAST_EPOCH - 10**6  # of the epochs in which a history begins
+CARRIERS: dict[str, Callable[[ip.Cursor], ip.Cursor]] = {
+    "itself": lambda cursor: cursor,
+    "JSON": lambda cursor: ip.Cursor.from_json(cursor.to_json()),
+    "dict": lambda cursor: ip.Cursor.from_dict(json.loads(json.dumps(cursor.to_dict()))),
+    "pickle": lambda cursor: pickle.loads(pickle.dumps(cursor)),  # noqa: S301 (ours)
+}
+"""How a checkpoint keeps a cursor."""
+WAYS = {"indices": 30, "batches": 15, "batch": 50, "micro_batches": 10}
+"""How batches are asked for, and how often: together, as a stream, each by itself."""
 
 
-def tell(seed: int, kinds: frozenset[str] | None = None) -> Story:
-    """Run the history of a seed; whatever is wrong is in the story, exceptions too.
-
-    Parameters
-    ----------
-    kinds : frozenset of str, optional
-        Of PER_CENT; drawn if left out.
-    """
-    story = Story(seed)
-    try:
-        # what is shown does not depend on the disk, and this one syncs at once
-        fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
-        with tempfile.TemporaryDirectory(dir=fast) as folder:
-            History(story, Random(seed), Path(folder), kinds).run()  # noqa: S311 (to draw with)
-    except Exception as error:  # whatever it is, it is a finding
-        words = str(error) if isinstance(error, WrongError) else traceback.format_exc().strip()
-        story.wrong.append(words)
-        story.count("", "histories that raised")
-    return story
+def live(story: Story, _: Given | None = None, kinds: frozenset[str] | None = None) -> None:
+    """Run a history; `kinds` are of PER_CENT, and drawn if left out."""
+    # what is shown does not depend on the disk, and this one syncs at once
+    fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
+    with tempfile.TemporaryDirectory(dir=fast) as folder:
+        History(story, Random(story.number), Path(folder), kinds).run()  # noqa: S311 (to draw with)
 
 
 class History:
-    """A run, of one order and one number of sub-epochs."""
+    """A run, and the count of what it reads."""
 
     def __init__(
         self, story: Story, random: Random, folder: Path, kinds: frozenset[str] | None
@@ -55,11 +64,11 @@ class History:
         self.huge = "huge orders" in self.kinds
         order = drawing.order(random, huge=self.huge)
         sub_epochs = drawing.sub_epochs(random, order.num_units(0), huge=self.huge)
-        run = ip.Plan(order, world_size=1, batch_size=1, sub_epochs=sub_epochs)
+        self.last = run = ip.Plan(order, world_size=1, batch_size=1, sub_epochs=sub_epochs)
         self.cursor = cursor = self._beginning(run)
         self.tally = Count(order, cursor.epoch, cursor.position, huge=self.huge)
-        self.plans = Plans(run, random, self._stored(run, cursor.epoch))
-        story.words.append(
+        self.stored = self._stored(run, cursor.epoch)
+        story.say(
             f"{order!r}, {sub_epochs} sub-epochs, from epoch {cursor.epoch}, sub-epoch "
             f"{cursor.sub_epoch}, step {cursor.step}, position {cursor.position}"
         )
@@ -106,25 +115,28 @@ class History:
         """Go on from what was saved, under another partition, to a stop; save."""
         random, story = self.random, self.story
         carrier = random.choice([*CARRIERS])
-        cursor = CARRIERS[carrier](self.cursor)
-        plan, how = self._plan(cursor, last=last)
-        parts = drawing.parts(random, plan, most_steps=5 if self.huge else 10**6)
+        plan, how = self._plan(CARRIERS[carrier](self.cursor), last=last)
         if last:
             parts = drawing.parts_to_the_end(plan)
+        else:
+            parts = drawing.parts(random, plan, most_steps=5 if self.huge else 10**6)
         way = "indices"
         calls = (plan.world_size or 0) * sum(part.stop - part.start for part in parts)
         if calls < MOST_CALLS:  # a batch by itself is the fastest to ask for
             way = random.choices(list(WAYS), list(WAYS.values()))[0]
-        story.words.append(
+        story.say(
             f"leg {story.counts['', 'legs']}: {told(plan)}; a cursor through {carrier}, "
             f"plan {how}; {[*map(tuple, parts)]}; read by {way}"
         )
-        for part in parts:
-            self._count(plan, part, read(plan, part, way))
         end = parts[-1]
-        self.cursor = plan.cursor(end.epoch, end.sub_epoch, step=end.stop)
+        self.cursor = now = plan.cursor(end.epoch, end.sub_epoch, step=end.stop)
         for part in parts:
-            now = self.cursor
+            found = read(plan, part, way)
+            self.tally.add(part.epoch, found.before)
+            add_last = self.tally.add_carried if plan.remainder == "carry" else self.tally.add
+            add_last(part.epoch, found.last)
+            story.count("", "samples read", len(found.before) + len(found.last))
+        for part in parts:
             if last or (part.epoch, part.sub_epoch) < (now.epoch, now.sub_epoch):
                 self._account(plan, part)
         story.count("", "legs")
@@ -136,22 +148,30 @@ class History:
         story.count("legs with", "phases", len(plan._layout.phases) > 1)
 
     def _plan(self, cursor: ip.Cursor, *, last: bool) -> tuple[ip.Plan, str]:
-        """Draw the plan of a leg."""
-        run, random = self.plans.run, self.random
+        """Draw a plan that goes on after a cursor, and how it is made."""
+        random, run = self.random, self.last
         most = drawing.MOST_RANKS
         if last:
             most = min(most, max(1, MOST_CALLS // (run.sub_epochs - cursor.sub_epoch)))
         fields = drawing.partition(random, run, cursor, most)
         while last and fields["remainder"] == "carry":
             fields = drawing.partition(random, run, cursor, most)
-        return self.plans.resumed(fields, cursor)
-
-    def _count(self, plan: ip.Plan, part: Part, found: Read) -> None:
-        """Count what was read in a part."""
-        self.tally.add(part.epoch, found.before)
-        add_last = self.tally.add_carried if plan.remainder == "carry" else self.tally.add
-        add_last(part.epoch, found.last)
-        self.story.count("", "samples read", len(found.before) + len(found.last))
+        how = random.choice(["new", "replaced", "JSON", "spaced JSON", "pickle"])
+        plan = run.replace(**fields)
+        if self.stored is not None and random.random() < 0.6:
+            how = random.choice(["stored", "stored, pickled"])
+            plan = ip.load(self.stored).replace(**fields)
+        elif how == "new":
+            plan = ip.Plan(self.tally.order, sub_epochs=run.sub_epochs, **fields)
+        plan = plan.resume(cursor)
+        if "JSON" in how:
+            text = plan.to_json()
+            spaced = json.dumps(json.loads(text), indent=1)
+            plan = ip.Plan.from_json(text if how == "JSON" else spaced)
+        elif "pickle" in how:
+            plan = pickle.loads(pickle.dumps(plan))  # noqa: S301 (ours)
+        self.last = plan
+        return plan, how
 
     def _account(self, plan: ip.Plan, part: Part) -> None:
         """Count what the account says that an ended sub-epoch dropped and padded."""
@@ -172,3 +192,50 @@ def told(plan: ip.Plan) -> str:
     name = "batch_size" if plan.global_batch_size is None else "global_batch_size"
     phases = "; ".join(f"{phase.size} from {phase.at}" for phase in plan._layout.phases)
     return f"{plan.world_size} ranks, {name} {phases}, {plan.remainder}"
+
+
+class Read(NamedTuple):
+    """What all ranks read in a part: in its last step, rank by rank, and in the steps before."""
+
+    before: Int64
+    last: Int64
+
+
+def flat(arrays: Iterable[Any]) -> Int64:
+    """Return arrays or lists of indices as one array."""
+    return np.concatenate([np.empty(0, np.int64), *(np.asarray(a, np.int64) for a in arrays)])
+
+
+def leaves(nested: Any) -> list[Any]:
+    """Return the arrays inside nested lists."""
+    if not isinstance(nested, list):
+        return [nested]
+    return [leaf for part in nested for leaf in leaves(part)]
+
+
+def read(plan: ip.Plan, part: Part, way: str) -> Read:
+    """Read the steps of a part on all ranks; the last step apart, as epochs can mix in it."""
+    where, ranks = (part.epoch, part.sub_epoch), range(plan.world_size or 0)
+    steps = range(part.start, part.stop)
+    if way == "indices":  # the last step apart only where epochs do mix
+        stop = part.stop - (plan.remainder == "carry" and len(steps) > 0)
+        interval = {"start_step": part.start, "stop_step": stop}
+        before = flat(plan.indices(*where, rank=rank, **interval) for rank in ranks)
+        last = [part.stop - 1] if stop < part.stop else []
+        return Read(before, flat(plan.batch(*where, step=s, rank=r) for s in last for r in ranks))
+
+    def batches(rank: int) -> list[Any]:
+        if way == "batches":
+            interval = {"start_step": part.start, "stop_step": part.stop}
+            return list(plan.batches(*where, rank=rank, **interval))
+        if way == "batch":
+            return [plan.batch(*where, step=step, rank=rank) for step in steps]
+        inner = (micro_batches(plan.units(*where, step=step, rank=rank)) for step in steps)
+        return [flat(leaves(each)) for each in inner]
+
+    every = [batches(rank) for rank in ranks]
+    for rank, got in enumerate(every):
+        if len(got) != len(steps):
+            raise WrongError(f"rank {rank} received {len(got)} batches of {len(steps)}, in {part}")
+    before = flat(batch for got in every for batch in got[:-1])
+    return Read(before, flat(got[-1] for got in every if got))

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.storm.counting import RECORD, Log
-from tests.storm.store import Mood
-from tests.storm.truth import GLOBAL_BATCH, NUM_EPOCHS
+from tests.histories.storm.counting import RECORD, Log
+from tests.histories.storm.store import Mood
+from tests.histories.storm.truth import GLOBAL_BATCH, NUM_EPOCHS
 from tests.support.forked import Forked
 
 if TYPE_CHECKING:
-    from tests.storm.history import History
+    from tests.histories.storm.history import History
 
 PATIENCE = 180.0  # seconds in which some rank has to make progress
 KILL_ONE, KILL_WORKER, KILL_ALL = "a rank", "a DataLoader worker", "all ranks"

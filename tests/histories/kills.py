@@ -12,9 +12,11 @@ import random
 import signal
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import indexplan as ip
+from tests.histories.stories import Given, Story
 
 PLAN = ip.Plan(ip.Shuffle(2000, seed=1), world_size=2, batch_size=5, sub_epochs=3)
 LONGEST = 0.02  # seconds that a process lives after it has begun; a save takes some 1 ms
@@ -87,13 +89,15 @@ def check(folder: Path) -> int:
     return ledger.step
 
 
-def run(folder: Path, kills: int, seed: int) -> tuple[int, int]:
-    """Kill so often; return the steps that count, and those that are void."""
-    drawn = random.Random(seed)  # noqa: S311 (draws a test)
+def live(story: Story, given: Given) -> None:
+    """Kill the processes of a run, one after another."""
+    drawn = random.Random(story.number)  # noqa: S311 (draws a test)
     PLAN.batch(0, 0, step=0, rank=0)  # compiled before the first fork
-    folder.mkdir(exist_ok=True)
-    for _ in range(kills):
-        kill(folder, drawn)
-        check(folder)
-    account = ip.Ledger(folder / "run.ledger").account()
-    return account.num_steps, account.num_void_steps
+    with TemporaryDirectory() as folder:
+        for _ in range(given.steps or 20):
+            kill(Path(folder), drawn)
+            check(Path(folder))
+            story.count("", "kills")
+        account = ip.Ledger(Path(folder, "run.ledger")).account()
+    story.count("", "steps that count", account.num_steps)
+    story.count("", "steps that are void", account.num_void_steps)

@@ -12,8 +12,8 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler
 from tests.adapters.small import Identity, as_they_are
-from tests.support.histories import NUM_PASSES, Histories
-from tests.support.passes import LoopOverTorchdata
+from tests.histories.loops import NUM_PASSES, Histories
+from tests.histories.passes import LoopOverTorchdata
 
 between_passes = precondition(lambda self: not self.eager or not self.reads_on)
 

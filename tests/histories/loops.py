@@ -12,16 +12,23 @@ import warnings
 from itertools import islice
 from typing import Any, ClassVar
 
-from hypothesis import assume, note
+from hypothesis import HealthCheck, assume, note, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from torch.utils.data import DataLoader
 
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.adapters.small import Identity, as_they_are
-from tests.support.passes import Loop, LoopOverASampler, Saved
+from tests.histories.passes import Loop, LoopOverASampler, Saved
+from tests.histories.stories import Given, Story
 from tests.support.planned import planned
 
 NUM_PASSES = 8  # of these passes are named
@@ -49,7 +56,33 @@ RANKS = st.integers(1, MOST_RANKS).flatmap(
 )
 
 
-class Histories(RuleBasedStateMachine):
+class Machine(RuleBasedStateMachine):
+    """Histories that Hypothesis draws, and makes short where one fails."""
+
+    @classmethod
+    def with_workers(cls, num_workers: int) -> Any:
+        """Return the same histories over loaders that have workers."""
+        raise NotImplementedError
+
+    @classmethod
+    def live(cls, story: Story, given: Given) -> None:
+        """Run a hundred examples, which are those of a seed."""
+        workers = cls.with_workers(given.workers)
+        run_state_machine_as_test(
+            seed(story.number)(type(cls.__name__, (workers,), {})),
+            settings=settings(
+                max_examples=100,
+                stateful_step_count=given.steps or 25,
+                database=None,
+                report_multiple_bugs=False,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+        story.count("", "loops", 100)
+
+
+class Histories(Machine):
     """A PlanLoader in a loop of the user's own, or of a trainer that leaves it as it is."""
 
     workers: ClassVar[dict[str, Any]] = {}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import indexplan as ip
+from tests.histories.stories import Given, Story
 
 
 def a_ledger(folder: Path) -> ip.Ledger:
@@ -66,3 +68,17 @@ def is_seen(path: Path, whole: bytes, checkpoint: str) -> bool:
         return not ip.Ledger(path).verify(checkpoint if is_cut else None).ok
     except ip.PlanFileError:
         return True
+
+
+def live(story: Story, given: Given) -> None:
+    """Change a ledger, again and again; each change has to be seen."""
+    drawn = random.Random(story.number)  # noqa: S311 (draws a test)
+    with TemporaryDirectory() as folder:
+        ledger, changed = a_ledger(Path(folder)), Path(folder, "changed.ledger")
+        whole, checkpoint = ledger.path.read_bytes(), ledger.hash
+        for _ in range(given.steps or 100):
+            changed.write_bytes(mutated(drawn, whole))
+            assert is_seen(changed, whole, checkpoint), changed.read_bytes()
+            story.count("", "changes")
+        changed.write_bytes(whole)
+        assert not is_seen(changed, whole, checkpoint)

@@ -1,4 +1,4 @@
-"""`python -m tests.soak` and `tests.storm` can fail: they find faults that are planted."""
+"""`python -m tests.histories` can fail: it finds faults that are planted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import pytest
 
 import indexplan as ip
 from indexplan.files.read import Stored
-from tests.soak.history import PER_CENT, tell
+from tests.histories.plans import PER_CENT, live
+from tests.histories.stories import Given, tell
 from tests.support.fresh import printed
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +74,7 @@ def test_a_planted_fault_is_found(
     fault(monkeypatch)
     kinds = frozenset(kind for kind in PER_CENT if kind == FAULTS[fault])
     legs = seed = 0
-    while not (story := tell(seed, kinds)).wrong:
+    while not (story := tell(partial(live, kinds=kinds), seed, Given())).wrong:
         legs += story.counts["", "legs"]
         seed += 1
         assert legs < MOST_LEGS
@@ -86,7 +88,7 @@ def test_a_planted_fault_is_found(
 def test_the_count_imports_no_indexplan() -> None:
     """A fault in the library cannot be in the count, the store or the truth as well."""
     code = (
-        "import sys, tests.storm.__main__\n"
+        "import sys, tests.histories.__main__, tests.histories.storm.driver\n"
         "print([name for name in sys.modules if name.startswith('indexplan')])"
     )
     assert "[]\n" == printed("-c", code)
@@ -94,9 +96,9 @@ def test_the_count_imports_no_indexplan() -> None:
 
 def test_a_planted_fault_is_counted() -> None:
     """A rank that resumes a step early reads samples twice; the command says so, and fails."""
-    options = "--histories 1 --first 6 --fault"
-    command = [sys.executable, "-m", "tests.storm", *options.split()]
+    options = "shards --histories 1 --first 6 --fault"
+    command = [sys.executable, "-m", "tests.histories", *options.split()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert 1 == done.returncode, done.stdout + done.stderr
     assert re.search(r"\d+ samples twice, such as epoch \d, sample \d+", done.stdout)
-    assert "result: WRONG in 1 of 1 histories" in done.stdout
+    assert "result: WRONG in 1 of them" in done.stdout

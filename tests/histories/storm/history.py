@@ -10,13 +10,22 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.storm.counting import Log, count
-from tests.storm.leg import KILLS, REPLACE, Leg
-from tests.storm.planting import PLANTS, plant
-from tests.storm.store import FATES, SLOW, Mood, Store
-from tests.storm.truth import GLOBAL_BATCH, LONGER, NUM_EPOCHS, OTHER, REVERSED, RIGHT, Truth, drawn
+from tests.histories.stories import Story
+from tests.histories.storm.counting import Log, count
+from tests.histories.storm.leg import KILLS, REPLACE, Leg
+from tests.histories.storm.planting import PLANTS, plant
+from tests.histories.storm.store import FATES, SLOW, Mood, Store
+from tests.histories.storm.truth import (
+    GLOBAL_BATCH,
+    LONGER,
+    NUM_EPOCHS,
+    OTHER,
+    REVERSED,
+    RIGHT,
+    Truth,
+    drawn,
+)
 from tests.support.forked import Forked, Forks
-from tests.support.stories import Story
 
 # who counted the samples of tars, and where it says so
 TARS = {"their headers": "", "sizes.json": "sizes.json", "Energon": ".nv-meta/.info.json"}
@@ -30,18 +39,19 @@ class History:
     """A run over one dataset, drawn from a seed."""
 
     def __init__(
-        self, seed: int, store: Store, forks: Forks, folder: Path, fault: bool, *, tars: bool
+        self, story: Story, store: Store, forks: Forks, folder: Path, fault: bool, *, tars: bool
     ) -> None:
-        self.story, self.store, self.forks, self.fault = Story(seed), store, forks, fault
-        self.random = Random(f"storm {seed}")  # noqa: S311
+        self.story, self.store, self.forks, self.fault = story, store, forks, fault
+        self.say, self.fail = story.say, story.fail
+        self.random = Random(f"storm {story.number}")  # noqa: S311
         self.folder = folder
-        self.truth: Truth = drawn(self.random, str(seed), tars=tars)
+        self.truth: Truth = drawn(self.random, str(story.number), tars=tars)
         self.whole = self.random.random() < 0.4 or tars
         # who has counted the samples of tars
         self.counted = self.random.choice([*TARS]) if tars else ""
         self.steps = self.truth.num_samples // GLOBAL_BATCH * NUM_EPOCHS
         self.every = self.random.randint(1, 4)
-        self.prefix = f"storm-{seed}"
+        self.prefix = f"storm-{story.number}"
         self.done, self.state = 0, None
         self.logs: list[Log] = []
         self.disturbed: set[str] = set()  # files that are not as they should be
@@ -64,7 +74,7 @@ class History:
             ]
         return int(sum(sizes) * self.random.choice([0.6, 0.8, 1.5]))
 
-    def tell(self) -> Story:
+    def run(self) -> None:
         """Run it."""
         self.say(
             f"{self.truth.num_samples} samples in {len(self.truth.names)} files, "
@@ -85,7 +95,7 @@ class History:
         looked = self.start("look", self.folder / "look.log", place, self.whole)
         if looked.wait() != 0:
             self.fail(f"shard_sizes raised: {looked.log.read_text()[-3000:]}")
-            return self.story
+            return
         found = looked.result()
         self.shards = found["shards"]
         for number in range(MOST_LEGS):
@@ -98,23 +108,16 @@ class History:
         if not self.story.wrong:
             self._count(finished=True)
         self.story.count("shards", self._shards())
-        return self.story
 
     def _shards(self) -> str:
         kind = "whole files" if self.whole else "row groups"
         return f"tars, counted by {self.counted}" if self.counted else kind
 
-    def say(self, text: str) -> None:
-        self.story.words.append(text)
-
-    def fail(self, text: str) -> None:
-        self.story.wrong.append(text)
-
     def start(self, function: str, log: Path, *arguments: Any) -> Forked:
-        return self.forks.start(f"tests.storm.ranks:{function}", log, *arguments)
+        return self.forks.start(f"tests.histories.storm.ranks:{function}", log, *arguments)
 
     def _put(self, number: int, version: str) -> None:
-        truth, random = self.truth, Random(f"{self.story.seed} {number}")  # noqa: S311
+        truth, random = self.truth, Random(f"{self.story.number} {number}")  # noqa: S311
         # a lie that nothing tells from the truth is not asked for: equal sizes and equal footers
         tell = self.whole and truth.statistics and not truth.tars
         told = OTHER if tell else LONGER
@@ -144,7 +147,7 @@ class History:
         world = random.choice([1, 2, 2, 4])
         nodes = 1 if world == 1 else random.choice([1, 1, 2])
         workers = random.choice([0, 0, 1, 2])
-        leg = f"{self.story.seed} {number}"
+        leg = f"{self.story.number} {number}"
         mood = Mood(leg)
         if not calm and random.random() < 0.8:
             ways = tuple(random.sample(FATES, random.randint(1, len(FATES))))

@@ -19,7 +19,6 @@ all, has what the lineage has read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -28,57 +27,27 @@ from typing import Any, NamedTuple
 
 import indexplan as ip
 from indexplan_torch.live import LiveLoader
+from tests.histories.stories import Given, Story
+from tests.support.model import run_of, walk
 
 MOST_GROUPS = 4
-FURTHEST_BACK = 5000  # steps that a run may fall back, to its checkpoint
 SPARED = 2  # groups that take part where others are spares
 
 
-# --- what steps read, by lists, and by the recipe of docs/live.md, whose state is a cursor
+# --- what steps read, by a model, and by the recipe of docs/live.md, whose state is a cursor
 
 
-Read = tuple[int, int]  # epoch, sample
-
-
-def steps(plan: ip.Plan) -> Iterator[list[Read]]:
-    """Yield the reads of each step of a run from its start on, in order, for ever: the oracle.
-
-    Of a plan with one `global_batch_size`, without sub-epochs and balance, whose epochs have
-    equally many units.
-    """
-    size = plan.global_batch_size
-    whole = ip.Plan(plan.order, world_size=1, batch_size=plan.order.num_samples)
-    assert isinstance(size, int)
-    if plan.remainder == "carry":
-        stream = _stream(whole)
-        while True:
-            yield [next(stream) for _ in range(size)]
-    epoch = 0
-    while True:
-        reads = _epoch(whole, epoch)
-        if plan.remainder == "drop":
-            reads = reads[: len(reads) // size * size]
-        if plan.remainder == "pad":
-            short = -len(reads) % size
-            reads += (reads * size)[:short]
-        count = -(-len(reads) // size)
-        each, more = divmod(len(reads), count)
-        for number in range(count):  # the first `more` steps have one more
-            length = each + (number < more)
-            yield reads[:length]
-            reads = reads[length:]
-        epoch += 1
-
-
-def _epoch(whole: ip.Plan, epoch: int) -> list[Read]:
-    return [(epoch, index) for index in whole.batch(epoch, step=0, rank=0).tolist()]
-
-
-def _stream(whole: ip.Plan) -> Iterator[Read]:
-    epoch = 0
-    while True:
-        yield from _epoch(whole, epoch)
-        epoch += 1
+def steps(plan: ip.Plan, num_epochs: int) -> list[list[int]]:
+    """Return the samples of each step that begins in the first epochs, in order: the oracle."""
+    run = run_of(plan.replace(world_size=1))
+    units = plan.order.num_units(0)
+    rows = [plan.order.take(epoch, 0, units).tolist() for epoch in range(num_epochs + 1)]
+    parts = walk(run, num_epochs)
+    return [
+        [rows[slot.epoch][slot.position] for slot in step.slots]
+        for part in parts
+        for step in part.steps
+    ]
 
 
 class Dealt(NamedTuple):
@@ -256,9 +225,8 @@ class Quorums:
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._truth: dict[int, list[Read]] = {}
-        self._first = 0
-        self._steps: Iterator[list[Read]] = steps(self.plan)
+        self._truth = list[list[int]]()
+        self._epochs = 1
         self.groups = [self._fresh() for _ in range(self.random.randint(1, MOST_GROUPS))]
 
     def _fresh(self, plan: ip.Plan | None = None, step: int = 0) -> Group:
@@ -268,13 +236,11 @@ class Quorums:
         return Group([Rank(plan or self.plan, step, **each) for each in ranks])
 
     def _read(self, step: int) -> list[int]:
-        """Return what a step reads, by lists; those that nobody can ask for again are dropped."""
-        while step >= (known := self._first + len(self._truth)):
-            self._truth[known] = next(self._steps)
-            if len(self._truth) > FURTHEST_BACK:
-                del self._truth[self._first]
-                self._first += 1
-        return [sample for _, sample in self._truth[step]]
+        """Return what a step reads, by the model."""
+        while step >= len(self._truth):
+            self._epochs *= 2
+            self._truth = steps(self.plan, self._epochs)
+        return self._truth[step]
 
     @property
     def best(self) -> Group:
@@ -380,7 +346,7 @@ class Quorums:
                 spare.append(read)
         assert all(read == got[: self.inner] for read in spare), "a spare reads what the first does"
         samples = sum(got, [])
-        assert samples == self._read(most), "L2: other samples than lists say"
+        assert samples == self._read(most), "L2: other samples than the model says"
         assert got == dealt(self.plan, cursor, world).ranks, "L6: others than a plan's"
         failed = self.random.random()
         read = Lineage(source.read, samples)
@@ -439,3 +405,21 @@ class Quorums:
             epoch = stream[start : start + length]
             assert min(length, num_samples) == len(set(epoch)), "L1: a sample lost or read twice"
             self.counts["epochs"] += 1
+
+
+def live(story: Story, given: Given) -> None:
+    """Run a drawn plan with at least three steps an epoch, and the groups that read it.
+
+    Every fourth has spares, about every other several ranks a group.
+    """
+    random = Random(story.number)  # noqa: S311 (which is repeatable)
+    inner, sync, spares = random.choice([1, 1, 2, 3]), random.random() < 0.5, story.number % 4 == 0
+    size = random.randint(2 * MOST_GROUPS * inner, 60)
+    order = ip.Shuffle(random.randint(3 * size, 500), seed=story.number)
+    remainder = random.choice(["spread", "spread", "drop", "pad", "carry"])
+    plan = ip.Plan(order, global_batch_size=size, remainder=remainder)  # type: ignore[arg-type]
+    story.say(f"{plan!r}, {inner} ranks a group, sync: {sync}, spares: {spares}")
+    quorums = Quorums(plan, random, inner, sync, spares)
+    quorums.run(given.steps or 200)
+    for name, number in quorums.counts.items():
+        story.count("", name, number)

@@ -14,7 +14,7 @@ from lightning.fabric.wrappers import _FabricDataLoader
 from indexplan_torch import PlanLoader
 from indexplan_torch.accelerate import PreparedLoader
 from indexplan_torch.transformers import _Group
-from tests.support.trainer_histories import TrainerHistories
+from tests.histories.trainers import TrainerHistories
 
 
 class Prepared(TrainerHistories):

@@ -1,0 +1,1 @@
+"""Random histories of stops and resumes, each named by its number: `python -m tests.histories`."""
