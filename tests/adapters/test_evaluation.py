@@ -80,6 +80,7 @@ def test_each_sample_is_read_once(
         assert [*range(n)] == sorted(seen)
 
 
+@pytest.mark.slow
 def test_workers_read_no_steps_without_samples() -> None:
     """Ranks that read fewer have a batch less."""
     ranks = [list(loader) for loader in loaders(PLAN, 4, num_workers=2)]

@@ -267,14 +267,13 @@ def epochs_of(loader: PlanLoader, *epochs: int) -> list[Any]:
     return read
 
 
-@pytest.mark.parametrize("shards", [False, True])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("shards", [False, pytest.param(True, marks=SLOW)])
 @pytest.mark.parametrize(
     "context",
-    [
-        "fork",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("spawn", "forkserver")),
-        "not persistent",
-    ],
+    ["fork", *(pytest.param(how, marks=SLOW) for how in ("spawn", "forkserver", "not persistent"))],
 )
 def test_workers_augment_by_epoch_and_copy(context: str, shards: bool, tmp_path: Path) -> None:
     """Three epochs in the same workers, and a resume on two ranks: as in one plain loop."""
