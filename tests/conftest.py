@@ -81,12 +81,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     stages = {line.split(":")[0] for line in config.getini("markers") if ": stage" in line}
     words = set(re.findall(r"(?<!not )\b\w+", config.option.markexpr))
-    asked = {stage_of(config.rootpath / name.split("::")[0]) for name in config.args} - {None}
-    asked |= stages & words
+    named = {stage_of(config.rootpath / name.split("::")[0]) for name in config.args}
     stage = stage_of(collection_path)
     if stage is None and "slow" in words:
         return "mark.slow" not in collection_path.read_text() or None
-    return stage not in (asked or {None}) or None
+    return stage not in (stages & words or named) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
