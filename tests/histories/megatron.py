@@ -36,7 +36,7 @@ def draw_order(random: Random, most: int) -> ip.Order:
     return order
 
 
-def live(story: Story, _: Given | None = None) -> None:
+def live(story: Story, _: Given | None = None, wrapped: Any = iter) -> None:
     """Run jobs; each optimizer step has to read the next places, whatever rank reads them.
 
     A job goes on from one of the last checkpoints, by its state or its count. The run also writes
@@ -61,9 +61,10 @@ def live(story: Story, _: Given | None = None) -> None:
             ranks = [PlanIterator(data, order, rank=rank, **given) for rank in range(world_size)]
             for each in ranks if by_state else []:
                 each.load_state(state)
+            loops = [wrapped(each) for each in ranks]
             places, consumed = islice(stream(order), start, None), start
             for more in accumulate(rises):
-                read = [[next(each).tolist() for each in ranks] for _ in range(num + more)]
+                read = [[next(each).tolist() for each in loops] for _ in range(num + more)]
                 assert {size} == {len(batch) for step in read for batch in step}
                 together = [index for step in read for batch in step for index in batch]
                 assert [*islice(places, len(together))] == together, consumed

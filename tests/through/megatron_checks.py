@@ -1,10 +1,10 @@
-"""Plans in Megatron's own code: its fields, its iterators, its groups of ranks; see .ci/run."""
+"""Plans in Megatron's own code: its fields and its iterators; see .ci/run."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,17 @@ from torch.utils.data import default_collate
 import indexplan as ip
 from indexplan_torch import Piece
 from indexplan_torch.megatron import PlanIterator
-from tests.histories.megatron import stream
+from tests.histories.megatron import live
+from tests.histories.stories import Story
 from tests.test_docs import blocks
-from tests.trainers.ranks import run_ranks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of Megatron, about what is not installed
-    from megatron.core import parallel_state, rerun_state_machine
+    from megatron.core import rerun_state_machine
     from megatron.core.datasets.blended_dataset import BlendedDataset
     from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
     from megatron.core.datasets.indexed_dataset import IndexedDataset, IndexedDatasetBuilder
     from megatron.core.datasets.utils import Split
-    from megatron.core.num_microbatches_calculator import RampupBatchsizeNumMicroBatchesCalculator
     from megatron.core.rerun_state_machine import RerunDataIterator, RerunMode
     from megatron.core.tokenizers.text.libraries.null_tokenizer import NullTokenizer
 
@@ -231,73 +230,7 @@ def test_each_evaluation_reads_all_of_each_validation_set(num_workers: int) -> N
             assert row + more == sum(read, [])
 
 
-def test_megatrons_own_ramp_up() -> None:
-    """Global batches of 16 to 48 by its calculator, while jobs restart with other ranks."""
-    order, consumed, read = ip.Shuffle(100, seed=2), 0, []
-    for world_size in (4, 2, 4, 1):
-        calculator = RampupBatchsizeNumMicroBatchesCalculator(
-            rank=1,  # not 0, which prints
-            global_batch_size=48,
-            micro_batch_size=2,
-            data_parallel_size=world_size,
-            decrease_batch_size_if_needed=False,
-            start_global_batch_size=16,
-            batch_size_increment=8,
-            ramup_samples=300,
-        )
-        given = {"micro_batch_size": 2, "consumed_samples": consumed, "world_size": world_size}
-        ranks = [
-            RerunDataIterator(PlanIterator(range(100), order, rank=rank, **given))
-            for rank in range(world_size)
-        ]
-        for _ in range(5):
-            calculator.update(consumed, consistency_check=True)
-            for _ in range(calculator.get()):
-                read += [index for each in ranks for index in next(each).tolist()]
-            consumed += calculator.get_current_global_batch_size()
-            assert consumed == len(read)
-    assert [*islice(stream(order), len(read))] == read
-    assert len(read) > 500
-
-
-def read_in_groups(tp: int, pp: int, vp: int) -> list[Any]:
-    """Return what a rank of Megatron's groups reads on each virtual stage, and which it is."""
-    torch.distributed.init_process_group("gloo")
-    parallel_state.initialize_model_parallel(
-        tensor_model_parallel_size=tp,
-        pipeline_model_parallel_size=pp,
-        virtual_pipeline_model_parallel_size=vp or None,
-    )
-    ranks = {
-        "rank": parallel_state.get_data_parallel_rank(),
-        "world_size": parallel_state.get_data_parallel_world_size(),
-    }
-    pairs = {12: (range(60), ip.Shuffle(60, seed=1)), 4: (range(20), ip.Sequential(20))}
-    read = []
-    for _ in range(vp or 1):
-        iterators = [
-            RerunDataIterator(
-                PlanIterator(*pair, micro_batch_size=2, consumed_samples=consumed, **ranks)
-            )
-            for consumed, pair in pairs.items()
-        ]
-        read.append([[next(each).tolist() for _ in range(3)] for each in iterators])
-    return [parallel_state.get_data_parallel_rank(), read]
-
-
-@pytest.mark.parametrize(("tp", "pp", "vp"), [(2, 1, 0), (1, 2, 2), (1, 1, 0)])
-def test_the_page_in_megatrons_groups(tp: int, pp: int, vp: int) -> None:
-    """Ranks of a tensor or pipeline group read the same, and each virtual stage all of it."""
-    said = run_ranks(f"{__name__}:read_in_groups", 4, tp, pp, vp)
-    world_size = 4 // (tp * pp)
-    order = ip.Shuffle(60, seed=1)
-    rows = [order.take(0, 0, 60).tolist(), [*range(20)] * 2]
-    for rank, stages in said:
-        for starts, row, places in zip((12, 4), rows, zip(*stages, strict=True), strict=True):
-            begins = [starts + (step * world_size + rank) * 2 for step in range(3)]
-            expected = [row[begin : begin + 2] for begin in begins]
-            assert [expected] * max(vp, 1) == [*places]
-    assert [*range(world_size)] == sorted({rank for rank, _ in said})
-    assert [4 // world_size] * world_size == [
-        sum(each == rank for each, _ in said) for rank in range(world_size)
-    ]
+@pytest.mark.parametrize("number", range(20))
+def test_histories_in_megatrons_own_iterator(number: int) -> None:
+    """Each step reads the run's next places, while ranks and batches change and the batch rises."""
+    live(Story(number), wrapped=RerunDataIterator)

@@ -49,14 +49,14 @@ def test_recipes_resume_at_every_kind_of_place(tmp_path: Path) -> None:
 
 
 def loader(
-    order: ip.Shuffle, rank: int, world_size: int, **options: Any
+    order: ip.Shuffle, rank: int, world_size: int, batch_size: int
 ) -> ParallelAwareDataloader:
     """Return the loader of a rank, as DataloaderConfig makes it."""
     num = order.num_samples
-    config = ByPlan(batch_size=options.pop("batch_size", 2), seed=order.seed)
+    config = ByPlan(batch_size=batch_size, seed=order.seed)
     sampler = config.build(dataset_len=num, rank=rank, world_size=world_size)
     return ParallelAwareDataloader(
-        [*range(num)], dp_rank=rank, dp_world_size=world_size, batch_sampler=sampler, **options
+        [*range(num)], dp_rank=rank, dp_world_size=world_size, batch_sampler=sampler
     )
 
 
@@ -110,8 +110,7 @@ def test_histories(number: int, tmp_path: Path) -> None:
 
 def cursor_in(state: Any) -> ip.Cursor:
     """The cursor of a loader's state."""
-    main = state["_snapshot"]["_main_snapshot"] if "_snapshot" in state else state
-    return ip.Cursor.from_dict(main["_sampler_iter_state"]["cursor"])
+    return ip.Cursor.from_dict(state["_sampler_iter_state"]["cursor"])
 
 
 def trained_until(schedule: StepScheduler, stop: int) -> Any:
@@ -122,17 +121,3 @@ def trained_until(schedule: StepScheduler, stop: int) -> Any:
             yield [batch.tolist() for batch in batches]
             if schedule.step + 1 >= stop:
                 return
-
-
-def test_a_state_of_workers() -> None:
-    """It stands at what the loop has received, and as many workers go on from there."""
-    order = ip.Shuffle(20, seed=1)
-    first = loader(order, 0, 1, num_workers=1)
-    batches = iter(first)
-    read = [next(batches).tolist() for _ in range(3)]
-    state = first.state_dict()
-    assert ip.Plan(order, world_size=1, batch_size=2).cursor(epoch=0, step=3) == cursor_in(state)
-    again = loader(order, 0, 1, num_workers=1)
-    again.load_state_dict(state)
-    read += [batch.tolist() for batch in again]
-    assert order.take(0, 0, 20).tolist() == sum(read, [])

@@ -538,21 +538,6 @@ def test_an_epoch_starts_over_only_without_a_ledger(tmp_path: Path) -> None:
     assert 0 == ledger.account().num_void_steps
 
 
-def test_a_loop_that_another_has_followed_counts_no_more(tmp_path: Path) -> None:
-    """It reads no more, and the state and the ledger are the other's."""
-    ours = loader(ledger=tmp_path / "run.ledger", global_batch_size=4 * LENGTH)
-    ours.reshuffle()
-    first = iter(ours)
-    next(first)
-    second = iter(ours)
-    next(second)
-    ours.state_dict()
-    with pytest.raises(ip.IndexPlanError, match="must be read by one loop at a time"):
-        next(first)
-    ours.state_dict()
-    assert 2 == ip.Ledger(tmp_path / "run.ledger").step
-
-
 def beside_each_other(folder: str) -> list[Any]:
     """Read on four ranks, of which two each differ only in tensor parallelism."""
     torch.distributed.init_process_group("gloo")
