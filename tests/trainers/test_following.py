@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 import indexplan as ip
 from indexplan_torch import PlanLoader
 from indexplan_torch.transformers import use_plan
-from tests.histories.listed import Listed
+from tests.histories.listing import Listed
 from tests.test_docs import blocks
 from tests.trainers import lightning_runs
 from tests.trainers.ranks import run_ranks
