@@ -1,15 +1,16 @@
-"""Many processes read one plan directory: the memory of its files is there once, for all of them.
+"""Many processes read one plan directory, or one order's table: its memory is there once, for all.
 
-What a process holds is told as PSS, which counts a page that several map by its share. Processes
-are forked from one without threads, as a fork copies locks that other threads hold.
+The kernel's own count says what share of each page is a process's (PSS of /proc/PID/smaps).
 """
 
-import json
-import multiprocessing
 import os
 import pickle
+import re
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.synchronize import Barrier
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -17,77 +18,118 @@ import numpy as np
 import pytest
 
 import indexplan as ip
+from benchmarks.measure.fresh import ROOT
 from indexplan.files.mapped import MAPS
-from tests.support.fresh import printed
 
-NUM_SAMPLES = 2**24  # 64 MiB of indices
-READERS = 8
-
-
-def mapped(path: str, kind: str) -> int:
-    """Bytes that this process holds of files below a path, by the kernel's count of that kind."""
-    total, inside = 0, False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        name, *values = line.split()
-        if not name.endswith(":"):  # the first line of another map, which ends with its file
-            inside = values[-1].startswith(path)
-        elif inside and name == f"{kind}:":
-            total += int(values[0]) * 1024
-    return total
+WAYS = ("forked", "torchrun", "DataLoader, spawn")
+MEMBER = "import sys; from tests.together.test_sharing import start; start(*sys.argv[1:])"
+WAIT = 600  # seconds at most, on a machine that others use
+EACH = 2**17  # samples that are read at a time: little memory beside what is shared
 
 
-def touch(plan: ip.Plan, path: str, together: Barrier, results: Any) -> None:
-    """Read the whole order, and tell what that holds while all others hold it too."""
-    each = 2**20
-    digest = 0
-    for start in range(0, NUM_SAMPLES, each):
-        digest = hash((digest, plan.order.take(0, start, start + each)[::4096].tobytes()))
-    together.wait(timeout=60)
-    results.put((mapped(path, "Pss"), mapped(path, "Rss")))
-    together.wait(timeout=60)
+class Batches:
+    """A dataset whose items are steps: whoever reads one says so, and waits for the others."""
+
+    def __init__(self, order: ip.Order, ready: str) -> None:
+        self.order, self.ready = order, Path(ready)
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, step: int) -> int:
+        num = self.order.num_units(0)
+        for begin in range(0, num, EACH):
+            self.order.take(0, begin, min(begin + EACH, num))
+        (self.ready / str(os.getpid())).touch()
+        while not (self.ready / "go").exists():
+            time.sleep(0.05)
+        return step
 
 
-def read_together(path: str, method: str) -> dict[str, Any]:
-    """Start readers of a plan directory by a method; return what each held, and this process."""
-    plan = ip.load(path)
-    plan.batch(0, step=0, rank=0)  # forked readers inherit this process's map
-    context = multiprocessing.get_context(method)
-    together, results = context.Barrier(READERS + 1), context.SimpleQueue()
-    arguments = (plan, path, together, results)
-    readers = [context.Process(target=touch, args=arguments) for _ in range(READERS)]  # type: ignore[attr-defined]
-    for reader in readers:
-        reader.start()
-    together.wait(timeout=60)
-    held = [results.get() for _ in readers]
-    own = mapped(path, "Pss")
-    together.wait(timeout=60)
-    for reader in readers:
-        reader.join()
-    assert [0] * READERS == [reader.exitcode for reader in readers]
-    return {"held": held, "own": own}
+def start(way: str, num: str, path: str, ready: str) -> None:
+    """Read an order, by weights or of a plan directory, in processes started in some way."""
+    order = ip.Weighted(ip.Column(path)) if path.endswith(".npy") else ip.load(path).order
+    batches: Any = Batches(order, ready)
+    if way == "torchrun":
+        batches[0]
+    elif way.startswith("DataLoader"):
+        from torch.utils.data import DataLoader
+
+        options: dict[str, Any] = {"num_workers": int(num), "prefetch_factor": 1}
+        options["multiprocessing_context"] = way.rpartition(" ")[2]
+        list(DataLoader(batches, sampler=range(int(num)), **options))
+    else:
+        if path.endswith(".plan"):
+            order.take(0, 0, 1)  # forked readers inherit this process's map
+        context: Any = get_context("fork" if way == "forked" else "spawn")
+        members = [context.Process(target=batches.__getitem__, args=(0,)) for _ in range(int(num))]
+        for each in members:
+            each.start()
+        for each in members:
+            each.join()
 
 
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A plan directory of 64 MiB."""
-    path = tmp_path_factory.mktemp("large") / "a.plan"
-    ip.save(ip.Plan(ip.Sequential(NUM_SAMPLES), world_size=READERS, batch_size=256), path)
-    return path
+def held(way: str, num: int, path: str, folder: str, ready: Path, *, own: bool) -> int:
+    """Return the bytes that processes hold together of files in a folder, and if `own` of no file.
 
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_readers_share_memory(large: Path, method: str) -> None:
-    """Eight processes that have read all of a plan hold its file once, not eight times."""
-    code = (
-        "import json, sys; from tests.together.test_sharing import read_together; "
-        "print(json.dumps(read_together(*sys.argv[1:])))"
+    They have all read the order, and whoever started them is counted, too.
+    """
+    ready.mkdir()
+    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(num), "--no-python"]
+    words = [*torchrun, sys.executable] if way == "torchrun" else []
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")])
+    node = subprocess.Popen(
+        [sys.executable, *words, "-c", MEMBER, way, str(num), path, str(ready)],
+        env={**os.environ, "INDEXPLAN_CACHE": folder, "PYTHONPATH": paths},
+        cwd=ROOT,
     )
-    said = json.loads(printed("-c", code, large, method, loud=True))
-    size = (large / "epoch-00000/chunk-00000.npy").stat().st_size
+    try:
+        began = time.monotonic()
+        while len(members := [each.name for each in ready.iterdir()]) < num:
+            assert node.poll() is None
+            assert time.monotonic() - began < WAIT
+            time.sleep(0.05)
+        found = sum(memory(pid, folder, own=own) for pid in {*members, str(node.pid)})
+        (ready / "go").touch()
+        assert 0 == node.wait(WAIT)
+        return found
+    finally:
+        node.kill()
+
+
+def memory(pid: str, folder: str, *, own: bool) -> int:
+    """Return a process's share of mapped files in a folder, and if `own` of memory without one."""
+    found, path = 0, ""
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-", line):
+            path = [*line.split(maxsplit=5), ""][5]
+        elif line.startswith("Pss:") and (
+            path.startswith(folder) or (own and (not path or path.startswith("[")))
+        ):
+            found += int(line.split()[1]) * 1024
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_processes_have_one_table(way: str, tmp_path: Path) -> None:
+    """Beyond what they hold that read a small order, two hold its table, once."""
+    column, found = np.random.default_rng(0).integers(1, 4000, 4_000_000).astype(np.float64), []
+    ip.Weighted(column[:1000]).take(0, 0, 1)  # compiles what would take memory
+    for part in (column[:1000], column):
+        path, cache = f"{tmp_path}/{len(part)}.npy", f"{tmp_path}/cache-{len(part)}"
+        np.save(path, part)
+        found.append(held(way, 2, path, cache, tmp_path / f"ready-{len(part)}", own=True))
+    assert 0.9 < (found[1] - found[0]) / ip.Weighted(column).ip_table_bytes < 1.2
+
+
+@pytest.mark.parametrize("way", ["forked", "spawned"])
+def test_readers_share_memory(way: str, tmp_path: Path) -> None:
+    """Eight processes that have read all of a plan hold its file once, not eight times."""
+    path = f"{tmp_path}/a.plan"
+    ip.save(ip.Plan(ip.Sequential(2**24), world_size=8, batch_size=256), path)
+    size = Path(path, "epoch-00000/chunk-00000.npy").stat().st_size
     assert size > 2**26
-    shares, wholes = zip(*said["held"], strict=True)
-    assert all(0.99 * size < whole < 1.01 * size for whole in wholes), said
-    assert 0.97 * size < sum(shares) + said["own"] < 1.03 * size, said
+    assert 0.97 * size < held(way, 8, path, path, tmp_path / "ready", own=False) < 1.03 * size
 
 
 def open_files(below: Path) -> list[str]:
