@@ -42,6 +42,8 @@ BINS = ip.Plan(Bins(500), world_size=3, batch_size=7)  # which has files of offs
 @given(
     st.permutations(range(1, 14)).flatmap(lambda p: st.integers(1, 13).map(lambda n: p[:n])),
     st.booleans(),
+    st.booleans(),
+    st.sampled_from([[None], [(2, 2), (1, 2)], [(1, 3), (3, 3), (2, 3)]]),
 )
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
 def test_parts_make_the_plan(
@@ -49,11 +51,14 @@ def test_parts_make_the_plan(
     expected: dict[str, bytes],
     order: list[int],
     bins: bool,
+    apart: bool,
+    rest: list[tuple[int, int] | None],
 ) -> None:
     """Parts in any order, also more of them than chunks, end in the files of one build.
 
     Each writes its own chunks, and shares differ by one at most; before the last part is there, the
-    directory is refused, and parts that run again write nothing.
+    directory is refused, and parts that run again write nothing. They may be built on machines that
+    share nothing, and copied together; what is left, by one build, or as another number of parts.
     """
     path, of = tmp_path_factory.mktemp("parts") / "a.plan", len(order)
     numbers = [1 + sorted(order).index(each) for each in order]
@@ -61,78 +66,27 @@ def test_parts_make_the_plan(
     for number in numbers:
         if saved:
             assert (tree(path) == expected) == (12 == sum(part.num_written for part in saved))
-        saved.append(build(path, number, of))
+        one = path.with_name(f"{number}.plan") if apart else path
+        saved.append(build(one, number, of))
+        if apart:
+            shutil.copytree(one, path, dirs_exist_ok=True)
+        if number == 1 + of // 2:
+            shutil.copytree(path, path.with_name("rest.plan"))
     assert 12 == sum(part.num_written for part in saved)
     assert {12 // of, -(-12 // of)} >= {part.num_written for part in saved}
     assert expected == tree(path)
     again = build(path, numbers[0], of)
     assert (0, saved[0].num_written) == (again.num_written, again.num_kept)
     assert PLAN == ip.load(path)
+    for left in rest:
+        ip.save(PLAN, path.with_name("rest.plan"), part=left, **TWELVE)
+    assert expected == tree(path.with_name("rest.plan"))
     if bins:
         ip.save(BINS, path.with_name("b.plan"), epochs=range(2), units_per_chunk=50)
         for number in numbers:
             part = (number, of)
             ip.save(BINS, path.with_name("c.plan"), epochs=range(2), units_per_chunk=50, part=part)
         assert tree(path.with_name("b.plan")) == tree(path.with_name("c.plan"))
-
-
-def test_parts_from_machines_that_share_nothing(tmp_path: Path, expected: dict[str, bytes]) -> None:
-    """Parts built in folders of their own and copied together are the plan."""
-    for number in (1, 2):
-        build(tmp_path / f"{number}.plan", number, 2)
-        shutil.copytree(tmp_path / f"{number}.plan", tmp_path / "a.plan", dirs_exist_ok=True)
-    assert expected == tree(tmp_path / "a.plan")
-
-
-def test_other_numbers_of_parts(tmp_path: Path, expected: dict[str, bytes]) -> None:
-    """What is missing may be built with another number of parts, or without parts."""
-    path = tmp_path / "a.plan"
-    for number, of in ((1, 3), (2, 3), (5, 6)):
-        build(path, number, of)
-    shutil.copytree(path, tmp_path / "b.plan")
-    build(path, 6, 6)
-    saved = ip.save(PLAN, tmp_path / "b.plan", **TWELVE)
-    assert (2, 10) == (saved.num_written, saved.num_kept)
-    assert expected == tree(path) == tree(tmp_path / "b.plan")
-
-
-# Real processes.
-
-SAVE = (
-    "import indexplan as ip, sys\n"
-    "def said(done, total): print(done, flush=True)\n"
-    "plan = ip.Plan(ip.Shuffle(40_000, seed=1), batch_size=8)\n"
-    "part = int(sys.argv[2]), int(sys.argv[3])\n"
-    "ip.save(plan, sys.argv[1], units_per_chunk=1000, progress=said, part=part)\n"
-)
-
-
-def start(path: Path, *part: int) -> "subprocess.Popen[bytes]":
-    """Start a builder; it says a line for each chunk."""
-    command = [sys.executable, "-c", SAVE, str(path), *map(str, part)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE)
-
-
-def test_killed_parts_and_copies(tmp_path: Path) -> None:
-    """Parts killed in mid-build, run again, and twice at once end in an undisturbed plan."""
-    path = tmp_path / "a.plan"
-    for number, chunks in ((1, 3), (2, 9)):
-        builder = start(path, number, 2)
-        assert builder.stdout is not None
-        for _ in range(chunks):
-            builder.stdout.readline()
-        builder.send_signal(signal.SIGKILL)
-        builder.communicate()
-        with pytest.raises(ip.PlanFileError, match="must have all of its 81 files; got "):
-            ip.load(path)
-    builders = [start(path, number, 2) for number in (1, 2, 2)]
-    for builder in builders:
-        builder.communicate()
-    assert [0, 0, 0] == [builder.returncode for builder in builders]
-    plan = ip.Plan(ip.Shuffle(40_000, seed=1), batch_size=8)
-    ip.save(plan, tmp_path / "b.plan", units_per_chunk=1000)
-    assert tree(tmp_path / "b.plan") == tree(path)
-    assert ip.verify(ip.load(path).replace(world_size=2)).ok
 
 
 def test_job_array_of_the_page(tmp_path: Path) -> None:
