@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
 import threading
 from collections import Counter
@@ -83,11 +82,6 @@ class Noting:
             body = body[:-1] + bytes([body[-1] ^ 1])
         path = environ["PATH_INFO"]
         if environ["REQUEST_METHOD"] == "GET":
-            if lie := re.search(r"(longer|shorter)_download", path):
-                body = body + bytes(100) if lie[1] == "longer" else body[:-100]
-                headers = [each for each in headers if not each[0].lower().startswith("x-amz-ch")]
-                headers = [each for each in headers if each[0].lower() != "content-length"]
-                headers.append(("Content-Length", str(len(body))))
             self.sent[path] += len(body)
         start(status[0][0], headers)
         return self.halted(body) if "gated" in path else [body]

@@ -15,7 +15,17 @@ from indexplan_fetch.answers import AnswerError
 from indexplan_fetch.source import Source
 from indexplan_torch import PlanLoader, ShardedDataset
 from tests.histories.storm.driver import ENVIRONMENT
-from tests.histories.storm.store import BESIDE, CUT, LESS, RELABELLED, REPLICA, WHOLE, Mood, Store
+from tests.histories.storm.store import (
+    BESIDE,
+    CUT,
+    LESS,
+    MORE,
+    RELABELLED,
+    REPLICA,
+    WHOLE,
+    Mood,
+    Store,
+)
 from tests.histories.storm.truth import REVERSED, Truth
 from tests.support.forked import results
 from tests.support.remote import forget, server, store
@@ -131,22 +141,6 @@ def test_store_that_fails(dataset: ShardedDataset, place: str, shards: ip.Shards
     )
 
 
-@pytest.mark.parametrize(
-    ("place", "got"),
-    [("longer_download", "more"), ("shorter_download", "fewer")],
-    indirect=["place"],
-)
-def test_store_that_lies(
-    dataset: ShardedDataset, place: str, shards: ip.Shards, got: str, tmp_path: Path
-) -> None:
-    """A file of other bytes than it should have is refused, and never gets its name."""
-    rule = f"{place}/0000.parquet must hold {shards.num_bytes[0]} bytes, as shards says; got "
-    got = str(shards.num_bytes[0] - 100) if got == "fewer" else got
-    cure = "restore it, or read the sizes again with shard_sizes and build a new plan"
-    assert f"{rule}{got}; {cure}" == refused(dataset)
-    assert [] == [*tmp_path.glob("cache/*/shards/*")]
-
-
 def test_row_groups(dataset_of: Opened, server: str, place: str, shards: ip.Shards) -> None:
     """A shard that is a row group is fetched without the others of its file, and once.
 
@@ -204,11 +198,24 @@ def test_an_answer_of_other_bytes(mixed_up: Store, way: str, said: str) -> None:
     assert said == str(error.value)
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_a_whole_file_of_other_bytes(mixed_up: Store, tmp_path: Path, at_once: bool) -> None:
-    """One that is fetched whole is compared, and what s3fs asks for after a connection was cut."""
-    source = Source(ip.shard_sizes(f"{PLACE}/*.parquet", whole_files=True), PLACE)
-    fates, fate = iter([REPLICA if at_once else CUT]), mixed_up.fate
-    mixed_up.fate = lambda key, span: (next(fates, BESIDE), fate(key, span)[1])  # type: ignore[method-assign]
-    with pytest.raises(AnswerError):
-        source.fetch(0, tmp_path / "shard", lambda _: None)
+HOLDS = f"must hold {len(RIGHT)} bytes, as shards says; got"
+
+
+@pytest.mark.parametrize(
+    ("ways", "said"),
+    [
+        ([REPLICA], "got bytes of another file, as their ETag says, 1 time; "),
+        ([CUT, BESIDE], "got other bytes of the file than were asked for, 1 time; "),
+        ([MORE], f"{HOLDS} more; "),
+        ([LESS], f"{HOLDS} "),
+    ],
+)
+def test_a_whole_file_of_other_bytes(
+    mixed_up: Store, dataset_of: Opened, ways: list[str], said: str, tmp_path: Path
+) -> None:
+    """It is refused, and never gets its name; nor what s3fs asks for after a connection was cut."""
+    shards = ip.shard_sizes(f"{PLACE}/*.parquet", whole_files=True)
+    fates, fate = iter(ways), mixed_up.fate
+    mixed_up.fate = lambda key, span: (next(fates, ways[-1]), fate(key, span)[1])  # type: ignore[method-assign]
+    assert said in refused(dataset_of(shards, tries=1))
+    assert [] == [*tmp_path.glob("cache/*/shards/*")]
