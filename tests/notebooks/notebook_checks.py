@@ -43,19 +43,3 @@ def test_notebook(path: Path) -> None:
     committed = nbformat.read(path, as_version=4)
     nbformat.validate(committed)
     assert shown(committed) == shown(run(path))
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_what_a_cell_shows(path: Path) -> None:
-    """A plan is a line, and a picture is there once."""
-    for cell, outputs in zip(
-        (each for each in nbformat.read(path, as_version=4).cells if each.cell_type == "code"),
-        shown(nbformat.read(path, as_version=4)),
-        strict=True,
-    ):
-        last = cell.source.splitlines()[-1]
-        pictures = [each for each in outputs if isinstance(each, tuple)]
-        assert last.startswith("ip.plot.") == (len(pictures) == 1)
-        assert len(pictures) <= 1
-        if last in ("plan", "rest"):
-            assert [True] == [each.startswith("Plan(") for each in outputs]

@@ -39,11 +39,6 @@ def run(path: Path) -> Any:
     return notebook
 
 
-def write(path: Path, notebook: Any) -> None:
-    """Write a notebook with its outputs."""
-    nbformat.write(notebook, path)
-
-
 if __name__ == "__main__":
     for each in NOTEBOOKS:
-        write(each, run(each))
+        nbformat.write(run(each), each)

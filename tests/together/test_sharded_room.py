@@ -9,7 +9,8 @@ import shutil
 from collections import Counter, OrderedDict
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,14 +36,6 @@ from tests.together.sharded_runs import (
 
 FREE = "free some space, or pass a smaller cache_bytes; whole shards are kept"
 CHECK = "check its permissions and its file system"
-
-
-class Usage(NamedTuple):
-    """What shutil says of a disk."""
-
-    total: int
-    used: int
-    free: int
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +100,7 @@ def test_disk_that_is_too_small(
     live = live_bytes(plan, shards, range(1))
 
     def little(path: Path) -> Any:
-        return Usage(live, 0, live - on_disk(path.parent))
+        return SimpleNamespace(free=live - on_disk(path.parent))
 
     monkeypatch.setattr(shutil, "disk_usage", little)
     data = dataset_of(shards, cache_bytes=None, ahead=2)
@@ -124,7 +117,7 @@ def test_disk_without_room_for_a_shard(
     dataset_of: Opened, shards: ip.Shards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where not one shard fits, the batch that needs it raises, and says what would do."""
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**6, 0, 4000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4000))
     taken = -(-shards.num_bytes[0] // BLOCK) * BLOCK
     assert refused(dataset_of(shards, cache_bytes=None)) == (
         f"cache_dir must have room for {taken} bytes, which shard 0 takes; got 3600, nine tenths "

@@ -147,30 +147,19 @@ def seeded(loader: Any) -> int:
     return torch.initial_seed()
 
 
-def test_main_process_is_seeded_for_the_pass_that_comes() -> None:
-    """Before a pass, and in its middle, a loader's seed is of that pass, if nobody sets it."""
+def test_main_process_is_seeded_as_worker_0() -> None:
+    """Before a pass, and in its middle, a loader's seed is of that pass, set or not."""
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     loader = PlanLoader(Drawn(), PLAN, **ME, collate_fn=as_they_are)
-    for number in range(3):
+    for number, named in ((0, None), (1, None), (3, 3), (4, None)):  # 3 is sub-epoch 1 of epoch 1
+        if named is not None:
+            loader.set_epoch(named)
         expected = ip.worker_seed(7, epoch=number, rank=1, worker=0)
         assert expected == seeded(loader)
         batches = iter(loader)
-        next(batches)
+        assert expected == next(batches)[0][2]
         assert expected == seeded(loader)
         list(batches)
-    random.setstate(states[0])
-    np.random.set_state(states[1])  # noqa: NPY002
-    torch.set_rng_state(states[2])
-
-
-def test_main_process_is_seeded_as_worker_0() -> None:
-    """Without workers, `loader.worker_init_fn(0)` seeds the process that reads."""
-    states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
-    loader = PlanLoader(Drawn(), PLAN, rank=1, world_size=2, collate_fn=as_they_are)
-    loader.set_epoch(3)  # sub-epoch 1 of epoch 1
-    said = seeded(loader)
-    value = ip.worker_seed(7, epoch=3, rank=1, worker=0)
-    assert value == said == next(iter(loader))[0][2]
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002
     torch.set_rng_state(states[2])
