@@ -1,9 +1,9 @@
 """Kill what builds and reads, at any moment: it leaves what an undisturbed process can go on from.
 
     python -m tests.kills calls [renames]       kill a build before each of its system calls
-    python -m tests.kills builders [500 [SEED]] kill up to three builders at once, at random moments
+    python -m tests.kills builders [500 [SEED [URL]]]
+                                                kill up to three builders at once, at random moments
     python -m tests.kills tables [250]          kill processes that build or map a shared table
-    python -m tests.kills disks                 no kills, but disks that are really full
 
 Each kills processes that are forked from a warm one, has another look at what is left, and lets an
 undisturbed one finish, whose bytes or answers have to be those of a process that was alone. Ends
@@ -12,8 +12,7 @@ with 1 at the first difference.
 `calls` is for what a crash can leave: a build of one chunk makes some thirty calls that open,
 write, sync, name or remove something, and is killed before each. The calls of both builders
 together are checked for what a power cut could do to them, and printed. With "renames", the kernel
-refuses links, as some file systems do; so it does to a third of the random builders. Mounting the
-disks, of tmpfs, needs a namespace (`unshare` of util-linux), which some systems forbid.
+refuses links, as some file systems do; so it does to a third of the random builders.
 """
 
 from __future__ import annotations
@@ -26,16 +25,14 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -43,11 +40,11 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from indexplan.stores import tables
 from tests.support import shared_tables
 from tests.support.builders import KINDS, digests
 from tests.support.children import in_child
 from tests.support.refused_calls import refuse
+from tests.support.remote import files_at
 
 CONTEXT = multiprocessing.get_context("forkserver")  # whose imports `main` names, or conftest.py
 PATIENCE = 60  # seconds that an undisturbed process may take
@@ -125,7 +122,11 @@ def check_finished(name: str, root: str, expected: dict[str, str]) -> None:
     Anything that a dead builder has left over would be a difference.
     """
     KINDS[name].save(root)
-    different = sorted(set(digests(Path(root)).items()) ^ set(expected.items()))
+    if "://" in root:
+        found = {path: sha256(data).hexdigest() for path, data in files_at(root).items()}
+    else:
+        found = digests(Path(root))
+    different = sorted(set(found.items()) ^ set(expected.items()))
     assert not different, f"{root} differs: {different}"
     report = ip.verify(ip.load(root))
     assert report.ok, str(report)
@@ -252,19 +253,21 @@ def disturb(name: str, root: str, seconds: float, random: Random, counts: Counte
         end(builder)
 
 
-def at_random(folder: Path, kills: str = "500", seed: str = "0") -> str:
+def at_random(folder: Path, kills: str = "500", seed: str = "0", url: str = "") -> str:
     """Kill builders of plan directories; return what was hit, and what a reader got then."""
     random, counts = Random(int(seed)), Counter[str]()  # noqa: S311 (to choose moments)
-    kinds = ("large", "many", "bins")
-    seconds = {name: timed(build, name, str(folder / name), None, True) for name in kinds}
-    expected = {name: digests(folder / name) for name in kinds}
+    kinds = ("many", "bins") if url else ("large", "large", "many", "bins")
+    seconds = {name: timed(build, name, str(folder / name), None, True) for name in set(kinds)}
+    expected = {name: digests(folder / name) for name in set(kinds)}
+    if url:
+        seconds = {name: timed(build, name, f"{url}/{name}", None, True) for name in kinds}
     while counts["kills"] < int(kills):
-        name = random.choice(["large", *kinds])
-        root = str(folder / f"{counts['directories']}.plan")
+        name = random.choice(kinds)
+        root = f"{url or folder}/{counts['directories']}.plan"
         counts["directories"] += 1
         disturb(name, root, seconds[name], random, counts)
         end(start(check_finished, name, root, expected[name]))
-        shutil.rmtree(root)
+        shutil.rmtree(root, ignore_errors=bool(url))
     lines = [
         f"{counts['kills']} kills of up to {BUILDERS} builders at once, in "
         f"{counts['directories']} directories, seed {seed}",
@@ -330,86 +333,10 @@ def at_tables(folder: Path, times: str = "250") -> str:
     return "\n".join([*lines, f"{killed.total()} killed at work; all read right"])
 
 
-# --- full disks
-
-STEP = 256  # KiB
-
-
-@contextmanager
-def mounted(folder: Path, kib: int) -> Iterator[tuple[Path, Callable[[], object]]]:
-    """A disk of this size, and what makes it larger."""
-    disk = folder / "disk"
-    disk.mkdir(exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "tmpfs", str(disk), "-o"]
-    subprocess.run([*mount, f"size={kib}k"], check=True)
-    yield disk, lambda: subprocess.run([*mount, "remount,size=64m"], check=True)
-    gc.collect()  # else the disk is busy
-    subprocess.run(["umount", disk], check=True)  # noqa: S607
-
-
-def fill_cache(folder: Path, kib: int, expected: list[Any]) -> bool:
-    """Read an order whose table is kept on a disk of this size. Return if that was too small."""
-    with mounted(folder, kib) as (disk, enlarge):
-        shared_tables.share_all(str(disk))
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            assert expected == shared_tables.read_alone("Packed", lengths())
-        full = bool(said)
-        assert full is not bool(shared_tables.kept(disk))
-        assert ["No space left on device" in str(each.message) for each in said] == [True] * full
-        assert not [path for path in disk.rglob(".*") if path.is_file()]
-        enlarge()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert expected == shared_tables.read_alone("Packed", lengths())
-        assert shared_tables.kept(disk)
-        tables.TABLES.clear()
-    return full
-
-
-def fill(folder: Path, kib: int, expected: dict[str, str]) -> bool:
-    """Build on a disk of this size; if it was too small, on a larger one. Return if it was."""
-    with mounted(folder, kib) as (disk, enlarge):
-        full, root = False, disk / "a.plan"
-        try:
-            KINDS["large"].save(root)
-        except ip.PlanFileError as error:
-            cure = "got 'No space left on device'; free some space, then run it again"
-            assert str(error).endswith(cure), error  # noqa: PT017
-            full = True
-            left = digests(root) if root.exists() else {}
-            assert left.items() < expected.items(), sorted(left)
-            enlarge()
-        check_finished("large", str(root), expected)
-    return full
-
-
-def on_full_disks(folder: Path, *inside: str) -> str:
-    """Go into a namespace where mounting is allowed, and try disks of many sizes."""
-    if not inside:
-        again = [sys.executable, "-m", "tests.kills", "disks", "inside"]
-        command = ["unshare", "--user", "--map-root-user", "--mount", *again]
-        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-    num_bytes = KINDS["large"].save(folder / "b.plan").num_bytes
-    expected = digests(folder / "b.plan")
-    sizes = range(4, num_bytes // 1024 + 2 * STEP, STEP)
-    full = [fill(folder, kib, expected) for kib in sizes]
-    alone = shared_tables.reads("Packed", lengths())
-    tried = range(4, lengths().size * 4 // 1024 + 2 * STEP, STEP // 4)
-    small = [fill_cache(folder, kib, alone) for kib in tried]
-    return (
-        f"{len(sizes)} disks of {sizes[0]} to {sizes[-1]} KiB, {sum(full)} of them too small: "
-        "clean errors, whole files; with more space, the bytes of an undisturbed build\n"
-        f"{len(tried)} disks for a table, {sum(small)} of them too small: kept in memory, with one "
-        "warning; with more space, in a file"
-    )
-
-
 COMMANDS: dict[str, Callable[..., str]] = {
     "calls": before_each_call,
     "builders": at_random,
     "tables": at_tables,
-    "disks": on_full_disks,
 }
 
 
@@ -418,6 +345,7 @@ def main(arguments: Sequence[str]) -> None:
     if not arguments or arguments[0] not in COMMANDS:
         raise SystemExit(__doc__)
     warm = ["tests.support.warmed", "tests.support.shared_tables", "tests.kills"]
+    warm += ["s3fs"] * any("s3://" in each for each in arguments)
     CONTEXT.set_forkserver_preload(warm)
     end(start(gc.collect))  # the server takes seconds to start, in which nothing is killed
     # what a call leaves does not depend on the disk, and this one syncs at once

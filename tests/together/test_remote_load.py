@@ -10,8 +10,6 @@ from typing import Any
 
 import fsspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import indexplan as ip
@@ -214,19 +212,6 @@ def test_damaged_download(url: str, cache: Path) -> None:
         assert {} == tree(cache)
 
 
-def test_chunk_that_vanishes(saved: str, cache: Path) -> None:
-    """A chunk that is gone, or longer, is named when the plan is opened, or when it is touched."""
-    order, name = ip.types.Stored(saved), f"{saved}/{CHUNK}"
-    store().pipe_file(name, b"x" * 2000)
-    assert f"{name} must hold 1152 bytes; got 2000; " in refused(ip.load, saved)
-    assert "what its hashes say; got 2000 instead of 1152 bytes" in refused(order.take, 0, 300)
-    store().rm_file(name)
-    said = f"{name} must be readable; got nothing there; check the bucket and the path"
-    assert said == refused(order.take, 0, 300)
-    assert f"got none named {CHUNK}; " in refused(ip.load, saved)
-    assert {} == tree(cache)
-
-
 def test_cache_without_room(saved: str, tmp_path: Path) -> None:
     """A chunk that cannot be kept whole is a clear error, and nothing of it is kept."""
     code = (
@@ -353,28 +338,3 @@ def test_secrets_stay_where_they_are(saved: str, tmp_path: Path) -> None:
     everything += [*tree(tmp_path).values()]
     assert "pickled" in tree(tmp_path)
     assert [] == [text for text in everything if SECRET.encode() in text or KEY.encode() in text]
-
-
-# Sizes of shards.
-
-
-@pytest.mark.usefixtures("server")
-def test_shards_in_s3(tmp_path: Path) -> None:
-    """A glob and a folder of Parquet, and a .npy file; a changed one is noticed."""
-    rows = pa.table({"id": np.arange(250)})
-    for name in ("x/a.parquet", "y/b.parquet"):
-        (tmp_path / name).parent.mkdir()
-        pq.write_table(rows, tmp_path / name, row_group_size=100)
-    np.save(tmp_path / "rows.npy", np.zeros((7, 3)))
-    store().put(str(tmp_path), "bucket/shards", recursive=True)
-    here = ip.shard_sizes(tmp_path / "**/*.parquet")
-    assert [100, 100, 50] * 2 == here.sizes.array.tolist()
-    for pattern in ("**/*.parquet", "*/*.parquet"):
-        assert here == ip.shard_sizes(f"s3://bucket/shards/{pattern}")
-    assert ip.shard_sizes(tmp_path / "x") == ip.shard_sizes("s3://bucket/shards/x")
-    assert [7] == ip.shard_sizes("s3://bucket/shards/rows.npy").sizes.array.tolist()
-    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=50)
-    store().put(str(tmp_path / "a.parquet"), "bucket/shards/x/a.parquet")
-    there = ip.shard_sizes("s3://bucket/shards/**/*.parquet")
-    with pytest.raises(ip.PlanFileError, match="sizes of files changed"):
-        there.identity.check_same(here.identity)
