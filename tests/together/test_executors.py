@@ -27,6 +27,7 @@ from indexplan.files.format import Build
 from indexplan.files.machine import num_cores
 from indexplan.files.running import IN_FLIGHT, run
 from indexplan.files.saving import write_chunk
+from tests.errors.catalogue.made import Elsewhere
 from tests.support.found import at
 from tests.support.trees import tree
 from tests.test_docs import ROOT, blocks
@@ -297,18 +298,14 @@ def test_tasks_in_flight_are_bounded() -> None:
     assert IN_FLIGHT == most
 
 
-class Elsewhere(Executor):
-    """A pool that nobody knows to be one of threads, so that its tasks travel."""
+class Numbering(Elsewhere):
+    """A pool that is none of threads, so that its tasks travel; it counts them."""
 
-    def __init__(self) -> None:
-        self.pool, self.num_tasks = ThreadPoolExecutor(1), 0
+    num_tasks = 0
 
-    def submit(self, *task: object) -> Future:  # type: ignore[override]
+    def submit(self, task: Any, *arguments: Any, **options: Any) -> Future:
         self.num_tasks += 1
-        return self.pool.submit(*task)
-
-    def shutdown(self, wait: bool = True, **_: object) -> None:
-        self.pool.shutdown(wait)
+        return super().submit(task, *arguments, **options)
 
 
 def second(_: bytes, item: int) -> int:
@@ -325,7 +322,7 @@ def test_bytes_in_flight_are_bounded(num_bytes: int, most: int) -> None:
         in_flight.append(pool.num_tasks - len(in_flight))
 
     most = max(most, 2 * num_cores())
-    with Elsewhere() as pool:
+    with Numbering() as pool:
         run(pool, second, (b"x" * num_bytes,), range(most + 9), take)
     assert most == max(in_flight)
     assert most + 9 == len(in_flight)

@@ -9,7 +9,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -75,9 +75,9 @@ class Store(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, folder: str, num_held: int) -> None:
+    def __init__(self, folder: str) -> None:
         super().__init__(("127.0.0.1", 0), partial(Handler, directory=folder))
-        self.num_held = num_held  # of each file
+        self.num_held = 1  # of each file
         self.changed = threading.Condition()
         self.asked: Counter[str] = Counter()
         self.let_go: set[int] = set()  # first answers, second ones, ...
@@ -96,12 +96,6 @@ class Store(ThreadingHTTPServer):
             self.let_go.update(numbers)
             self.changed.notify_all()
 
-    def close(self) -> None:
-        """End, and let all go on."""
-        self.release(*range(100))
-        self.shutdown()
-        self.server_close()
-
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> ip.Shards:
@@ -110,24 +104,17 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> ip.Shards:
 
 
 @pytest.fixture
-def store_of(shards: ip.Shards) -> Iterator[Callable[[int], Store]]:
-    """Makes a store, whose first answers for each file are held."""
-    made: list[Store] = []
-
-    def make(num_held: int) -> Store:
-        made.append(Store(shards.path, num_held))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+def store(shards: ip.Shards) -> Iterator[Store]:
+    """A store that has them."""
+    made = Store(shards.path)
+    yield made
+    made.release(*range(100))
+    made.shutdown()
+    made.server_close()
 
 
-def test_stopped_process(
-    shards: ip.Shards, store_of: Callable[[int], Store], dataset_of: Opened
-) -> None:
+def test_stopped_process(shards: ip.Shards, store: Store, dataset_of: Opened) -> None:
     """While the process that fetches is stopped, who waits hears which; continued, all goes on."""
-    store = store_of(1)
     plan = plan_of(shards, 2)
     index = int(plan.batch(0, step=0, rank=0)[0])
     shard = int(shards.locate([index])[0][0])
@@ -177,12 +164,9 @@ def test_nobody_fetches(shards: ip.Shards, tmp_path: Path) -> None:
     assert said.startswith("a batch has waited 60 seconds for shard 0, ")
 
 
-def test_read_that_hangs(
-    shards: ip.Shards, store_of: Callable[[int], Store], tmp_path: Path
-) -> None:
+def test_read_that_hangs(shards: ip.Shards, store: Store, tmp_path: Path) -> None:
     """A read is left when nothing comes of it; what comes after all goes nowhere."""
-    store = store_of(2)
-    store.spoilt = {1}
+    store.num_held, store.spoilt = 2, {1}
     source, path = Source(at(shards, store.url), store.url), tmp_path / "shards" / "0.parquet"
     path.parent.mkdir()
     (tmp_path / "sums").mkdir()
@@ -242,11 +226,8 @@ def test_bytes_of_the_last_moment(shards: ip.Shards) -> None:
     assert footer > 0
 
 
-def test_hanging_reads_hold_up_nothing(
-    shards: ip.Shards, store_of: Callable[[int], Store], dataset_of: Opened
-) -> None:
+def test_hanging_reads_hold_up_nothing(shards: ip.Shards, store: Store, dataset_of: Opened) -> None:
     """One at a time, all shards come at their second attempt; where that hangs, too, it raises."""
-    store = store_of(1)
     # more than a tick counts, or a moment without the processor would leave a second attempt, too
     data = dataset_of(at(shards, store.url), stall_timeout=1.5)
     data.settings = data.settings._replace(num_threads=1)

@@ -43,22 +43,11 @@ class Web(SimpleHTTPRequestHandler):
     def log_message(self, *_: Any) -> None: ...
 
 
-class Simple(Web):
-    """A web server that answers every request with the whole file."""
-
-    ranges = False
-
-
-class Sizeless(Simple):
-    """A web server that does not say how long its files are."""
-
-    length = False
-
-
-@pytest.fixture
+@pytest.fixture(params=["as usual", "whole files", "whole files of no length"])
 def web(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of a web server for the folder `web`."""
-    handler = partial(request.param, directory=str(tmp_path / "web"))
+    knows = {"ranges": request.param == "as usual", "length": "no length" not in request.param}
+    handler = partial(type("Knowing", (Web,), knows), directory=str(tmp_path / "web"))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -76,14 +65,13 @@ READ = (
 )
 
 
-@pytest.mark.parametrize("web", [Web, Simple, Sizeless], indirect=True)
 def test_web_servers(web: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """A plan that lies on a plain web server is read and verified; nothing needs a listing.
 
     Chunks of several requests need a server that serves pieces, and all need one that says how
     long files are.
     """
-    handler, cache = request.node.callspec.params["web"], str(tmp_path / "cache")
+    kind, cache = request.node.callspec.params["web"], str(tmp_path / "cache")
     (tmp_path / "web").mkdir()
     for name, num_samples, each in (("a", 1000, 256), ("b", 2_200_000, 2**22)):
         plan = ip.Plan(ip.Sequential(num_samples), batch_size=4)
@@ -91,7 +79,7 @@ def test_web_servers(web: str, tmp_path: Path, request: pytest.FixtureRequest) -
     short, long = (
         printed("-c", READ, f"{web}/{name}.plan", INDEXPLAN_CACHE=cache) for name in "ab"
     )
-    if handler is Sizeless:
+    if "no length" in kind:
         said = "must be served with its size, as Content-Length; got none; choose another server"
         assert [f"{web}/{name}.plan/plan.json {said}\n" for name in "ab"] == [short, long]
         return
@@ -101,7 +89,7 @@ def test_web_servers(web: str, tmp_path: Path, request: pytest.FixtureRequest) -
         "instead of the 8388608 from 0 on; choose a server that answers requests for a Range, or "
         "copy the plan to a folder\n"
     )
-    assert long == (short if handler is Web else pieces)
+    assert long == (short if kind == "as usual" else pieces)
     (tmp_path / "web/a.plan" / CHUNK).unlink()
     said = printed("-c", READ, f"{web}/a.plan", INDEXPLAN_CACHE=cache)
     assert f"must have all of its 9 files; got none named {CHUNK}; " in said
