@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -19,7 +18,6 @@ from indexplan import kernels
 from indexplan.cli import main
 from indexplan.kernels import compiling
 from indexplan.reports import warmth
-from tests.support.children import NOBODY
 
 ROOT = Path(__file__).parents[2]
 SOONER = {"NUMBA_OPT": "0"}  # compiles in two thirds of the time; only the code is slower
@@ -144,40 +142,6 @@ def test_many_processes_meet_a_cold_cache(tmp_path: Path) -> None:
     assert "saved" in [answer[1] for answer in answers]
     assert [] == [path.name for path in cache.rglob("*") if ".tmp." in path.name]
     assert "loaded" == json.loads(finish(start(cache, "-c", ASK_FOR_ONE))[0])[1]
-
-
-READ_ONLY = """
-import json, numba, os, sys
-from indexplan.kernels.by_source import put_back
-numba.njit(lambda x: x)(1)  # all modules are imported before rights are given up
-if os.geteuid() == 0 and "give up" in sys.argv:
-    os.setgid({nobody})
-    os.setuid({nobody})
-put_back.compile()
-print(json.dumps([put_back.origin, put_back.folder]))
-"""
-
-
-def test_a_cache_that_may_only_be_read_is_not_used() -> None:
-    """What docs/starting-up.md says: numba passes over a folder that it cannot write to."""
-    script = READ_ONLY.format(nobody=NOBODY)
-    with tempfile.TemporaryDirectory() as made:  # pytest's own folders are closed to others
-        folder = Path(made)
-        folder.chmod(0o755)
-        cache, home = folder / "cache", folder / "home"
-        home.mkdir()
-        home.chmod(0o777)
-        environ = {"HOME": str(home), "XDG_CACHE_HOME": str(home)}
-        filled = json.loads(finish(start(cache, "-c", script, **environ))[0])
-        assert "saved" == filled[0]
-        assert Path(filled[1]).is_relative_to(cache)
-        for path in [cache, *cache.rglob("*")]:
-            path.chmod(0o555 if path.is_dir() else 0o444)
-        origin, chosen = json.loads(finish(start(cache, "-c", script, "give up", **environ))[0])
-        for path in [cache, *cache.rglob("*")]:
-            path.chmod(0o755)
-    assert origin != "unsaved"
-    assert not Path(chosen).is_relative_to(cache)
 
 
 class Unsaved:
