@@ -81,16 +81,17 @@ def served(site: Path) -> Iterator[str]:
     server.server_close()
 
 
-@pytest.fixture(params=["light 1280", "dark 1280", "light 390", "dark 390"])
+@pytest.fixture(params=["light 1280", "dark 390"])
 def look(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     """A window of a desktop or a phone, under a light or a dark system."""
-    from tests.site.browser_checks import watched
+    from tests.site.browser_checks import watched, without_search
 
     scheme, width = request.param.split()
     context = browser.new_context(
         color_scheme=scheme,
         viewport={"width": int(width), "height": 900},
     )
+    without_search(context)
     page, wrong = watched(context.new_page())
     yield page
     context.close()
