@@ -22,18 +22,26 @@ TELLING = {
 }
 """Lengths that are always run; the others are nightly."""
 LONG = "Grain first fit"  # which takes half a minute for these
-CASES = [
-    pytest.param(
-        case,
-        name,
-        id=f"{case.need}, {case.kind}, {name}",
-        marks=[pytest.mark.nightly] * ((case.kind, case.n) != TELLING[case.need] or name == LONG),
-    )
-    for case, name in bins.asked(HERE)
-]
+ALL = bins.asked(HERE)
 
 
-@pytest.mark.parametrize(("case", "name"), CASES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Ask all for all; in a quick run for one length a need, as all are cut to few samples."""
+    quick = metafunc.config.getoption("--quick")
+    asked = [(case, name, (case.kind, case.n) == TELLING[case.need]) for case, name in ALL]
+    cases = [
+        pytest.param(
+            case,
+            name,
+            id=f"{case.need}, {case.kind}, {name}",
+            marks=[pytest.mark.nightly] * (not telling or name == LONG),
+        )
+        for case, name, telling in asked
+        if telling or not quick
+    ]
+    metafunc.parametrize(("case", "name"), cases)
+
+
 def test_bins(
     case: Case,
     name: str,

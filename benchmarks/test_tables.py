@@ -14,8 +14,13 @@ from benchmarks.render.tables import power
 pytestmark = [pytest.mark.benchmark(timer=told), pytest.mark.nightly]
 
 
-@pytest.mark.parametrize("n", [10**6, 10**7, 10**8])
-@pytest.mark.parametrize("name", ORDERS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Ask for all sizes; in a quick run, which cuts each to as few samples, for one."""
+    quick = metafunc.config.getoption("--quick")
+    metafunc.parametrize("n", [10**6] if quick else [10**6, 10**7, 10**8])
+    metafunc.parametrize("name", ORDERS)
+
+
 def test_tables(name: str, n: int, found: Callable[..., Any], effort: Effort) -> None:
     """Time the first batch of two processes, and look at their memory and files."""
     num = min(n, 10**5) if effort.quick else n  # fewer have classes of too few samples
