@@ -43,7 +43,7 @@ SEEN = {
         "tests/trainers/test_accelerate.py",
         "test_a_shard_made_by_hand_deals_out_no_rank_s_batches",
     ),
-    "IN_COMPOSER": ("tests/trainers/composer_resume_checks.py", "test_without_the_callback"),
+    "IN_COMPOSER": ("tests/trainers/composer_checks.py", "test_fits_of_every_world"),
     "FETCHING_AHEAD": ("tests/trainers/test_ray.py", "test_ray_train_keeps_the_plan"),
     "SKIPPING": (
         "tests/through/loops_checks.py",

@@ -96,7 +96,7 @@ NOT_PROVOKED: dict[str, dict[tuple[str, str], int]] = {
         ("adapters/indexplan_torch/torchtitan.py", "PlanDataLoader.load_state_dict"): 1,
         ("adapters/indexplan_torch/torchtitan.py", "_left_out"): 1,
     },
-    "takes Composer's environment: tests/trainers/composer_resume_checks.py": {
+    "takes Composer's environment: tests/trainers/composer_checks.py": {
         ("adapters/indexplan_torch/composer.py", "KeepState.fit_start"): 1,
         ("adapters/indexplan_torch/composer.py", "KeepState.eval_start"): 1,
         ("adapters/indexplan_torch/drawing.py", "refuse_counting_steps"): 1,
