@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
@@ -131,6 +132,21 @@ def pytest_collection_finish() -> None:
     settings(max_examples=1, database=None)(given(strategies.none())(lambda _: None))()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Any:
+    """The command line, a `Shell` of tests/support/shell.py."""
+    from tests.support.shell import Shell
+
+    return Shell(capsys)
 
 
 @pytest.fixture

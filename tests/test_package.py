@@ -14,6 +14,7 @@ from hatchling.metadata.core import ProjectMetadata
 from hatchling.metadata.spec import DEFAULT_METADATA_VERSION, get_core_metadata_constructors
 from hatchling.plugin.manager import PluginManager
 
+from indexplan.cli.parsing import ADDRESS
 from tests.support.headings import anchors
 
 ROOT = Path(__file__).parents[1]
@@ -54,6 +55,7 @@ def test_page_links_are_absolute(project: ProjectMetadata[Any], address: str) ->
 
 def test_addresses_agree(project: ProjectMetadata[Any], address: str) -> None:
     """The repository's address is the same wherever it is written, before a release and after."""
+    assert ADDRESS == project.core.urls["Documentation"]  # with which the help ends
     ours = {name: url for name, url in project.core.urls.items() if name != "Documentation"}
     assert all(url.startswith(address) for url in ours.values())
     names = ("pyproject.toml", "SECURITY.md", "README.md", "CITATION.cff")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import indexplan as ip
-from indexplan.cli.main import main
+from tests.support.shell import Shell
 
 PLAN = ip.Plan(ip.Shuffle(100, seed=1), world_size=2, batch_size=4)
 OF_PLANS = [  # verbs, and what else they need
@@ -25,10 +24,9 @@ OF_LEDGERS = ["ledger account", "ledger replay --step=0", "plot -o new.png --kin
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _things(here: Path) -> None:
     """Stand in a folder with plans, ledgers, and other things."""
-    monkeypatch.chdir(tmp_path)
-    ip.save(PLAN, "run.plan")
+    ip.save(PLAN, here / "run.plan")
     for name, seed in (("plan.txt", 1), ("other.json", 2)):
         Path(name).write_text(PLAN.replace(order=ip.Shuffle(100, seed=seed)).to_json())
     for name, step in (("run.ledger", 5), ("longer.ledger", 7)):
@@ -46,68 +44,51 @@ def command(verb: str, path: str) -> list[str]:
 
 @pytest.mark.parametrize("verb", [*OF_PLANS, *OF_LEDGERS])
 @pytest.mark.parametrize("path", ["run.plan", "plan.txt", "photos", "sizes.npy", "nowhere"])
-def test_what_is_neither(verb: str, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_neither(verb: str, path: str, shell: Shell) -> None:
     """Is refused in one line that names it, by every verb that does not take it."""
-    if path == "run.plan" and verb in OF_PLANS:
-        return
-    assert 1 == main(command(verb, path)), verb
-    assert f"{path} must be " in capsys.readouterr().err
+    if path != "run.plan" or verb not in OF_PLANS:
+        assert f"{path} must be " in shell.fails(1, *command(verb, path))
 
 
-def test_draw_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its life is drawn, which no kind has to say."""
-    assert 0 == main(["plot", "run.ledger", "-o", "life.png"])
-    assert "life.png: the whole life of a run, from its ledger\n" == capsys.readouterr().out
+def test_ledgers(shell: Shell) -> None:
+    """A run's life is drawn, which no kind has to say; options of plans are refused."""
+    said = shell.run("plot", "run.ledger", "-o", "life.png")
+    assert "life.png: the whole life of a run, from its ledger\n" == said
     assert Path("life.png").stat().st_size > 10**4
-
-
-def test_show_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a rank read in a step is shown too."""
-    assert 0 == main(["show", "run.ledger", "--step=3", "--rank=1"])
-    batch = " ".join(map(str, PLAN.batch(0, step=3, rank=1).tolist()))
-    assert f"{batch}\n" == capsys.readouterr().out
     for option in ("--epoch=0", "--world-size=2", "--rank=1", "--column=a.npy"):
-        assert 2 == main(["show", "run.ledger", option])
-        assert f"indexplan: {option.partition('=')[0]} needs a plan" in capsys.readouterr().err
+        said = shell.fails(2, "show", "run.ledger", option)
+        assert said.startswith(f"{option.partition('=')[0]} needs a plan")
 
 
-def test_ledgers_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    """With each other, and with a plan, as the function compares them."""
-    assert 0 == main(["diff", "run.ledger", "longer.ledger", "--exit-code"])
-    found = ip.diff(ip.Ledger("run.ledger"), ip.Ledger("longer.ledger"))
-    assert f"{found}\n" == capsys.readouterr().out
-    assert 1 == main(["diff", "run.ledger", "other.json", "--exit-code", "--world-size", "2"])
-    other = ip.Plan.from_json(Path("other.json").read_text()).replace(world_size=2)
-    assert f"{ip.diff(ip.Ledger('run.ledger'), other)}\n" == capsys.readouterr().out
-    assert 2 == main(["diff", "run.ledger", "other.json", "--epochs", "1"])
-    assert "--epochs needs two plans; got a ledger; leave --epochs out" in capsys.readouterr().err
+def test_diff(shell: Shell) -> None:
+    """Ledgers are compared with each other, and with a plan, as the function compares them.
 
-
-def test_exit_codes_of_diff(capsys: pytest.CaptureFixture[str]) -> None:
-    """As git's: a difference is no failure, unless the exit code was asked to tell."""
-    assert 0 == main(["diff", "run.plan", "other.json"])
-    assert "different since epoch 0, sub-epoch 0, step 0" in capsys.readouterr().out
-    assert 1 == main(["diff", "run.plan", "other.json", "--exit-code"])
-    assert 0 == main(["diff", "run.plan", "run.plan", "--exit-code"])
-    assert 2 == main(["diff", "run.plan", "nowhere", "--exit-code"])
-    assert 1 == main(["diff", "run.plan", "nowhere"])
-
-
-def test_each_side_has_its_ranks(capsys: pytest.CaptureFixture[str]) -> None:
-    """One number is for both, two are one for each."""
-    for text, (one, other) in (("4", (4, 4)), ("2,5", (2, 5))):
-        assert 0 == main(["diff", "run.plan", "run.plan", "--json", "--world-size", text])
-        found = ip.diff(PLAN.replace(world_size=one), PLAN.replace(world_size=other))
-        assert json.loads(capsys.readouterr().out)["words"] == list(found.words)
+    As git's: a difference is no failure, unless the exit code was asked to tell. One number of
+    ranks is for both sides, two are one for each.
+    """
+    run, longer = ip.Ledger("run.ledger"), ip.Ledger("longer.ledger")
+    other = PLAN.replace(order=ip.Shuffle(100, seed=2))
+    for words, code, found in (
+        ("run.ledger longer.ledger", 0, ip.diff(run, longer)),
+        ("run.ledger other.json --world-size=2", 1, ip.diff(run, other)),
+        ("run.plan other.json", 1, ip.diff(PLAN, other)),
+        ("run.plan run.plan", 0, ip.diff(PLAN, PLAN)),
+        ("run.plan run.plan --world-size=4", 0, ip.diff(*[PLAN.replace(world_size=4)] * 2)),
+        ("run.plan run.plan --world-size=2,5", 1, ip.diff(PLAN, PLAN.replace(world_size=5))),
+    ):
+        assert f"{found}\n" == shell.run("diff", *words.split())
+        assert f"{found}\n" == shell.run("diff", *words.split(), "--exit-code", code=code)
+    for words, code in ((["--exit-code"], 2), ([], 1)):
+        shell.fails(code, "diff", "run.plan", "nowhere", *words)
+    said = shell.fails(2, "diff", "run.ledger", "other.json", "--epochs", "1")
+    assert "--epochs needs two plans; got a ledger; leave --epochs out" == said
 
 
 @pytest.mark.parametrize("verb", ["show --step=3", "show --step=3 --rank=1", "locate --index=7"])
-def test_an_epoch_need_not_be_named(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_epoch_need_not_be_named(verb: str, shell: Shell) -> None:
     """Without one it is the first: of the run, of what is stored, or after a resume."""
     ip.save(PLAN, "later.plan", epochs=[2, 3])
     Path("resumed.json").write_text(PLAN.resume(PLAN.cursor(1, step=2)).to_json())
     for path, epoch in (("other.json", 0), ("later.plan", 2), ("resumed.json", 1)):
-        assert 0 == main([*command(verb, path), f"--epoch={epoch}"])
-        expected = capsys.readouterr().out
-        assert 0 == main(command(verb, path))
-        assert expected == capsys.readouterr().out
+        words = command(verb, path)
+        assert shell.run(*words) == shell.run(*words, f"--epoch={epoch}")

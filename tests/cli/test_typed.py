@@ -11,26 +11,22 @@ import pytest
 
 import indexplan as ip
 from indexplan.cli import main
+from tests.support.shell import Shell
 
 
-def test_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    """The command alone shows what it can do, and exits with 2: a script has lost its verb."""
-    assert 2 == main([])
-    said = capsys.readouterr()
-    assert "" == said.err
+def test_alone(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command alone shows what it can do, and exits with 2: a script has lost its verb.
+
+    The version has a short option, too.
+    """
+    said = shell.run(code=2)
     for verb in ("build", "show", "bench"):
-        assert re.search(rf"^    {verb} +\w", said.out, re.MULTILINE)
-    with pytest.raises(SystemExit) as exit_:
-        main(["--help"])
-    assert (0, said.out) == (exit_.value.code, capsys.readouterr().out)
-
-
-@pytest.mark.parametrize("option", ["-V", "--version"])
-def test_version(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The version has a short option, too."""
-    with pytest.raises(SystemExit) as exit_:
-        main([option])
-    assert (0, f"indexplan {ip.__version__}\n") == (exit_.value.code, capsys.readouterr().out)
+        assert re.search(rf"^    {verb} +\w", said, re.MULTILINE)
+    version = f"indexplan {ip.__version__}\n"
+    for option, expected in (("--help", said), ("-V", version), ("--version", version)):
+        with pytest.raises(SystemExit) as exit_:
+            main([option])
+        assert (0, expected) == (exit_.value.code, capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
@@ -67,14 +63,11 @@ def test_errors_as_json(
         "plot plan.json -o a.png --kind=life --epoch=5",
     ],
 )
-def test_what_is_refused_leaves_nothing_behind(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_refused_leaves_nothing_behind(words: str, here: Path, shell: Shell) -> None:
     """Nothing that the same words, once they are right, would find in their way."""
-    monkeypatch.chdir(tmp_path)
-    Path("plan.json").write_text(ip.Plan(ip.Shuffle(9), batch_size=2).to_json())
-    assert 2 == main(words.split())
-    assert [Path("plan.json")] == list(Path().iterdir())
+    (here / "plan.json").write_text(ip.Plan(ip.Shuffle(9), batch_size=2).to_json())
+    shell.fails(2, *words.split())
+    assert [here / "plan.json"] == list(here.iterdir())
 
 
 ONE = ["--world-size=1", "--batch-size=1"]
@@ -101,11 +94,9 @@ COMMANDS = [
 ]
 
 
-def test_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("here")
+def test_ones(capsys: pytest.CaptureFixture[str]) -> None:
     """No verb says 1 of several, in its answer or in an error."""
-    monkeypatch.chdir(tmp_path)
     for name, values in {"one": [1], "sizes": [0], "labels": [0]}.items():
         np.save(f"{name}.npy", values)
     Path("data").mkdir()

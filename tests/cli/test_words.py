@@ -53,10 +53,9 @@ ALSO = [
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _plans(here: Path) -> None:
     """Stand in a folder with plans of several kinds."""
-    monkeypatch.chdir(tmp_path)
-    ip.save(ip.Plan(ip.Shuffle(10), world_size=2, batch_size=2, sub_epochs=2), "a.plan")
+    ip.save(ip.Plan(ip.Shuffle(10), world_size=2, batch_size=2, sub_epochs=2), here / "a.plan")
     Path("open.json").write_text(ip.Plan(ip.Shuffle(10), batch_size=2).to_json())
     np.save("sizes.npy", [4, 6])
     ledger = ip.Ledger("run.ledger")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +13,9 @@ from hypothesis import given
 import indexplan as ip
 from indexplan.cli.written import order_as_written
 from indexplan.orders import registry as known
-from tests.cli.test_cli import fails, run
 from tests.support.fresh import printed
 from tests.support.nested import PLAIN, layers
+from tests.support.shell import Shell
 
 
 @given(layers(layers(PLAIN)))
@@ -27,18 +25,24 @@ def test_what_python_writes_is_read(order: ip.Order) -> None:
         assert order == order_as_written(repr(order))
 
 
-def test_all_that_may_be_written(tmp_path: Path) -> None:
-    """Paths of columns, lists and powers, with or without the library's name."""
-    np.save(tmp_path / "kept.npy", [4, 2])
-    kept = str(tmp_path / "kept.npy")
-    written: list[tuple[str, Any]] = [
-        (f"ip.Subset(ip.Shuffle(2), {kept!r}, num_samples=10)", ip.Subset(ip.Shuffle(2), kept, 10)),
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ip.Subset(ip.Shuffle(2), 'k.npy', num_samples=10)", ip.Subset(ip.Shuffle(2), [4, 2], 10)),
         (" indexplan.Packed([3, 1, 2], 3)\n", ip.Packed([3, 1, 2], 3)),
         ("Shuffle(10**9, seed=2**100)", ip.Shuffle(10**9, 2**100)),
         ("Part(10, [5, 5], (1,))", ip.types.Part(10, [5, 5], [1])),
-    ]
-    for text, expected in written:
-        assert expected == order_as_written(text)
+        ("Shuffle()", ip.Shuffle(10)),
+        ("ip.Shuffle(seed=10**3)", ip.Shuffle(10, seed=1000)),
+        ("  Sequential(\n) ", ip.Sequential(10)),
+        ("indexplan.BlockShuffle(10, 4)", ip.BlockShuffle(10, 4)),
+        ("BlockShuffle(seed=7, window=3, block_size=1_0)", ip.BlockShuffle(10, 10, 3, 7)),
+    ],
+)
+def test_all_that_may_be_written(text: str, expected: ip.Order, here: Path) -> None:
+    """Paths, lists and powers, with or without the library's name and the number of samples."""
+    np.save(here / "k.npy", [4, 2])
+    assert expected == order_as_written(text, {"num_samples": 10})
 
 
 @pytest.mark.parametrize(
@@ -93,23 +97,8 @@ class Many(Own):
     algorithm = "test-many-v12"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Shuffle()", ip.Shuffle(10)),
-        ("ip.Shuffle(seed=10**3)", ip.Shuffle(10, seed=1000)),
-        ("  Sequential(\n) ", ip.Sequential(10)),
-        ("indexplan.BlockShuffle(10, 4)", ip.BlockShuffle(10, 4)),
-        ("BlockShuffle(seed=7, window=3, block_size=1_0)", ip.BlockShuffle(10, 10, 3, 7)),
-    ],
-)
-def test_text(text: str, expected: ip.Order) -> None:
-    """A call as in Python, with or without the number of samples and the library's name."""
-    assert expected == order_as_written(text, {"num_samples": 10})
-
-
 @pytest.mark.usefixtures("_ours")
-def test_a_class_that_is_no_dataclass(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_class_that_is_no_dataclass(shell: Shell) -> None:
     """Whatever is registered can be called."""
 
     class Bare(ip.Order):
@@ -119,31 +108,31 @@ def test_a_class_that_is_no_dataclass(capsys: pytest.CaptureFixture[str]) -> Non
             self.num_samples = num_samples
 
     ip.register(Bare)
-    assert run(capsys, "orders").startswith("Bare\nBlockShuffle  Every")
-    assert "Bare(num_samples)\n" == run(capsys, "orders", "Bare")
+    assert shell.run("orders").startswith("Bare\nBlockShuffle  Every")
+    assert "Bare(num_samples)\n" == shell.run("orders", "Bare")
     assert isinstance(order_as_written("Bare()", {"num_samples": 3}), Bare)
 
 
 @pytest.mark.usefixtures("_ours")
-def test_verb(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verb(shell: Shell) -> None:
     """`indexplan orders` lists what `--order` takes, and describes one as its docstring does."""
     assert (
         "Sequential    Every epoch reads samples 0, 1, 2, ... in turn.\n"
         "Shuffle       Every epoch reads all samples once, in a new random order that the seed "
         "determines.\n\n"
         "`indexplan orders KIND` describes one of them.\n"
-    ) in run(capsys, "orders")
-    data = json.loads(run(capsys, "orders", "--json"))
+    ) in shell.run("orders")
+    data = shell.json("orders")
     assert sorted(OURS) == [each["algorithm"] for each in data["orders"]]
     words = cleandoc(ip.BlockShuffle.__doc__ or "")
     call = "BlockShuffle(num_samples, block_size, window=1, seed=0)"
-    assert f"{call}\n\n{words}\n" == run(capsys, "orders", "BlockShuffle")
+    assert f"{call}\n\n{words}\n" == shell.run("orders", "BlockShuffle")
     known = {"name": "BlockShuffle", "algorithm": ip.BlockShuffle.algorithm}
     expected = {**known, "call": call, "words": words}
-    assert expected == json.loads(run(capsys, "orders", "BlockShuffle", "--json"))
+    assert expected == shell.json("orders", "BlockShuffle")
     ip.register(Many)
     call = "Many(a, name='x y', b=0.5, rows=<factory>)"
-    assert f"{call}\n\nMany fields.\n\nOf several types.\n" == run(capsys, "orders", "Many")
+    assert f"{call}\n\nMany fields.\n\nOf several types.\n" == shell.run("orders", "Many")
 
 
 OWN = '''
@@ -200,7 +189,7 @@ def test_an_order_of_ones_own(tmp_path: Path) -> None:
     assert "ok  every byte of every chunk is what the order generates" in told("verify", plan)
 
 
-def test_what_cannot_be_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_imported(tmp_path: Path, shell: Shell) -> None:
     """A module that fails is one line, as one that is not there."""
     for name, code, ends in (
         ("leaving_orders", "raise SystemExit(0)", "SystemExit: 0"),
@@ -209,5 +198,5 @@ def test_what_cannot_be_imported(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (tmp_path / f"{name}.py").write_text(code)
         with pytest.MonkeyPatch.context() as patch:
             patch.syspath_prepend(tmp_path)
-            said = fails(capsys, 2, "orders", "--import", name)
+            said = shell.fails(2, "orders", "--import", name)
         assert f"got '{name}' ({ends}); set " in said

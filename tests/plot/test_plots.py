@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ import pytest
 import indexplan as ip
 from indexplan import plot
 from indexplan.plot.drawing import evenly, labelled, rounded, short
-from tests.cli.test_cli import run
 from tests.support.bins import Bins
 from tests.support.figures import PLAN, heading, legend, notes, shares
 from tests.support.refusals import EMPTY
+from tests.support.shell import Shell
 
 
 def test_a_resumed_plan_is_drawn_where_it_goes_on() -> None:
@@ -59,16 +58,16 @@ def test_any_plan(plan: ip.Plan, tmp_path: Path) -> None:
         assert (tmp_path / f"{name}.png").stat().st_size > 500
 
 
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command(tmp_path: Path, shell: Shell) -> None:
     """The command draws a plan directory or a spec, to a new file, and says which."""
     ip.save(PLAN, tmp_path / "a.plan", epochs=[2])
     (tmp_path / "b.json").write_text(PLAN.resume(PLAN.cursor(1, step=3)).to_json())
     for name, kind in (("a.plan", "reading"), ("b.json", "mixing")):
         words = ["plot", str(tmp_path / name), "--kind", kind, "-o"]
         out = str(tmp_path / f"{kind}.png")
-        assert run(capsys, *words, out).startswith(f"{out}: ")
+        assert shell.run(*words, out).startswith(f"{out}: ")
         assert b"\x89PNG" == Path(out).read_bytes()[:4]
-        said = json.loads(run(capsys, *words, f"{out}.png", "--json", "--world-size", "2"))
+        said = shell.json(*words, f"{out}.png", "--world-size", "2")
         assert {"output": f"{out}.png", "kind": kind} == said
 
 
