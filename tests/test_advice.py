@@ -40,10 +40,11 @@ def kinds() -> dict[str, tuple[type, ...]]:
     torch = importlib.import_module("indexplan_torch")
     live = importlib.import_module("indexplan_torch.live")
     fetch = importlib.import_module("indexplan_fetch")
+    orders = (ip.Weighted, ip.DocumentWindows, ip.TokenWindows, ip.Packed, ip.Without, Stored)
     return {
         "plan": (ip.Plan,),
         "loader": (torch.PlanLoader, live.LiveLoader, fetch.ShardLoader, DataLoader),
-        "order": (ip.Order, ip.Weighted, ip.DocumentWindows, ip.TokenWindows, ip.Packed, Stored),
+        "order": (ip.Order, *orders),
         "mixture": (ip.Mixture,),
         "ledger": (ip.Ledger,),
         "shards": (ip.Shards,),

@@ -4,6 +4,8 @@ An entry of errors.txt is the code that provokes an error, a command if it is on
 and what is done instead if the command's cure is followed. A section's code has the names of its
 module in tests/errors/catalogue, and those of `made`.
 
+Last come the errors that nobody provokes, and why: how many in which functions of which files.
+
 To add an error, write its code there and `    ?` below. This writes what errors say, and its diff
 shows how a change words them:
 
@@ -37,6 +39,7 @@ from indexplan.orders.registry import OURS, registered
 from tests.errors.catalogue.numbers import LINES
 
 FILE = Path(__file__).with_name("errors.txt")
+LISTED, LEFT_OUT = FILE.read_text().split("\n\n[not provoked]\n\n")
 TYPED = "$ indexplan "
 module = sys.modules["indexplan.cli.main"]  # indexplan.cli.main is its function
 
@@ -60,7 +63,7 @@ def read() -> dict[str, Case]:
     found: dict[str, Case] = {}
     seen: Counter[str] = Counter()
     section = ""
-    for entry in FILE.read_text().rstrip("\n").split("\n\n"):
+    for entry in LISTED.split("\n\n"):
         lines = entry.split("\n")
         if named := re.fullmatch(r"\[(\w+)\]", entry):
             section = named[1]
@@ -71,6 +74,16 @@ def read() -> dict[str, Case]:
         name = f"{section}: {lines[0].removeprefix('# ')}" if typed is None else lines[typed]
         seen[name] += 1
         found[name + (f"  # again, {seen[name]}" if seen[name] > 1 else "")] = case
+    return found
+
+
+def not_provoked() -> Counter[tuple[str, str]]:
+    """Read how many errors of the functions of files nobody provokes."""
+    found: Counter[tuple[str, str]] = Counter()
+    for line in LEFT_OUT.splitlines():
+        if line.startswith("    "):
+            file, *function, number = line.split()
+            found[file, "".join(function)] += int(number)
     return found
 
 
@@ -200,7 +213,7 @@ def main() -> None:
             section = case.section
             lines.append(f"[{section}]\n")
         lines += [*case.code, f"    {provoked(name).wording()}", *case.cure, ""]
-    FILE.write_text("\n".join(lines).rstrip("\n") + "\n")
+    FILE.write_text("\n".join([*lines, "[not provoked]\n", LEFT_OUT]))
 
 
 if __name__ == "__main__":

@@ -320,11 +320,10 @@ def shard_loaders() -> Iterator[Call]:
 
 
 @pytest.fixture
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _right(here: Path) -> Iterator[None]:
     """Stand in a folder with a dataset and a plan directory, and put random states back."""
-    monkeypatch.chdir(tmp_path)
-    Path("data").mkdir()
-    Path("data/one").write_text("1")
+    (here / "data").mkdir()
+    (here / "data/one").write_text("1")
     ip.save(PLAN, "right.plan")
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     yield
@@ -356,7 +355,7 @@ def named(value: object) -> str:
         return type(value).__name__
 
 
-@pytest.mark.usefixtures("_here")
+@pytest.mark.usefixtures("_right")
 @pytest.mark.filterwarnings("ignore:cache_bytes must be at least 4096")  # if in time
 @pytest.mark.parametrize(
     "calls", [functions, questions, adapters, adapters_for_grain, shard_loaders]

@@ -17,7 +17,7 @@ import pytest
 
 import indexplan as ip
 from indexplan.canonical import canonical_json
-from tests.support.forging import rewritten
+from tests.support.forging import Trap, rewritten
 from tests.support.refusals import refused_file as refused
 from tests.support.trees import PLAN, tree
 
@@ -53,13 +53,6 @@ def saved(tmp_path: Path) -> Path:
     """A plan directory of one epoch in 4 chunks."""
     ip.save(PLAN, tmp_path / "a.plan", units_per_chunk=256)
     return tmp_path / "a.plan"
-
-
-class Trap:
-    """Something that makes a folder when it is unpickled."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, ("sprung",)  # in the current folder
 
 
 def pickled(path: Path) -> None:
@@ -162,18 +155,6 @@ def test_damage(damage: str, name: str, tmp_path: Path, monkeypatch: pytest.Monk
     (root.parent / "a.plan/moved").unlink(missing_ok=True)
     assert before == tree(root)
     verified(root)
-
-
-def test_the_trap_works(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where pickles are allowed, NumPy springs it; columns and datasets are read without."""
-    monkeypatch.chdir(saved)
-    pickled(Path("numbers.npy"))
-    with pytest.raises(ip.IndexPlanError):
-        ip.Weighted("numbers.npy")
-    ip.Dataset.scan("numbers.npy")  # reads its header, and nothing else
-    assert not Path("sprung").exists()
-    np.load("numbers.npy", allow_pickle=True)
-    assert Path("sprung").exists()
 
 
 VALUES = [None, -1, 2**70, "../../x", "/etc/passwd", [], {}, True, [2**70], 0.5, 2.0, "x" * 9999]

@@ -58,14 +58,6 @@ def test_an_order_takes_them() -> None:
     assert {0, 2} == set(ip.reads(plan, of, 0).shards.tolist())
 
 
-@pytest.mark.parametrize("changes", [{"parts": [2**62, 2 - 2**62]}, {"num_bytes": [-1, 9]}])
-def test_json_of_sizes_that_cannot_be(changes: dict[str, object]) -> None:
-    """Parts that add up, but not one by one, do not make names without end."""
-    data = {**shards([1, 2], whole_files=False).to_dict(), **changes}
-    with pytest.raises(ip.IndexPlanError, match="of shards must be an integer from 0 to 2"):
-        ip.Shards.from_dict(data)
-
-
 def test_where_they_lie(tmp_path: Path) -> None:
     """Whoever has saved shards says where they lie as they told `shard_sizes`."""
     np.save(tmp_path / "0.npy", np.zeros((3, 2)))

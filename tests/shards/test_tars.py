@@ -6,11 +6,8 @@ runs webdataset itself over the same drawn tars.
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
 import json
-import lzma
 import re
 import tarfile
 from pathlib import Path
@@ -206,35 +203,6 @@ def test_indexes(kind: str, named: str, files: dict[str, Any], data: Path) -> No
         assert ip.shard_sizes(data) == ip.shard_sizes("memory://tars")
     finally:
         store.rm("/tars", recursive=True)
-
-
-@pytest.mark.parametrize(
-    "split",
-    [
-        {"split_parts": {"train": ["0.tar"], "val": ["1.tar"]}},
-        {"split_parts": {"train": ["{0..1}.tar"]}, "exclude": ["0.tar/3"]},
-        {"split_parts": {"train": ["0.tar"]}},
-    ],
-)
-def test_other_splits_of_energon_are_refused(split: dict[str, Any], data: Path) -> None:
-    """Several, some samples, or some shards; tars can be named by themselves."""
-    (data / ".nv-meta").mkdir()
-    for name, said in (ENERGON | {SPLIT: split}).items():
-        (data / name).write_text(json.dumps(said))
-    with pytest.raises(ip.PlanFileError, match="must have one split, of all shards"):
-        ip.shard_sizes(data)
-    assert [9] == ip.shard_sizes(data / "0*.tar").sizes.array.tolist()
-
-
-@pytest.mark.parametrize(
-    ("words", "pack"), [("gzip", gzip.compress), ("bzip2", bz2.compress), ("xz", lzma.compress)]
-)
-def test_compressed(words: str, pack: Any, data: Path) -> None:
-    """It is refused with what to do, whatever its name, to count and to read."""
-    (data / "0.tar").write_bytes(pack((data / "0.tar").read_bytes()))
-    for call in (ip.shard_sizes, opened):
-        with pytest.raises(ip.PlanFileError, match=f"not compressed; got one of {words}; decompre"):
-            call(data / "0.tar")
 
 
 def test_counts_that_are_wrong(data: Path) -> None:

@@ -8,7 +8,6 @@ import logging
 import pickle
 import sys
 import warnings
-from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -38,13 +37,6 @@ from tests.support.bins import Shrinking
 OF_TWO = OPEN.replace(world_size=2)
 
 
-class Stream(IterableDataset[int]):
-    """A dataset that cannot be asked for an index."""
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(10))
-
-
 def loader(size: int = 10, plan: ip.Plan = OPEN, **options: Any) -> PlanLoader:
     """Make a loader."""
     return PlanLoader(range(size), plan, **options)
@@ -65,16 +57,6 @@ def in_a_turn(again: int = 4, size: int = 4, dealt: Any = None) -> None:
     if dealt is not None:
         state["dealt"] = dealt
     loader(plan=plan.replace(global_batch_size=size), again=again).load_state_dict(state)
-
-
-class Dealt:
-    """A wrapper that gives a rank every second of its batches."""
-
-    def __init__(self) -> None:
-        self.batch_sampler = PlanBatchSampler(OPEN)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(list(self.batch_sampler)[::2])
 
 
 def without_names(count: int) -> Any:
@@ -138,48 +120,12 @@ def iterator(micro_batch_size: int = 2, **options: Any) -> PlanIterator:
     return PlanIterator(range(10), TEN, rank=0, world_size=1, **given, **options)
 
 
-def trained_by_lightning(made: Any = None) -> None:
-    """Train under Lightning, on a DataLoader of torch's unless another is given."""
-    import lightning.pytorch as pl
-
-    class Model(pl.LightningModule):
-        def training_step(self, *_: Any) -> None:
-            """Learn nothing."""
-
-        def configure_optimizers(self) -> None:
-            """Have nothing to learn with."""
-
-    quiet: Any = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
-    quiet |= {"accelerator": "cpu", "enable_checkpointing": False}
-    sampler: Any = PlanBatchSampler(OPEN)
-    made = DataLoader(range(10), batch_sampler=sampler) if made is None else made
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what Lightning says of the machine, and of the loader
-        logging.disable(logging.INFO)
-        try:
-            pl.Trainer(max_steps=1, **quiet).fit(Model(), made)
-        finally:
-            logging.disable(logging.NOTSET)
-
-
 def trainer(**options: Any) -> Any:
     """Make a Hugging Face Trainer."""
     import transformers
 
     arguments = transformers.TrainingArguments(output_dir=".", use_cpu=True, **options)
     return transformers.Trainer(model=torch.nn.Linear(1, 1), args=arguments)
-
-
-def train(loader: Any, model: Any) -> None:
-    """Train a model with a loader."""
-    import transformers
-
-    class Trainer(transformers.Trainer):
-        def get_train_dataloader(self) -> Any:
-            return loader
-
-    arguments = transformers.TrainingArguments(output_dir=".", use_cpu=True, report_to=[])
-    Trainer(model=model, args=arguments).train()
 
 
 PROMPTS: dict[str, Any] = {
@@ -198,39 +144,6 @@ def use_plan_of(order: Any, **trainer: Any) -> None:
     use_plan(SimpleNamespace(train_dataset=range(9), **trainer), ip.Plan(order, batch_size=1))
 
 
-class Learned(torch.nn.Module):
-    """A model whose loss is its only weight."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(()))
-
-    def forward(self, x: Any) -> dict[str, Any]:
-        return {"loss": self.weight * x.float().mean()}
-
-
-def trained(made: PlanLoader, resume: str | None = None, **options: Any) -> None:
-    """Train under transformers.Trainer with KeepState."""
-    import transformers
-
-    from indexplan_torch.transformers import KeepState
-
-    class Trainer(transformers.Trainer):
-        def get_train_dataloader(self) -> Any:
-            return made
-
-    given: dict[str, Any] = {"use_cpu": True, "disable_tqdm": True, "report_to": [], **options}
-    arguments = transformers.TrainingArguments(output_dir="run", **given)
-    running = Trainer(model=Learned(), args=arguments)
-    running.add_callback(KeepState(running))
-    running.train(resume_from_checkpoint=resume)
-
-
-def of_tensors() -> PlanLoader:
-    """Make a loader whose batches a model takes."""
-    return loader(collate_fn=lambda samples: {"x": torch.tensor(samples)})
-
-
 CARRIED = ip.Plan(ip.Sequential(12), batch_size=2, remainder="carry")
 
 
@@ -242,7 +155,6 @@ def of_grain(plan: Any = CARRIED, samples: Any = range(12), rank: int = 0) -> An
 
 FULL = ip.Plan(ip.Shuffle(100), world_size=2, batch_size=3, remainder="drop")
 FLOAT = np.dtype(np.float32)
-SCHEDULE = [ip.Phase(size=2), ip.Phase(at=(1, 0), size=4)]
 
 
 def of_a_rank(plan: ip.Plan) -> None:

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,28 +46,6 @@ def scan(pattern: str = "**/*") -> ip.Dataset:
     written("data/a.txt")
     written("data/b.txt")
     return ip.Dataset.scan("data", pattern)
-
-
-def local_order() -> ip.Order:
-    """An order of a class that cannot travel."""
-
-    @dataclass(frozen=True, eq=False)
-    class Local(ip.Sequential):
-        algorithm = "local-test"
-
-    return Local(1000)
-
-
-@dataclass(frozen=True, eq=False)
-class Even(ip.Sequential):
-    """An order without units in odd epochs."""
-
-    algorithm = "even-test"
-    traits = Traits(constant_num_units=False, reads="at most once")
-
-    def num_units(self, epoch: int) -> int:
-        """Return the number of samples, or 0."""
-        return self.num_samples * (1 - epoch % 2)
 
 
 def build_again(change: Callable[[Path], Any], **options: Any) -> None:
@@ -112,12 +90,6 @@ def another(root: Path) -> None:
     """Put another plan in a plan's place."""
     shutil.rmtree(root)
     saved(plan=STORED.replace(batch_size=5))
-
-
-class Unknown(ip.Sequential):
-    """An order that is not registered."""
-
-    algorithm = "unknown-test"
 
 
 def wrong_offsets(change: Callable[[Any], Any], ask: Callable[[ip.types.Stored], Any]) -> None:
@@ -174,7 +146,6 @@ def export_again(change: Callable[[Path], Any], plan: ip.Plan = STORED) -> None:
 
 
 URL = "memory://a.plan"
-USER = f"indexplan-{os.geteuid()}"
 
 
 def in_memory(name: str = "a") -> str:

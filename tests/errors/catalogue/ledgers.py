@@ -14,7 +14,6 @@ from tests.support.children import nobody
 from tests.support.forging import ledger_of
 
 PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
-OTHER = PLAN.replace(order=ip.Shuffle(10))
 NAMED = {"kind": "plan", "plan": json.loads(PLAN.to_json()), "data": None}
 RUN = {"kind": "run", "plan": 1, "step": 0, "steps": 2, "from": [0, 0, 0, 0], "to": [0, 0, 2, 7]}
 

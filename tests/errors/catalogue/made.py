@@ -21,7 +21,6 @@ from tests.support.forging import rewritten
 from tests.support.refusals import CURSOR, EMPTY, PLAN, RESUMED, WHOLE
 
 OPEN = ip.Plan(ip.Sequential(10), batch_size=2)
-CARRY = ip.Plan(ip.Sequential(10), world_size=1, batch_size=3, remainder="carry")
 STORED = ip.Plan(ip.Sequential(1000), world_size=3, batch_size=16)
 CHUNK = "epoch-00000/chunk-00001.npy"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections import deque
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
-from indexplan.orders import Traits, Units
+from indexplan.orders import Traits
 from indexplan.plan.plan import dict_of, plan_of
 from tests.errors.catalogue.made import saved
 from tests.support.bins import Bins, ChangingBins
@@ -32,40 +32,9 @@ class Nowhere(ip.Order):
         out[:] = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Unread(ip.Order):
-    """An order that reads nothing."""
-
-    num_samples: int
-
-    algorithm = "test-unread-v1"
-
-
 def of(name: str, **body: Any) -> Any:
     """Make a class of orders with something of its own."""
     return type(name, (ip.Sequential,), body)
-
-
-class Plain(ip.Sequential):
-    """An order whose fields nobody knows."""
-
-    __dataclass_fields__ = None  # type: ignore[assignment]
-
-
-@dataclass(frozen=True, eq=False)
-class Spread(ip.Sequential):
-    """An order with a float."""
-
-    width: float = 1.0
-
-    algorithm = "test-spread-v1"
-
-
-class Half(ip.Sequential):
-    """An order of half as many units as samples."""
-
-    def num_units(self, epoch: int) -> Any:
-        return self.num_samples / 2
 
 
 def pointed(indices: Any) -> Any:
@@ -128,9 +97,6 @@ def edited_mixture(**fields: Any) -> Any:
     return ip.Plan.from_json(json.dumps({**plan, "order": {**plan["order"], **fields}}))
 
 
-SCHEDULED = ip.Plan(ip.Weighted([(0, [1, 2]), (4, [2, 1])]), world_size=1, batch_size=1)
-
-
 LABELS = [3, 3, 3, 5, 5, 9]
 
 
@@ -141,30 +107,8 @@ BATCHED = ip.Batched(ip.Shuffle(12), 3)
 THREE = ip.Plan(ip.Sequential(3), world_size=1, batch_size=3)
 
 
-LARGE = np.full(2**21, 2**40)
-
-
 DOCUMENTS = ip.DocumentWindows([5, 3, 9, 4], 10)
 PIECES = ip.Plan(DOCUMENTS, world_size=1, batch_size=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Cut(ip.Sequential):
-    """An order that says that it cuts samples, and not where."""
-
-    algorithm = "test-cut-v1"
-    traits = Traits(deals_bins=True, cuts_samples=True)
-
-    def deal(self, epoch: int, starts: Any, stops: Any) -> Units:
-        return super().deal(epoch, starts, stops)
-
-
-@dataclass(frozen=True, eq=False)
-class Over(Wrapped):
-    """An order over another one, which knows nothing of spans."""
-
-    algorithm = "test-over-v1"
-    traits = Traits(deals_bins=True, reads="any")
 
 
 DIGEST = ip.Column([3, 1]).to_dict()["sha256"]

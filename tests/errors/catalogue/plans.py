@@ -13,12 +13,6 @@ from tests.errors.catalogue.made import PLAN, WHOLE, cursor
 from tests.support.bins import Bins, ChangingBins
 
 
-class Impostor(ip.Sequential):
-    """An order that takes another's name."""
-
-    algorithm = "sequential-v1"
-
-
 def plan(**fields: Any) -> ip.Plan:
     """Make a plan that is right but for what is given."""
     sizes = {} if {"batch_size", "global_batch_size"} & set(fields) else {"batch_size": 2}
@@ -52,20 +46,11 @@ def dataset(**changes: Any) -> ip.Dataset:
     return ip.Dataset.from_dict({**DATASET, **changes})
 
 
-LAST = 2**32 - 1
-MANY_SHARES = ip.Plan(
-    ip.Sequential(2**50), world_size=2**31 - 1, global_batch_size=1001, sub_epochs=2**30,
-    remainder="drop",
-)  # fmt: skip
-BINS = ip.Plan(Bins(10), world_size=1, batch_size=2)
 CHANGING = ip.Plan(ChangingBins(10), world_size=1, batch_size=2)
 
 
 SOURCES = {"all": ip.Sequential(2), "hard": ip.Shuffle(2)}
 MIXED = ip.Plan(ip.Mixture(SOURCES, {"all": 1, "hard": 1}), world_size=1, batch_size=2)
-
-
-COSTLY = ip.ClassBatches([0] * 4, classes=1, per_class=4, epoch_size=4)
 
 
 def planned(balance: Any, **fields: Any) -> ip.Plan:

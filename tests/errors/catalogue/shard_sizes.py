@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
+import os
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -83,9 +86,22 @@ def unread(modes: dict[str, int], path: str) -> None:
         ip.shard_sizes(path)
 
 
-def sparse(name: str, tail: bytes = b"") -> None:
-    """Read a file of 2 GiB that are not on the disk."""
+def shaped(shape: tuple[int, ...], dtype: str = "<f8") -> str:
+    """Say of an array in its header what shape it has."""
+    return str({"descr": dtype, "fortran_order": False, "shape": shape})
+
+
+def headed(header: str, body: bytes = b"") -> None:
+    """Read an array that has a header of one's own."""
+    text = f"{header:{-(-(len(header) + 11) // 64) * 64 - 11}}\n".encode()
+    written("a.npy", b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + body)
+    ip.shard_sizes("a.npy")
+
+
+def sparse(name: str, tail: bytes = b"", head: bytes = b"") -> None:
+    """Read a file of 2 GiB, of which only the ends are on the disk."""
     with Path(name).open("wb") as stream:
+        stream.write(head)
         stream.truncate(2**31)
         stream.seek(0, 2)
         stream.write(tail)

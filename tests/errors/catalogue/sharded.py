@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 import indexplan as ip
 from indexplan_fetch import ShardFile, ShardLoader
-from indexplan_fetch.sums import Sum, Sums
+from indexplan_fetch.sums import Sums
 from indexplan_fetch.unzip import unzip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet
 from tests.errors.catalogue.made import without, written
@@ -78,23 +78,8 @@ def stored(**changes: Any) -> ShardedDataset:
     return data
 
 
-class Spoiling(Sums):
-    """Notes other digests than those of the shards."""
-
-    def write(self, name: str, value: Sum) -> None:
-        """Note a digest."""
-        super().write(name, value._replace(sha256="0" * 64))
-
-
 def loader(plan: Any = None, **changes: Any) -> ShardLoader:
     """Make a loader without torch."""
     options: dict[str, Any] = {"rank": 0, "num_epochs": 1, "cache_dir": "cache", **changes}
     plan = ip.Plan(ip.Shuffle(2000), world_size=9, batch_size=1) if plan is None else plan
     return ShardLoader(shards(), rows_of, plan, **options)
-
-
-def closed() -> ShardLoader:
-    """Make a loader that is closed."""
-    made = loader(ranks_per_node=1)
-    made.close()
-    return made
