@@ -92,9 +92,13 @@ def make(path: Path, folder: bool) -> None:
         path.write_bytes(bytes(1152))
 
 
-@pytest.mark.parametrize("level", LEVELS)
+PLANTED = ["a link", "a named pipe", "one of mode 777", f"one of user {NOBODY}"]
+LINKED = "one with other hard links"  # of a file of the user's
+
+
 @pytest.mark.parametrize(
-    "planted", ["a link", "a named pipe", "one of mode 777", f"one of user {NOBODY}"]
+    ("level", "planted"),
+    [*((level, each) for level in LEVELS for each in PLANTED), ("chunk", LINKED), ("part", LINKED)],
 )
 def test_planted(
     order: ip.types.Stored,
@@ -112,28 +116,19 @@ def test_planted(
     elif "user" in planted:  # who cannot give files away: whoever asks is another one
         path, folder, planted = places(order)["user"], True, f"one of user {os.geteuid()}"
         monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
-    elif not planted.startswith("one"):
+    elif planted == LINKED or not planted.startswith("one"):
         path.rmdir() if folder else path.unlink()
     if planted == "a link":
         path.symlink_to(precious.parent if folder else precious)
     elif planted == "a named pipe":
         os.mkfifo(path)
+    elif planted == LINKED:
+        path.hardlink_to(precious)
     for _ in range(2):
         assert expected(path, folder, planted) == refused(lambda: order.take(0, 300))
     if "user" not in planted:
         path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
         assert RIGHT == order.take(0, 300).tolist()
-
-
-@pytest.mark.parametrize("level", ["chunk", "part"])
-def test_other_names_of_a_file(order: ip.types.Stored, precious: Path, level: str) -> None:
-    """A file of the user's that is linked from here is not written to, nor taken for a chunk."""
-    path = places(order)[level]
-    path.parent.mkdir(parents=True)
-    path.hardlink_to(precious)
-    assert expected(path, False, "one with other hard links") == refused(lambda: order.take(0, 300))
-    path.unlink()
-    assert RIGHT == order.take(0, 300).tolist()
 
 
 def plant(user: Path, chunk: Path) -> None:

@@ -207,56 +207,33 @@ def command(*words: str) -> tuple[int, str]:
         return main(words), err.getvalue()
 
 
-MADE = " must be a folder that can be made; got"
-TAKEN = " must be new, empty or a plan directory; got a"
-PLACES: dict[str, tuple[str, Callable[[Path], Any], str]] = {  # the path, what is there, the error
-    "a locked folder": (
-        "a/a.plan",
-        lambda folder: (folder / "a").mkdir(mode=0o555),
-        f"{MADE} 'Permission denied'; {CHECK}",
-    ),
+PLACES: dict[str, tuple[str, Callable[[Path], Any]]] = {  # the path, and what is there
+    "a locked folder": ("a/a.plan", lambda folder: (folder / "a").mkdir(mode=0o555)),
     "a folder whose names may be listed, but not be looked up": (
         "a/a.plan",
         lambda folder: ((folder / "a").mkdir(), (folder / "a").chmod(0o666)),
-        f"{MADE} 'Permission denied'; {CHECK}",
     ),
-    "a locked plan": (
-        "a.plan",
-        lambda folder: (folder / "a.plan").mkdir(mode=0o555),
-        f"/plan.json must be written; got 'Permission denied'; {CHECK}",
-    ),
-    "a file": (
-        "a.plan",
-        lambda folder: (folder / "a.plan").write_text("not a plan"),
-        f"{TAKEN} file; choose another path",
-    ),
+    "a locked plan": ("a.plan", lambda folder: (folder / "a.plan").mkdir(mode=0o555)),
+    "a file": ("a.plan", lambda folder: (folder / "a.plan").write_text("not a plan")),
     "a folder of something else": (
         "a",
         lambda folder: ((folder / "a").mkdir(), (folder / "a/photo.jpg").write_text("precious")),
-        f"{TAKEN} folder that holds photo.jpg; choose another path",
     ),
-    "below a file": (
-        "a/a.plan",
-        lambda folder: (folder / "a").write_text("not a folder"),
-        f"{MADE} 'Not a directory'; check the path",
-    ),
-    "no folder": ("no/a.plan", str, f"{MADE} 'No such file or directory'; check the path"),
-    "a name that is too long": ("a" * 300, str, f"{MADE} 'File name too long'; check the path"),
-    "a link to itself": (
-        "a.plan",
-        lambda folder: (folder / "a.plan").symlink_to("a.plan"),
-        f"{TAKEN} file; choose another path",
-    ),
+    "below a file": ("a/a.plan", lambda folder: (folder / "a").write_text("not a folder")),
+    "no folder": ("no/a.plan", str),
+    "a name that is too long": ("a" * 300, str),
+    "a link to itself": ("a.plan", lambda folder: (folder / "a.plan").symlink_to("a.plan")),
 }
 
 
 @pytest.mark.parametrize("kind", PLACES)
 def test_command_in_a_bad_place(folder: Path, kind: str) -> None:
     """The command says in a line what is wrong with its path, changes nothing, exits with 1."""
-    name, make, said = PLACES[kind]
+    name, make = PLACES[kind]
     make(folder)
     there = sorted(folder.rglob("*")), tree(folder)
     words = ["--num-samples", "100", "--batch-size", "8"]
-    found = in_child(command, "build", f"{folder}/{name}", *words)
-    assert (1, f"indexplan: {folder}/{name}{said}\n") == found
+    code, said = in_child(command, "build", f"{folder}/{name}", *words)
+    assert (1, 1) == (code, said.count("\n"))
+    assert re.match(f"indexplan: {folder}/{name}(/plan.json)? must be ", said)
     assert there == (sorted(folder.rglob("*")), tree(folder))

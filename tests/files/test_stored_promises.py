@@ -40,6 +40,8 @@ ORDERS = [
     ip.Subset(ip.Repeat(ip.Shuffle(20, seed=11), copies=2), range(20), 20),
     ip.Mixture({"a": ip.Shuffle(12, seed=12), "b": ip.Shuffle(8, seed=13)}, {"a": 3, "b": 2}),
 ]
+# over the edge of a chunk, none, and nothing at all
+RUNS: list[Any] = [(epoch, [1, 5, 3], [2, 9, 3]) for epoch in EPOCHS] + [(0, [], [])]
 INVERSE = "locate is the inverse of batch"
 UNKNOWN = "an order's algorithm must be one of"
 
@@ -145,9 +147,9 @@ QUESTIONS: dict[str, Question] = {
         ip.Plan.from_json(plan.to_json(), order=plan.order).account(0),
     ],
     "Plan.from_json": lambda plan: ip.Plan.from_json(plan.to_json()).account(0),
-    "Order.take": lambda plan: [plan.order.take(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
-    "Order.offsets": lambda plan: [plan.order.offsets(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
-    "Order.spans": lambda plan: [plan.order.spans(epoch, [1, 5], [2, 9]) for epoch in EPOCHS],
+    "Order.take": lambda plan: [plan.order.take(*runs) for runs in RUNS],
+    "Order.offsets": lambda plan: [plan.order.offsets(*runs) for runs in RUNS],
+    "Order.spans": lambda plan: [plan.order.spans(*runs) for runs in RUNS],
     "Order.locate": lambda plan: [plan.order.locate(epoch, range(20)) for epoch in EPOCHS],
     "Order.locate_all": lambda plan: [plan.order.locate_all(e, range(20)) for e in EPOCHS],
     "Order.count": lambda plan: [plan.order.count(epoch, range(20)) for epoch in EPOCHS],
@@ -233,7 +235,7 @@ def outcome(answer: Callable[[], Any]) -> Any:
 def plain(value: Any) -> Any:
     """Return a value of which `==` tells all: lists, records, what a picture is of."""
     if isinstance(value, np.ndarray):
-        return [value.dtype.str, value.tolist()]
+        return [value.dtype.str, value.shape, value.tolist()]
     if isinstance(value, dict):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

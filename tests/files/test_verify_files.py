@@ -53,29 +53,15 @@ class Listed(ip.Order):
         return which, positions
 
 
-@ip.register
-@dataclass(frozen=True, eq=False)
-class Known(Listed):
-    """The same, registered."""
-
-    algorithm = "test-known-v1"
+def named(name: str, kind: type[ip.Order] = Listed, **body: Any) -> Any:
+    """Register a kind of it."""
+    made = {"algorithm": f"test-{name.lower()}-v1", "__module__": __name__, **body}
+    return ip.register(type(name, (kind,), made))
 
 
-@ip.register
-@dataclass(frozen=True, eq=False)
-class Claimed(Listed):
-    """The same, said to be a permutation, which is a claim."""
-
-    algorithm = "test-claimed-v1"
-    ip_is_permutation = True
-
-
-@ip.register
-@dataclass(frozen=True, eq=False)
-class Derived(Claimed):
-    """The same, derived from what was said to be one."""
-
-    algorithm = "test-derived-v1"
+Known = named("Known")
+Claimed = named("Claimed", ip_is_permutation=True)  # which is a claim
+Derived = named("Derived", Claimed)
 
 
 def checks(plan: ip.Plan, root: Path, **options: Any) -> dict[str, ip.types.Check]:
@@ -119,7 +105,7 @@ def test_every_wrong_block_of_one_chunk(blocks: Path) -> None:
 
 
 def test_progress(blocks: Path) -> None:
-    """Progress comes chunk by chunk, in the thread that asked."""
+    """Progress comes chunk by chunk, in the thread that asked; an error in it ends all threads."""
     calls: list[tuple[int, int, threading.Thread]] = []
     ip.verify(
         ip.load(blocks), progress=lambda *seen: calls.append((*seen, threading.current_thread()))
@@ -130,10 +116,6 @@ def test_progress(blocks: Path) -> None:
     assert sorted(done) == done
     assert 2 == len(done)
     assert {(size, threading.main_thread())} == {call[1:] for call in calls}
-
-
-def test_progress_that_raises_stops_it(blocks: Path) -> None:
-    """An error in progress ends the verification, and leaves no thread behind."""
     before = threading.active_count()
     with pytest.raises(ZeroDivisionError):
         ip.verify(ip.load(blocks), progress=lambda done, _: done and 1 // 0)
@@ -219,6 +201,13 @@ def test_unknown_orders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         said = next(check.problems for check in report.checks if check.name == WRITTEN)
         assert ("epoch-00000/chunk-00000.npy, block 0: its hash is another",) == said
         assert 1 == main(["verify", str(root)])
+
+
+def test_files_that_are_too_short(tmp_path: Path) -> None:
+    """As many samples as files can't hold are not counted one by one."""
+    plan = ip.Plan(Listed(2**40, tuple(range(10))), world_size=1, batch_size=2)
+    said = "its files are too short for the 1,099,511,627,776 samples of an epoch"
+    assert (said,) == checks(plan, tmp_path / "a.plan")[COUNTED].problems
 
 
 def test_unknown_orders_of_bins(tmp_path: Path) -> None:
