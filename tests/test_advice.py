@@ -148,24 +148,3 @@ def test_what_is_named_exists(page: str) -> None:
     """Each inline name of ours resolves, and each call of ours has its parameters."""
     text = FENCED.sub("", (ROOT / page).read_text())
     assert [] == [each for code in INLINE.findall(text) for each in problems(code)]
-
-
-@pytest.mark.parametrize(
-    ("code", "wrong"),
-    [
-        ("ip.Suffle(3)", True),
-        ("ip.Shuffle(3, sed=1)", True),
-        ("ip.Shuffle()", True),
-        ("plan.batches_of(3)", True),
-        ("indexplan_torch.accelerate.gathered", True),
-        ("loader.cursors", True),
-        ("PlanLoader(dataset, plan, ledgr='a')", True),
-        ("plan.replace(world_size=8)", False),
-        ("indexplan_torch.accelerate.gather", False),
-        ("ShardShuffle(..., grid='stream')", False),
-        ("remainder=", False),
-    ],
-)
-def test_what_would_be_seen(code: str, wrong: bool) -> None:
-    """A misspelt name, keyword or a missing argument is found; what is right, or not ours, not."""
-    assert wrong == bool([*problems(code)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import shutil
 import signal
@@ -20,36 +19,12 @@ from indexplan_torch import PlanLoader, ShardedDataset
 from tests.support.forging import rewritten
 
 
-def test_exports_run_no_code(tmp_path: Path) -> None:
-    """What is exported is JSON and arrays without pickles."""
-    ip.export(ip.Plan(ip.Shuffle(10), world_size=2, batch_size=2), tmp_path / "out")
-    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    assert {".npy", ".json"} == {path.suffix for path in files}
-    for path in files:
-        if path.suffix == ".npy":
-            np.load(path, allow_pickle=False)
-        else:
-            json.loads(path.read_text())
-
-
 def test_edited_json_is_another_plan() -> None:
     """What a text says within the rules is taken for meant; its fingerprint tells."""
     plan = ip.Plan(ip.Shuffle(10, seed=1), world_size=2, batch_size=2)
     edited = ip.Plan.from_json(plan.to_json().replace('"seed":1', '"seed":2'))
     assert plan.replace(order=ip.Shuffle(10, seed=2)) == edited
     assert plan.fingerprint != edited.fingerprint
-
-
-def test_edited_exports(tmp_path: Path) -> None:
-    """An array is read as it is; the same export again compares it."""
-    plan = ip.Plan(ip.Shuffle(10), world_size=2, batch_size=2)
-    ip.export(plan, tmp_path / "out")
-    (path, *_) = tmp_path.glob("out/epoch-*/rank-00000.npy")
-    content = bytearray(path.read_bytes())
-    content[128] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(ip.PlanFileError, match=r"rank-00000\.npy must hold"):
-        ip.export(plan, tmp_path / "out")
 
 
 def test_states_are_read_as_weights() -> None:

@@ -15,9 +15,9 @@ import pytest
 
 import indexplan as ip
 from indexplan.answers import Answer, Shown, printable_lines
-from indexplan.cli import main
 from indexplan.reports.benchmark import Timing
 from indexplan.reports.show import show_plan
+from tests.support.shell import Shell
 
 PLAN = ip.Plan(ip.Sequential(11), world_size=2, batch_size=2, remainder="pad")
 OPEN = ip.Plan(ip.Sequential(11), global_batch_size=4)
@@ -130,21 +130,19 @@ class Outline(HTMLParser):
         self.text += data
 
 
-def test_commands_print_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("here")
+def test_commands_print_answers(shell: Shell) -> None:
     """A command prints an answer's text, or with --json its JSON types."""
-    made, out = str(tmp_path / "a.plan"), str(tmp_path / "out")
-    ip.save(PLAN, made)
-    plan = ip.load(made)
-    again = ip.export(PLAN, out)
+    ip.save(PLAN, "a.plan")
+    plan = ip.load("a.plan")
+    again = ip.export(PLAN, "out")
     again = dataclasses.replace(again, num_written=0, num_kept=again.num_written)
-    expected: dict[tuple[str, ...], Answer] = {
-        ("verify", made): ip.verify(plan),
-        ("diff", made, made): ip.diff(plan, plan),
-        ("export", made, out): again,
-        ("show", made): show_plan(plan, plan.order, None, None),
+    expected: dict[str, Answer] = {
+        "verify a.plan": ip.verify(plan),
+        "diff a.plan a.plan": ip.diff(plan, plan),
+        "export a.plan out": again,
+        "show a.plan": show_plan(plan, plan.order, None, None),
     }
     for words, answer in expected.items():
-        assert 0 == main(words)
-        assert f"{answer}\n" == capsys.readouterr().out
-        assert 0 == main([*words, "--json"])
-        assert answer.to_dict() == json.loads(capsys.readouterr().out)
+        assert f"{answer}\n" == shell.run(*words.split())
+        assert answer.to_dict() == shell.json(*words.split())

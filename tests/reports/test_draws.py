@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.cli import main
 from indexplan.reports.show import show_plan
 from tests.orders.test_protocol import LAYERS, Leaning, aims
 from tests.support.nested import MIXTURES
+from tests.support.shell import Shell
 from tests.support.strategies import plans
 
 BIG, SMALL = 1_000_003, 4
@@ -124,13 +124,12 @@ def test_a_place_is_a_cursor_or_a_unit() -> None:
         ip.draws(rest, start=place - 1)
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, shell: Shell) -> None:
     """`ledger draws` counts what a run read."""
     plan = ip.Plan(WHOLE, world_size=2, batch_size=100)
     ledger = ip.Ledger(tmp_path / "run.ledger")
     ledger.record(plan, plan.cursor(epoch=2, step=0))
-    assert 0 == main(["ledger", str(ledger.path), "draws"])
-    assert f"{ip.draws(ledger)}\n" == capsys.readouterr().out
+    assert f"{ip.draws(ledger)}\n" == shell.run("ledger", str(ledger.path), "draws")
     assert [2 * BIG, 2 * SMALL] == ip.draws(ledger).drawn.tolist()
 
 

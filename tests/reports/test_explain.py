@@ -8,17 +8,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 import indexplan as ip
-from indexplan.orders import Traits
+from tests.orders.test_layers import Turned
+from tests.support import nested
 from tests.support.bins import Bins, ChangingBins, Drawn
 from tests.support.examples import examples
 from tests.support.model import run_of, walk
@@ -135,62 +134,14 @@ def test_labels_are_said_to_be_groups() -> None:
 LENGTHS = [3, 9, 2, 7, 7, 1, 12, 5, 40, 8, 4, 6] * 2
 FATES = ("read", "dropped", "finished", "excluded")
 MOST = 6
-seeds, small = st.integers(0, 9), st.integers(2, 24)
+seeds = st.integers(0, 9)
 
 
-@ip.register
-@dataclass(frozen=True, eq=False)
-class Twins(ip.Layer):
-    """A layer of one's own: the later half of a dataset holds the earlier once more."""
-
-    order: ip.Order
-
-    algorithm = "test-twins-v1"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "num_samples", 2 * self.order.num_samples)
-
-    @property
-    def traits(self) -> Traits:
-        """Half of the samples are never read."""
-        inner = self.order.traits
-        reads = "at most once" if inner.reads == "once" else inner.reads
-        return replace(inner, reads=reads)
-
-    def renamed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the twin."""
-        return samples + self.order.num_samples
-
-    def find(
-        self, epoch: int, indices: NDArray[np.int64], most: int | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Look for the sample inside."""
-        asked = np.flatnonzero(indices >= self.order.num_samples)
-        which, positions = self.order.find(epoch, indices[asked] - self.order.num_samples, most)
-        return asked[which], positions
-
-
-LEAVES = st.one_of(
-    st.builds(ip.Shuffle, small, seeds),
-    st.builds(ip.Sequential, small),
-    st.builds(lambda n, seed: ip.Split(n + 3, {"a": 2, "b": 1}, seed=seed)["a"], small, seeds),
-    st.builds(Drawn, small, seeds),
-    st.builds(
-        lambda n, size, seed: ip.Weighted(range(1, n + 1), size, seed=seed), small, small, seeds
-    ),
+LEAVES = nested.LEAVES | st.one_of(
     st.builds(lambda seed: ip.Packed(LENGTHS, 50, seed=seed), seeds),
     st.builds(lambda seed: ip.DocumentWindows(LENGTHS, 20, seed=seed), seeds),
-    st.builds(Bins, small),
 )
-
-
-def subset(draw: st.DrawFn, order: ip.Order) -> ip.Order:
-    """Draw a subset, some of whose samples may be listed twice."""
-    num = order.num_samples + draw(st.integers(0, 4))
-    numbers = st.integers(0, num - 1)
-    kept = draw(st.lists(numbers, min_size=order.num_samples, max_size=order.num_samples))
-    return ip.Subset(order, sorted(kept) if draw(st.booleans()) else kept, num)
+OTHER = st.just(ip.Shuffle(7, seed=99))
 
 
 def without(draw: st.DrawFn, order: ip.Order) -> ip.Order:
@@ -204,31 +155,21 @@ def without(draw: st.DrawFn, order: ip.Order) -> ip.Order:
     return ip.Without(order, samples, since, cut=cut)
 
 
-def mixed(draw: st.DrawFn, order: ip.Order) -> ip.Order:
-    """Draw a mixture with one other source."""
-    assume(not order.traits.cuts_samples)
-    other = ip.Shuffle(7, seed=99)
-    return ip.Mixture({"a": order, "b": other}, {"a": 2, "b": 1}, epoch_size=draw(small), seed=77)
-
-
-LAYERS: dict[str, Callable[[st.DrawFn, ip.Order], ip.Order]] = {
-    "subset": subset,
-    "without": without,
-    "repeat": lambda draw, order: ip.Repeat(order, 2, 2 * draw(st.integers(1, 6))),
-    "epochs": lambda draw, order: ip.Epochs(order, draw(small)),
-    "mixture": mixed,
-    "twins": lambda _, order: Twins(order),
-}
+LAYERS: list[Callable[[st.DrawFn, ip.Order], ip.Order]] = [
+    *[without] * 3,  # some leave units out
+    *[lambda draw, order: draw(nested.layers(st.just(order)))] * 3,
+    lambda draw, order: draw(nested.mixtures(st.just(order) | OTHER)),
+    lambda _, order: Turned(order),  # a layer of one's own
+]
 
 
 @st.composite
 def layered(draw: st.DrawFn) -> ip.Order:
     """Draw an order under up to four layers, of which some leave units out."""
     order: ip.Order = draw(LEAVES)
-    often = [*LAYERS, "without", "without"]
-    for name in draw(st.lists(st.sampled_from(often), min_size=1, max_size=4)):
+    for layer in draw(st.lists(st.sampled_from(LAYERS), min_size=1, max_size=4)):
         try:
-            order = LAYERS[name](draw, order)
+            order = layer(draw, order)
         except ip.IndexPlanError:  # such as all samples left out, or a sample twice
             assume(False)
     return order
@@ -241,12 +182,6 @@ def fate(reading: ip.types.Reading) -> str:
     told = re.fullmatch(r"(?:read \d+ of \d+: )?([^:]+): .*", reading.words)
     assert told is not None, reading.words
     return told[1]
-
-
-def counted(account: ip.types.Account) -> dict[str, int]:
-    """Return how many units have each fate."""
-    numbers = {name: getattr(account, f"num_{name}") for name in FATES}
-    return {name: number for name, number in numbers.items() if number}
 
 
 @st.composite
@@ -272,24 +207,19 @@ def drawn_plans(draw: st.DrawFn) -> ip.Plan:
 
 @examples(60)
 @given(drawn_plans(), st.integers(0, MOST - 1))
-def test_each_read_has_the_fate_that_is_counted(plan: ip.Plan, epoch: int) -> None:
-    """Summed over all samples, reads of single samples are what `account` counts."""
-    assume(not plan.order.deals_bins)
-    samples = range(plan.order.num_samples)
-    told = [each for index in samples for each in ip.explain(plan, index, [epoch])]
-    fates = Counter(map(fate, told))
-    del fates["not in this epoch"]
-    account = plan.account(epoch)
-    assert counted(account) == dict(fates)
-    assert account.num_padded == sum(len(each.repeats) for each in told)
+def test_each_read_is_in_a_batch_and_has_the_fate_that_is_counted(
+    plan: ip.Plan, epoch: int
+) -> None:
+    """Places are those of `locate_all`, and batches have them, of samples and of bins.
 
-
-@examples(60)
-@given(drawn_plans(), st.integers(0, MOST - 1))
-def test_what_is_read_is_located_in_a_batch(plan: ip.Plan, epoch: int) -> None:
-    """Of samples and of bins, the places told are those of `locate_all`, and batches have them."""
+    Summed over all samples, reads of single samples are what `account` counts.
+    """
+    fates: Counter[str] = Counter()
+    num_padded = 0
     for index in range(plan.order.num_samples):
         told = ip.explain(plan, index, [epoch])
+        fates.update(map(fate, told))
+        num_padded += sum(len(each.repeats) for each in told)
         places, _ = plan.locate_all(index, epoch)
         read = [each.where for each in told if each.where is not None]
         assert read == [ip.types.Location(*map(int, each)) for each in zip(*places, strict=True)]
@@ -297,6 +227,13 @@ def test_what_is_read_is_located_in_a_batch(plan: ip.Plan, epoch: int) -> None:
             unit = plan.units(where.epoch, where.sub_epoch, step=where.step, rank=where.rank)
             low, high = unit.offsets[where.slot : where.slot + 2]
             assert index in unit.samples[low:high]
+    if not plan.order.deals_bins:
+        del fates["not in this epoch"]
+        account = plan.account(epoch)
+        assert dict(fates) == {
+            name: number for name in FATES if (number := getattr(account, f"num_{name}"))
+        }
+        assert account.num_padded == num_padded
 
 
 @examples(30)

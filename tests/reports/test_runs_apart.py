@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from itertools import chain, islice, pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,20 +121,14 @@ def run(name: str, *plans: ip.Plan) -> ip.Ledger:
         ),
     ],
 )
-@pytest.mark.usefixtures("_here")
+@pytest.mark.usefixtures("here")
 def test_why(plans: list[ip.Plan], expected: Any) -> None:
     """What differs is named by the fields of the plan."""
     found = ip.diff(run("a", PLAN), run("b", *plans))
     assert expected == (found.steps_from, found.ranks_from, found.why)
 
 
-@pytest.fixture(name="_here")
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.usefixtures("_here")
+@pytest.mark.usefixtures("here")
 def test_words() -> None:
     """The answer in words, of another column of weights, and of other ranks before."""
     orders = [ip.Weighted(weights) for weights in ([1, 2] * 10, [1, 3] * 10)]
@@ -158,7 +151,7 @@ def column(order: ip.Weighted) -> str:
     return f"the column {order.weights.identity['sha256'][:16]}... of 20"
 
 
-@pytest.mark.usefixtures("_here")
+@pytest.mark.usefixtures("here")
 def test_places() -> None:
     """Equal plans that stand at other places are told apart."""
     a, b = ip.Ledger("a"), ip.Ledger("b")
@@ -171,7 +164,7 @@ def test_places() -> None:
     assert f"  place          {place} instead of epoch 0, sub-epoch 0, step 0, " in str(found)
 
 
-@pytest.mark.usefixtures("_here")
+@pytest.mark.usefixtures("here")
 def test_too_much_to_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where orders differ far away, the answer says how far it has looked."""
     last = int(PLAN.order.take(0, 999, 1000)[0])

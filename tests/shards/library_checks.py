@@ -28,12 +28,11 @@ _package = ModuleType("streaming")
 _package.__path__ = [str(distribution("mosaicml-streaming").locate_file("streaming"))]
 sys.modules["streaming"] = _package
 
-pytestmark = [pytest.mark.writers, pytest.mark.filterwarnings("default")]  # these libraries' own
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = [
+    pytest.mark.writers,
+    pytest.mark.filterwarnings("default"),  # these libraries' own
+    pytest.mark.usefixtures("here"),
+]
 
 
 def check_samples(shards: ip.Shards, read: Any) -> None:

@@ -29,9 +29,7 @@ from indexplan_fetch import ShardFile, ShardLoader, open_array_record
 ROWS = 250
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def table(start: int, stop: int) -> pa.Table:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.cli import main
+from tests.support.shell import Shell
 
 
 def shards(held: list[int], **changes: object) -> ip.Shards:
@@ -89,38 +89,26 @@ def test_a_plan_notices_changed_shards(changes: dict[str, object], tmp_path: Pat
         ip.load(tmp_path / "a.plan", dataset=shards([3, 0, 4], **changes))
 
 
-def test_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("here")
+def test_command(shell: Shell) -> None:
     """Sizes are saved, a plan is built of them, its batches name rows; changes are noticed."""
-    monkeypatch.chdir(tmp_path)
     for name, rows in (("a", 300), ("b", 0), ("c", 120)):
         np.save(f"{name}.npy", np.zeros((rows, 2)))
-    assert 0 == main(["shards", "*.npy", "--json"])
-    Path("shards.json").write_text(capsys.readouterr().out)
-    assert 0 == main(["shards", "*.npy"])
+    Path("shards.json").write_text(json.dumps(shell.json("shards", "*.npy")))
     said = "3 shards (npy), 7,104 bytes: 420 samples, 0 to 300 in a shard, 140 on average\n"
-    assert said == capsys.readouterr().out
+    assert said == shell.run("shards", "*.npy")
     assert ip.shard_sizes("*.npy") == ip.shard_sizes("shards.json")
-    order = ["--order", "ShardShuffle(lanes=2, window=1)"]
-    words = ["--batch-size", "2", "--world-size", "1"]
-    assert 0 == main(["build", "a.plan", "--shards", "shards.json", *order, *words])
+    words = ["--order", "ShardShuffle(lanes=2, window=1)", "--batch-size", "2", "--world-size", "1"]
+    shell.run("build", "a.plan", "--shards", "shards.json", *words)
     expected = ip.ShardShuffle([300, 0, 120], lanes=2, window=1)
     assert expected.take(0, 0, 420).tolist() == ip.load("a.plan").order.take(0, 0, 420).tolist()
-    capsys.readouterr()
     where = ["--epoch", "0", "--step", "0", "--rank", "0"]
-    assert 0 == main(["show", "a.plan", "--shards", "*.npy", *where, "--json"])
-    first, second = json.loads(capsys.readouterr().out)["names"]
+    names = shell.json("show", "a.plan", "--shards", "*.npy", *where)["names"]
     which, rows = ip.shard_sizes("*.npy").locate(expected.take(0, 0, 2))
-    names = ["a.npy", "b.npy", "c.npy"]
-    assert f"{names[which[0]]} row {rows[0]}" == first
-    assert f"{names[which[1]]} row {rows[1]}" == second
-    assert 0 == main(["show", "a.plan"])
-    assert "420 samples in npy shards, 7,104 bytes" in capsys.readouterr().out
-    assert 0 == main(["shards", "shards.json", "--plan", "a.plan", "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert 0 == main(["shards", "--plan", "a.plan", "--json"])
-    assert told == json.loads(capsys.readouterr().out)
+    assert [f"{'abc'[n]}.npy row {row}" for n, row in zip(which, rows, strict=True)] == names
+    assert "420 samples in npy shards, 7,104 bytes" in shell.run("show", "a.plan")
+    told = shell.json("shards", "shards.json", "--plan", "a.plan")
+    assert told == shell.json("shards", "--plan", "a.plan")
     np.save("b.npy", np.zeros((1, 2)))
-    assert 1 == main(["verify", "a.plan", "--shards", "*.npy"])
-    assert "it had 420 samples, has 421" in capsys.readouterr().err
+    said = shell.fails(1, "verify", "a.plan", "--shards", "*.npy")
+    assert "it had 420 samples, has 421" in said
