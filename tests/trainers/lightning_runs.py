@@ -10,6 +10,7 @@ from typing import Any
 import lightning.pytorch as pl
 import pytorch_lightning
 import torch
+from lightning.fabric import Fabric
 from lightning.pytorch.callbacks import BasePredictionWriter, ModelCheckpoint
 from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
@@ -198,4 +199,26 @@ def everything(folder: str) -> dict[str, Any]:
     told["not refreshed"] = [model.story, model.refused]
     model = fit(lambda: loader(given.PLAN), max_epochs=1, strategy=Elsewhere())
     told["another strategy"] = model.refused
+    return told
+
+
+def in_fabric() -> list[Any]:
+    """Read in a function that Fabric launches, where it records what is set on samplers."""
+    prepare()
+    told: list[Any] = []
+
+    def read(fabric: Any) -> None:
+        loader = fabric.setup_dataloaders(PlanLoader(range(103), given.SCHEDULED))
+        for _ in range(5):
+            batches = [batch.tolist() for batch in loader]
+            told.append([len(loader), batches])
+        try:
+            fabric.setup_dataloaders(
+                DataLoader(range(103), batch_sampler=PlanBatchSampler(given.SCHEDULED))
+            )  # type: ignore[arg-type]
+        except ip.IndexPlanError as error:
+            told.append(error.what)
+
+    fabric = Fabric(accelerator="cpu", devices=int(os.environ["WORLD_SIZE"]), strategy="ddp")
+    fabric.launch(read)
     return told

@@ -30,6 +30,11 @@ CHANGING = ip.Plan(
     ],
 )
 
+# passes of 6, 5, 5, 5 steps
+SCHEDULED = ip.Plan(
+    ip.Shuffle(103, seed=7), batch_size=[ip.Phase(0, 3), ip.Phase((0, 1), 4)], sub_epochs=3
+)
+
 
 class Fit(NamedTuple):
     """A training for four passes: what it reads, how, and what it tells of each pass."""
@@ -239,3 +244,11 @@ def test_a_trainer_says_which_callback_it_adds(
     added = [each for each in trainer.callbacks if type(each).__name__ == "RefreshStepCounts"]
     assert 1 == len(added)
     assert "Adding 1 callbacks from entry point 'indexplan': RefreshStepCounts" in caplog.messages
+
+
+def test_loaders_made_in_a_function_that_fabric_launches() -> None:
+    """Passes and lengths are the plan's; a batch sampler, which Fabric makes again, is refused."""
+    plan = SCHEDULED.replace(world_size=2)
+    for rank, (*read, refused) in enumerate(run_ranks(f"{RUNS}:in_fabric", 2)):
+        assert [[len(each), each] for each in passes(plan, rank, 0, 5)] == read
+        assert "a plan's batch sampler" == refused

@@ -1,9 +1,14 @@
-"""Which passes Lightning reads, in one process: its looks, what it cuts, and evaluations."""
+"""Which passes Lightning reads: its looks, what it cuts, evaluations, and where it finds us."""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+import tomllib
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +20,12 @@ from lightning.pytorch.utilities import CombinedLoader
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.lightning import RefreshStepCounts
+from tests.trainers import lightning_runs
+from tests.trainers.lightning_runs import QUIET, Recorder
+from tests.trainers.lightning_runs import trainer as on_ranks
+from tests.trainers.ranks import ROOT, run_ranks
+
+IMPORTED_BY_RANKS = ("lightning.pytorch",)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning's own
 
@@ -34,34 +45,29 @@ def of_plan(plan: ip.Plan, *numbers: int) -> list[list[list[int]]]:
     return [[b.tolist() for b in whole.batches(*each, rank=0)] for each in where]
 
 
-class Model(pl.LightningModule):
-    """A model that keeps what it is trained and validated with."""
+class Model(Recorder):
+    """A model that keeps what it is trained and validated with, and what was only looked at."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.layer = torch.nn.Linear(1, 1)
-        self.trained: list[Any] = []
         self.looks: list[Any] = []
-        self.validated: list[Any] = []
 
-    def training_step(self, batch: Any, batch_idx: int) -> Any:
-        batch = batch[0] if isinstance(batch, list | tuple) else batch
-        self.trained.append(batch.tolist())
-        return self.layer(batch[:, None].float()).mean()
+    @property
+    def trained(self) -> list[Any]:
+        """The batches of all steps."""
+        return [each for each in self.story if each != "validated"]
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=0.1)  # and asks for no steps, of a hook's
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:
         (self.looks if self.trainer.sanity_checking else self.validated).append(batch.tolist())
 
-    def configure_optimizers(self) -> Any:
-        return torch.optim.SGD(self.parameters(), lr=0.1)
-
 
 def trainer(**options: Any) -> Any:
-    """A quiet Trainer."""
-    off = ("logger", "enable_progress_bar", "enable_model_summary", "enable_checkpointing")
-    quiet = dict.fromkeys(off, False)
+    """A quiet Trainer of one process."""
     where = {"accelerator": "cpu", "devices": 1, "callbacks": [RefreshStepCounts()]}
-    return pl.Trainer(**{**quiet, **where, **options})
+    return pl.Trainer(**{**QUIET, **where, **options})
 
 
 LIMIT = (
@@ -147,10 +153,10 @@ def test_a_shorter_loader_that_cuts_a_longer_one_is_told_of() -> None:
     few = ip.Plan(ip.Shuffle(6), batch_size=3)
     both = CombinedLoader([loader_of(PLAN), loader_of(few)], "min_size")
     with pytest.raises(ip.IndexPlanError, match=f"^{re.escape(CUT)}$"):
-        trainer(max_epochs=2).fit(Model(), both)
+        trainer(max_epochs=2).fit(InPairs(), both)
     both = CombinedLoader([loader_of(PLAN), loader_of(few)], "max_size")
     fit = trainer(max_epochs=2)
-    fit.fit(Model(), both)
+    fit.fit(InPairs(), both)
     assert 8 == fit.global_step
 
 
@@ -158,38 +164,29 @@ class InPairs(Model):
     """A model that is trained with the batches of two loaders together, or with None of one."""
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
-        self.trained.append([None if each is None else each.tolist() for each in batch])
+        self.story.append([None if each is None else each.tolist() for each in batch])
         return self.layer(torch.ones(1, 1)).mean()
 
 
-@pytest.mark.parametrize("kind", ["batches", "samples", "cycled"])
+@pytest.mark.parametrize("kind", ["batches", "samples", "cycled", "overfit", "overfit in a hook"])
 def test_a_sampler_in_another_loader_is_not_trained_on(kind: str) -> None:
     """Resumed after two epochs, one with workers read pass 0 where the plan has pass 2.
 
-    Lightning starts a loader before it names the pass (its issue 21938), and cycles one whose place
-    nobody knows.
+    Lightning starts a loader before it names the pass (its issue 21938), cycles one whose place
+    nobody knows, and puts a sampler of its own in a DataLoader to overfit.
     """
-    few = ip.Plan(ip.Shuffle(9), batch_size=3)
-    form: Any = {"batch_sampler": PlanBatchSampler(few)}
-    if kind == "samples":
-        form = {"sampler": PlanSampler(few.replace(remainder="drop")), "batch_size": 3}
-    drawn: Any = torch.utils.data.DataLoader(range(9), **form)
+    plan = ip.Plan(ip.Shuffle(9), batch_size=3, remainder="drop")
+    form: Any = {"batch_sampler": PlanBatchSampler(plan)}
+    if kind not in ("batches", "cycled"):
+        form = {"sampler": PlanSampler(plan), "batch_size": 3}
+    drawn: Any = torch.utils.data.DataLoader(range(9), **form)  # type: ignore[arg-type]
     if kind == "cycled":
         drawn = CombinedLoader([loader_of(PLAN), drawn], "max_size_cycle")
-    with pytest.raises(ip.IndexPlanError, match=r"^a training.s loader must have a state"):
-        trainer(max_epochs=2).fit(InPairs(), drawn)
-
-
-@pytest.mark.parametrize("hook", [False, True])
-def test_a_sampler_that_is_replaced_to_overfit_is_told_of(hook: bool) -> None:
-    """Lightning puts a sampler of its own in a DataLoader, so that the plan would not be read."""
-    plan = ip.Plan(ip.Shuffle(9), batch_size=3, remainder="drop")
-    drawn: Any = torch.utils.data.DataLoader(range(9), sampler=PlanSampler(plan), batch_size=3)
-    model = InPairs()
-    if hook:
+    model, options = InPairs(), {"overfit_batches": 2} if "overfit" in kind else {}
+    if "hook" in kind:
         model.train_dataloader = lambda: {"a": [drawn]}  # type: ignore[method-assign]
     with pytest.raises(ip.IndexPlanError, match=r"^a training.s loader must have a state"):
-        trainer(max_epochs=2, overfit_batches=2).fit(model, None if hook else drawn)
+        trainer(max_epochs=2, **options).fit(model, None if "hook" in kind else drawn)
     assert [] == model.trained
 
 
@@ -281,3 +278,124 @@ def test_a_resume_after_limited_epochs_goes_on(tmp_path: Path) -> None:
     again = trainer(max_epochs=2, limit_train_batches=2)
     again.fit(model, loader_of(PLAN), ckpt_path=tmp_path / "end.ckpt")
     assert of_plan(PLAN, 1)[0][:2] == model.trained
+
+
+# --- loaders of two lengths, on one rank and two, resumed after every step
+
+SIZES = (52, 21)  # 6 and 3 steps of two ranks, 11 and 5 of one
+
+
+def trained(folder: str, mode: str) -> dict[str, Any]:
+    """Train for three epochs, and resume after each step; validate in sequence."""
+    lightning_runs.prepare()
+
+    class InSequence(InPairs):
+        """A model that validates one loader after another."""
+
+        def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+            super().validation_step(batch, batch_idx)
+
+    def both(mode: str, **options: Any) -> Any:
+        plans = [ip.Plan(ip.Shuffle(size, seed=size), batch_size=5) for size in SIZES]
+        loaders = [PlanLoader(range(plan.order.num_samples), plan, **options) for plan in plans]
+        return CombinedLoader(loaders, mode)
+
+    if mode == "sequential":  # which Lightning takes for evaluations alone
+        model = InSequence()
+        on_ranks().validate(model, both(mode, evaluation=True), verbose=False)
+        return {"validated": model.validated}
+    partial = {"partial": mode == "min_size"}  # which cuts the longer
+    saves = pl.callbacks.ModelCheckpoint(
+        folder, filename="{step}", every_n_train_steps=1, save_top_k=-1
+    )
+    model = InPairs()
+    callbacks = [RefreshStepCounts(), saves]
+    on_ranks(max_epochs=3, callbacks=callbacks, enable_checkpointing=True).fit(
+        model, both(mode, **partial)
+    )
+    read = {"0": model.trained}
+    for step in range(1, len(model.trained)):
+        again = InPairs()
+        where = f"{folder}/step={step}.ckpt"
+        on_ranks(max_epochs=3).fit(again, both(mode, **partial), ckpt_path=where)
+        read[str(step)] = again.trained
+    return read
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+@pytest.mark.parametrize("mode", ["min_size", "max_size", "max_size_cycle", "sequential"])
+def test_ranks_read_and_resume(mode: str, num_ranks: int, tmp_path: Path) -> None:
+    """A resumed run reads what the uninterrupted one does, and each sample as often as others."""
+    ranks = run_ranks(f"{__name__}:trained", num_ranks, str(tmp_path), mode)
+    if mode == "sequential":
+        read = sorted(sum([sum(rank["validated"], []) for rank in ranks], []))
+        assert sorted([*range(SIZES[0]), *range(SIZES[1])]) == read
+        return
+    longer, shorter = (-(-size // (5 * num_ranks)) for size in SIZES)
+    steps = 3 * (shorter if mode == "min_size" else longer)
+    for rank in ranks:
+        whole = rank.pop("0")
+        assert steps == len(whole)
+        assert {str(step) for step in range(1, steps)} == set(rank)
+        for step, rest in rank.items():
+            assert whole[int(step) :] == rest, step
+        rank["0"] = whole
+    for which, size in enumerate(SIZES):
+        if (mode, which) != ("min_size", 0):
+            batches = [pair[which] for rank in ranks for pair in rank["0"] if pair[which]]
+            counts = Counter(sum(batches, []))
+            assert {*range(size)} == set(counts)
+            assert max(counts.values()) - min(counts.values()) <= 1
+
+
+# --- the callback, which Trainers find in an installed package
+
+CHILD = """
+import json, sys, warnings
+sys.path[:] = json.loads(sys.argv[1])
+import lightning.pytorch
+import torch
+import indexplan as ip
+from indexplan_torch import PlanLoader
+
+def warned():
+    loader = PlanLoader(torch.arange(8), ip.Plan(ip.Sequential(8), batch_size=4))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            assert len(list(loader)) == 2
+    return [str(each.message) for each in caught]
+
+said = [warned()]
+sys.path.append(sys.argv[2])
+said.append(warned())
+sys.path.pop()
+import indexplan_torch.lightning
+print(json.dumps([*said, warned()]))
+"""
+
+
+def test_a_package_that_is_only_on_the_path(tmp_path: Path) -> None:
+    """The first pass warns, once; not with the entry points, nor where the callback is passed."""
+    site = tmp_path / "site"  # all that can be imported here, but nothing that is known of ours
+    site.mkdir()
+    for folder in map(Path, sys.path):
+        for each in folder.iterdir() if folder.name == "site-packages" else []:
+            ours = each.name.startswith(("indexplan", "_indexplan", "__editable__"))
+            if not ours and not (site / each.name).exists():
+                (site / each.name).symlink_to(each)
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    known = tmp_path / "known" / "indexplan-1.dist-info"
+    known.mkdir(parents=True)
+    (known / "METADATA").write_text("Metadata-Version: 2.1\nName: indexplan\nVersion: 1\n")
+    lines = [f"[{group}]\n{name} = {at}" for group in points for name, at in points[group].items()]
+    (known / "entry_points.txt").write_text("\n".join(lines))
+    library = [each for each in sys.path if each and Path(each).name != "site-packages"]
+    paths = [str(ROOT), str(ROOT / "adapters"), str(site), *library]
+    command = [sys.executable, "-S", "-c", CHILD, json.dumps(paths), str(known.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    only, found, passed = json.loads(done.stdout.splitlines()[-1])
+    assert (found, passed) == ([], [])
+    (message,) = only
+    assert message.startswith("indexplan must be installed where Lightning's Trainer reads a plan")
+    assert "Trainer(callbacks=[indexplan_torch.lightning.RefreshStepCounts()])" in message
