@@ -1,15 +1,18 @@
-"""The one writer of tables writes what the rows say, and finds where a rival is ahead."""
+"""The one writer of tables writes what the rows say.
+
+Numbers, the best rival of a case and who is ahead of us are held by tests/test_docs.py, which has
+the table of docs/benchmarks.md, of all kept rows.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.render import losing, tables
 from benchmarks.render import rows as kept
-from benchmarks.render.pages import PAGES, SHOWN
+from benchmarks.render.pages import PAGES
 from benchmarks.render.rows import UNKNOWN, Row
 from benchmarks.render.tables import (
     Column,
@@ -17,17 +20,11 @@ from benchmarks.render.tables import (
     Table,
     less,
     markdown,
-    more,
-    number,
-    power,
     refresh,
-    size,
-    table,
     time,
 )
 
 SPEED = Table("speed", (Column("seconds", "to build", time, less),))
-PAGE = Page("a", (SPEED,))
 TEXT = """# Title
 
 About.
@@ -78,23 +75,6 @@ def rows_of(run: str, ours: float, theirs: float) -> list[Row]:
     return [where, *found]
 
 
-def test_numbers() -> None:
-    """Three digits count, and thousands have commas."""
-    assert ["0.0123", "1.23", "99.9", "100", "1,235"] == [
-        number(value) for value in (0.01234, 1.234, 99.94, 99.96 + 0.04, 1234.6)
-    ]
-    assert ["1e6", "1,234"] == [power(10**6), power(1234)]
-    assert ["1.5 s", "20 ms", "3 us"] == [time(seconds) for seconds in (1.5, 0.02, 3e-6)]
-    assert ["2 GB", "4.1 kB", "0"] == [size(num_bytes) for num_bytes in (2e9, 4096, 10)]
-
-
-def test_a_table_aligns_its_columns() -> None:
-    """The first is left and the others right, or as is asked; the last letter goes on."""
-    for align, marks in {"lr": "| --- | ---: | ---: |", "lrl": "| --- | ---: | --- |"}.items():
-        found = table("abc", [(1, 2, 3)], align)
-        assert ["| a | b | c |", marks, "| 1 | 2 | 3 |"] == found.splitlines()
-
-
 def test_runs_become_a_page(tmp_path: Path) -> None:
     """Each run has a part; a new run takes the place of its own."""
     for run, ours in ((UNKNOWN, 9), ("AVX-512", 1), ("AVX2", 4), ("AVX2", 3)):
@@ -107,63 +87,6 @@ def test_runs_become_a_page(tmp_path: Path) -> None:
     assert page.startswith("# Title\n\nAbout.\n")
     assert page.index("## AVX2\n") < page.index("| indexplan | 3 s |") < page.index("## AVX-512\n")
     assert "9 s" not in page
-
-
-def test_a_rival_that_is_ahead_is_found() -> None:
-    """In either direction of a column, in the same case, and nowhere else."""
-    (loss,) = losing.losses(PAGE, rows_of("", 3, 2))
-    assert ("To build", "rival", "n = 1e6", "2 s", "3 s") == (loss.title, *loss[3:])
-    assert "" == loss.why()
-    assert [] == losing.losses(PAGE, rows_of("", 2, 2))
-    higher = Table("speed", (Column("seconds", "", time, more),))
-    page = Page("a", (higher,))
-    assert ["Speed"] == [loss.title for loss in losing.losses(page, rows_of("", 2, 3))]
-    assert [] == losing.losses(page, rows_of("", 3, 2))
-    nobody = Table("starts", (Column("seconds", "s"),), (("what", "{case}"),))
-    starts = [{"run": "", "table": "starts", "case": "import", "seconds": 1.0}]
-    assert [] == losing.losses(Page("a", (nobody,)), starts)
-    assert "| import | 1 |" == nobody.markdown(starts).splitlines()[-1]
-    apart = [{**row, "case": row["who"]} for row in rows_of("", 3, 2) if "who" in row]
-    assert [] == losing.losses(PAGE, apart)
-
-
-def test_a_loss_is_to_ours_of_the_same_kind() -> None:
-    """To 32 buckets where the rival is next to these; no memory is as good as next to none."""
-    numbers = dict.fromkeys(SHOWN["batches"], 2.0)
-    names = "indexplan", "indexplan, 32 buckets", "transformers LengthGroupedSampler"
-    row = {"run": "", "table": "batches", "case": "speech, n = 1e3", **numbers}
-    rows = [
-        {**row, "who": who, "padding": pad}
-        for who, pad in zip(names, (0.01, 0.03, 0.02), strict=True)
-    ]
-    (loss,) = losing.losses(PAGES["bins"], rows)
-    assert ("Padding", "2.0%", "3.0%") == (loss.title, loss.theirs, loss.ours)
-    rows[1]["padding"] = 0.02
-    assert [] == losing.losses(PAGES["bins"], rows)
-    ours = {"run": "", "table": "weights", "case": "n = 1e3", "who": "indexplan", "ns": 5.0}
-    ours |= {"first_seconds": 1.0, "cold_seconds": 1.0, "first_bytes": 10**6}
-    torch = {**ours, "who": "torch WeightedRandomSampler", "ns": 4.0, "first_bytes": 0}
-    stopped = {"run": "", "table": "weights", "case": "n = 1e4", "who": "Grain mix"}
-    stopped["raised"] = "too many"
-    (loss,) = losing.losses(PAGES["orders"], [ours, torch, stopped])
-    assert ("Ns per index", "Samples by weight, n = 1e3", "4", "5") == (loss.title, *loss[4:])
-    (weights, *_) = PAGES["orders"].tables
-    *_, last = weights.markdown([ours, torch, stopped]).splitlines()
-    assert "Grain mix, n = 1e4: `too many`" == last
-
-
-def test_a_case_is_faced_with_the_best_rival() -> None:
-    """Ours and the best of the others, in the column's direction; who stopped is not the best."""
-    ours, theirs = rows_of("", 3, 2)[1:]
-    others = [{**theirs, "who": "slow", "seconds": 9.0}, {**theirs, "who": "own", "seconds": 1.0}]
-    stopped = {**theirs, "who": "stopped", "stop": "memory"}
-    del stopped["seconds"]
-    (column,) = SPEED.columns
-    mine = replace(SPEED, is_ours=lambda name: name in {"indexplan", "own"})
-    rows = [ours, stopped, theirs, *others]
-    assert ("3 s", "2 s (rival)") == mine.facing(rows, column, "n = 1e6")
-    assert ("3 s", "9 s (slow)") == mine.facing(rows, column._replace(better=more), "n = 1e6")
-    assert ("3 s", "nobody") == mine.facing([ours, stopped], column, "n = 1e6")
 
 
 def test_losses_become_a_table() -> None:
