@@ -39,7 +39,14 @@ def of_output(output: Any) -> Any:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook(path: Path) -> None:
-    """Every cell runs, in a new kernel and a new folder, and its output is the committed one."""
+    """Every cell runs, in a new kernel and a new folder, and its output is the committed one.
+
+    A picture is there once.
+    """
     committed = nbformat.read(path, as_version=4)
     nbformat.validate(committed)
     assert shown(committed) == shown(run(path))
+    codes = [cell.source for cell in committed.cells if cell.cell_type == "code"]
+    for code, outputs in zip(codes, shown(committed), strict=True):
+        draws = code.splitlines()[-1].startswith("ip.plot.")
+        assert draws == sum(isinstance(each, tuple) for each in outputs)
