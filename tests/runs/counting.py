@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from tests.runs.histories import EPOCHS, KINDS, History, history
 from tests.runs.loaders import NAMES, Entry
-from tests.runs.running import Ran, play
+from tests.runs.running import Make, Ran, play
 
 EXAMPLES = 3
 """Histories that are kept as examples of what went wrong."""
@@ -85,7 +84,7 @@ class Tally:
         return {**vars(self), "reasons": dict(self.reasons)}
 
 
-def torture(entry: Entry, loader: ModuleType, histories: Iterable[History]) -> dict[str, Tally]:
+def torture(entry: Entry, make: Make, histories: Iterable[History]) -> dict[str, Tally]:
     """Deal histories to a loader; return the counts of each kind."""
     tallies = {kind: Tally() for kind in KINDS}
     with tempfile.TemporaryDirectory() as root:
@@ -93,8 +92,8 @@ def torture(entry: Entry, loader: ModuleType, histories: Iterable[History]) -> d
             folder = Path(root) / str(each.n)
             if not folder.exists():
                 folder.mkdir()
-                getattr(loader, "write", lambda *_: None)(str(folder), each.n)
-            rans = play(loader.Loader, each, str(folder), forked=entry.forked)
+                getattr(make, "write", lambda *_: None)(str(folder), each.n)
+            rans = play(make, each, str(folder), forked=entry.forked)
             tallies[each.kind].add(each, rans, entry)
     return tallies
 

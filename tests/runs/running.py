@@ -77,8 +77,14 @@ Make = Callable[[Place, "Saved | None"], Loader]
 class Stateful:
     """A loader that knows `state_dict` and `load_state_dict`; ranks take the state of one."""
 
-    def __init__(self, loader: Any, saved: Saved | None, rank: int = 0) -> None:
-        self.loader = loader
+    def __init__(
+        self,
+        loader: Any,
+        saved: Saved | None,
+        rank: int = 0,
+        begin: Callable[[int], object] = lambda _: None,  # told of each pass
+    ) -> None:
+        self.loader, self.begin = loader, begin
         self.resumed = saved.epoch if saved and saved.after_pass else -1
         if saved:
             loader.load_state_dict(saved.state(rank))
@@ -88,6 +94,7 @@ class Stateful:
 
         Some loaders go on with the next pass then, others with nothing: both are taken as right.
         """
+        self.begin(epoch)
         empty = True
         for batch in self.loader:
             empty = False
