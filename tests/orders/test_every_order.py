@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from dataclasses import fields
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -135,7 +135,10 @@ def around(draw: Any, inside: ip.Order) -> Any:
 @examples(60)
 @given(st.data())
 def test_units_are_the_oracles(kind: str, data: st.DataObject) -> None:
-    """All of an epoch, by itself or in a layer; of one far off, if none are walked up to it."""
+    """All of an epoch, and where it is read: by itself or in a layer.
+
+    Of an epoch far off too, if none are walked up to it.
+    """
     if kind == "global batches":
         order: ip.Order = data.draw(grouped() | mixed() | distinct())
     else:
@@ -146,7 +149,22 @@ def test_units_are_the_oracles(kind: str, data: st.DataObject) -> None:
             raise
     walked = isinstance(order, ip.Layer | ip.Mixture)
     epoch = data.draw(st.sampled_from([0, 1, 2, 7, *([] if walked else [2**31, 2**32 - 1])]))
-    assert plain.units(order, epoch) == units_of(order, epoch)
+    row = plain.units(order, epoch)
+    assert row == units_of(order, epoch)
+    places: list[list[int]] = [[] for _ in range(order.num_samples)]
+    for position, unit in enumerate(row):
+        for each in unit:
+            places[each[0] if isinstance(each, list) else each].append(position)
+    found, offsets = order.locate_all(epoch, np.arange(order.num_samples))
+    assert places == [found[low:high].tolist() for low, high in pairwise(offsets.tolist())]
+
+
+@pytest.mark.parametrize("name", every_order())
+def test_each_kind_has_an_oracle(name: str) -> None:
+    """But for parts of a split, which tests/orders/test_split.py compares with theirs."""
+    order = every_order()[name]
+    assert type(order) in plain.ORACLES or name.startswith("split")
+    assert plain.units(order, 1) == units_of(order, 1)
 
 
 LARGE = st.integers(1, 60) | st.integers(4000, 9000) | st.integers(1, 2**63 - 1)

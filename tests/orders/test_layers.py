@@ -13,6 +13,7 @@ import indexplan as ip
 from indexplan.orders import streams
 from indexplan.orders.base import Int64
 from indexplan.reports.lockstep import agrees_until
+from tests.orders.test_protocol import Later
 from tests.support.reweighted import reweighted
 
 
@@ -30,6 +31,26 @@ def test_known_answers() -> None:
     assert "32510284c70ab9d7" == subset.fingerprint[:16]
     listed = ip.Subset(ip.Shuffle(3, seed=3), [5, 6, 7], 200)
     assert "09b684e0fa7eb624" == listed.fingerprint[:16]
+
+
+def test_runs_may_go_on_where_the_order_inside_may() -> None:
+    """A layer asks the order inside, from where on the two may differ."""
+    makers: list[tuple[Any, int]] = [
+        (lambda order: ip.Epochs(order, 10), 3),
+        (lambda order: ip.Repeat(order, 2), 1),
+        # of 75 units of the mixture, 37 or 38 are read from the order, in its epoch 1
+        (
+            lambda order: ip.Mixture(
+                {"a": order, "b": ip.Shuffle(5)}, MIXED.weights, epoch_size=10
+            ),
+            7,
+        ),
+    ]
+    for make, epoch in makers:
+        saved = make(Later(20)).to_dict()
+        assert not make(Later(20, since=1)).continues(saved, epoch, 5)
+        assert make(Later(20, since=2)).continues(saved, epoch, 5)
+        assert not make(Later(20, since=2)).continues({**saved, "algorithm": "x"}, epoch, 5)
 
 
 def test_huge_streams() -> None:

@@ -153,6 +153,12 @@ def without(order: Any, epoch: int) -> tuple[int, Unit]:
     return listed(row)
 
 
+def batched(order: Any, epoch: int) -> tuple[int, Unit]:
+    """Return successive samples in bins of one size."""
+    row = sum(units(order.order, epoch), [])
+    return listed([row[at : at + order.size] for at in range(0, len(row), order.size)])
+
+
 def flat(order: Any, epoch: int) -> tuple[int, Unit]:
     """Return the samples of the bins inside that are full."""
     row = units(order.order, epoch)
@@ -202,5 +208,6 @@ ORACLES: dict[type, Callable[[Any, int], tuple[int, Unit]]] = {
     ip.Repeat: repeat,
     ip.Subset: subset,
     ip.Without: without,
+    ip.Batched: batched,
     ip.Flat: flat,
 }
