@@ -7,6 +7,8 @@ import pytest
 from tests.golden.lines import FOLDER
 from tests.golden.make import MAKERS
 
+pytestmark = pytest.mark.goldens
+
 
 @pytest.mark.parametrize("name", sorted(MAKERS))
 def test_the_script_writes_what_is_there(name: str) -> None:
