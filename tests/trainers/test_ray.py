@@ -20,7 +20,7 @@ REFUSED = (
 
 
 def worker(config: dict[str, Any]) -> None:
-    """One Ray worker: fit, keep states, go on from them; report what it saw as a checkpoint."""
+    """One Ray worker: fit with a ledger, leave it, go on from a state; tell what it saw."""
     import ray.train
     import ray.train.torch
     import torch
@@ -29,57 +29,37 @@ def worker(config: dict[str, Any]) -> None:
 
     model = ray.train.torch.prepare_model(torch.nn.Linear(1, 1))
     seen: dict[str, Any] = {"type": type(model).__name__}
-
-    def one_pass(loader: Any) -> list[list[int]]:
-        return [batch.int().tolist() for batch in loader]
-
     device = ray.train.torch.get_device()
     for num_workers in (0, 2):
 
-        def fresh(num_workers: int = num_workers) -> PlanLoader:
-            return PlanLoader(torch.arange(103.0), PLAN, num_workers=num_workers)
+        def made(num_workers: int = num_workers, **options: Any) -> PlanLoader:
+            return PlanLoader(torch.arange(103.0), PLAN, num_workers=num_workers, **options)
 
-        here: dict[str, Any] = {"fit": [], "states": [], "held": [], "resumed": {}}
-        loader = fresh()
-        here["length"] = len(loader)
+        def one_pass(loader: Any) -> list[list[int]]:
+            return [batch.int().tolist() for batch in loader]
+
+        here: dict[str, Any] = {"fit": [], "states": []}
+        ledger = f"{config['folder']}/{num_workers}.ledger"
+        loader = made(ledger=ledger)
         for epoch in range(EPOCHS):
             loader.sampler.set_epoch(epoch)  # as Ray's guide has it
-            for batch in loader:
+            for step, batch in enumerate(loader, 1):
                 here["fit"].append(batch.int().tolist())
-                here["states"].append(loader.state_dict()["cursor"])
-                here["held"].append([loader.step_size, loader.cursor.to_dict()])
+                here["states"].append([loader.state_dict()["cursor"], loader.step_size])
                 model(batch.to(device, non_blocking=True)[:, None]).sum().backward()
-        here["at the end"] = loader.state_dict()["cursor"]
-        next(iter(loader))  # broken off, it starts again
-        here["broken off"] = one_pass(loader)
-        for name in ("middle", "end"):
-            loader = fresh()
-            loader.load_state_dict(config[name])
-            assert config[name] == loader.state_dict()
-            here["resumed"][name] = one_pass(loader) + one_pass(loader)
-
-        plain = fresh()
+                if (epoch, step) == (1, 4):
+                    state = loader.state_dict()
+        loader = made(ledger=ledger)  # what was read past the state becomes void
+        loader.load_state_dict(state)
+        here["resumed"] = one_pass(loader)
+        loader.state_dict()  # writes the ledger to its end
+        plain = made()
         try:
             one_pass(ray.train.torch.prepare_data_loader(plain))
         except ip.IndexPlanError as error:
             here["refused"] = str(error)
         here["afterwards"] = one_pass(plain)
         seen[str(num_workers)] = here
-
-        def recorded(num_workers: int = num_workers) -> Any:
-            ledger = f"{config['folder']}/{num_workers}.ledger"
-            return PlanLoader(torch.arange(103.0), PLAN, num_workers=num_workers, ledger=ledger)
-
-        loader = recorded()
-        one_pass(loader)
-        for step, _ in enumerate(loader, 1):
-            if step == 4:
-                state = loader.state_dict()
-            if step == 6:
-                break
-        loader = recorded()
-        loader.load_state_dict(state)
-        one_pass(loader)
     rank = ray.train.get_context().get_world_rank()
     Path(config["folder"], f"{rank}.json").write_text(json.dumps(seen))
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +67,7 @@ def worker(config: dict[str, Any]) -> None:
         ray.train.report({"rank": rank}, checkpoint=checkpoint if rank == 0 else None)
 
 
-def train(folder: str, states: dict[str, Any]) -> None:
+def train(folder: str) -> None:
     """Start Ray on this machine, and a TorchTrainer of two workers on it."""
     import ray
     from ray.train import RunConfig, ScalingConfig
@@ -95,7 +75,7 @@ def train(folder: str, states: dict[str, Any]) -> None:
 
     trainer = TorchTrainer(
         worker,
-        train_loop_config={"folder": folder, **states},
+        train_loop_config={"folder": folder},
         scaling_config=ScalingConfig(num_workers=2),
         run_config=RunConfig(storage_path=f"{folder}/storage"),
     )
@@ -117,43 +97,31 @@ def test_ray_train_keeps_the_plan(tmp_path: Path) -> None:
 
     Ray's own wrapper draws a batch ahead, so a state would be one ahead: it may not draw.
     """
-    plan = PLAN.replace(world_size=2)
-    cursors = {"middle": plan.cursor(1, step=4), "end": plan.cursor(0, step=plan.steps(0).stop)}
-    states = {
-        name: {"version": 1, "cursor": cursor.to_dict(), "pass": cursor.epoch}
-        for name, cursor in cursors.items()
-    }
+    plan, steps = PLAN.replace(world_size=2), PLAN.replace(world_size=2).steps(0).stop
     environment = {"RAY_USAGE_STATS_ENABLED": "0", "HOME": str(tmp_path)}  # no files elsewhere
-    run_ranks("tests.trainers.test_ray:train", 1, str(tmp_path), states, **environment)
-    for num_workers in (0, 2):  # steps past the state that was loaded are void
-        ledger = ip.Ledger(tmp_path / f"{num_workers}.ledger")
+    run_ranks(f"{__name__}:train", 1, str(tmp_path), **environment)
+    places = [(epoch, step) for epoch in range(EPOCHS) for step in range(steps)]
+    after = [plan.cursor(epoch, step=step + 1).to_dict() for epoch, step in places]
+    sizes = [plan.step_size(epoch, step=step) for epoch, step in places]
+    ledgers = [ip.Ledger(tmp_path / f"{num_workers}.ledger") for num_workers in (0, 2)]
+    for ledger in ledgers:
         assert ledger.verify().ok
-        assert (2 * plan.steps(0).stop, 2) == (ledger.step, ledger.account().num_void_steps)
-        for rank in range(2):
-            read = [ledger.batch(step, rank).tolist() for step in range(ledger.step)]
-            assert [b.tolist() for epoch in (0, 1) for b in plan.batches(epoch, rank=rank)] == read
+        assert (2 * steps, 2 * steps - 4) == (ledger.step, ledger.account().num_void_steps)
     for rank in range(2):
         seen = json.loads((tmp_path / f"{rank}.json").read_text())
         assert seen.pop("type") == "DistributedDataParallel"
         fit = [b.tolist() for epoch in range(EPOCHS) for b in plan.batches(epoch, rank=rank)]
-        steps = plan.steps(0).stop
-        places = [plan.cursor(e, step=t + 1).to_dict() for e in range(EPOCHS) for t in range(steps)]
         expected = {
-            "length": steps,
             "fit": fit,
-            "states": places,
-            "held": [
-                [plan.step_size(epoch, step=step), plan.cursor(epoch, step=step + 1).to_dict()]
-                for epoch in range(EPOCHS)
-                for step in range(steps)
-            ],
-            "broken off": [b.tolist() for b in plan.batches(EPOCHS, rank=rank)],
-            "at the end": places[-1],
-            "resumed": {"middle": fit[steps + 4 :], "end": fit[steps:]},
+            "states": [list(each) for each in zip(after, sizes, strict=True)],
+            "resumed": fit[steps + 4 : 2 * steps],
             "refused": REFUSED,
-            "afterwards": [b.tolist() for b in plan.batches(0, rank=rank)],
+            "afterwards": fit[:steps],
         }
         assert {"0": expected, "2": expected} == seen
+        for ledger in ledgers:
+            read = [ledger.batch(step, rank).tolist() for step in range(ledger.step)]
+            assert fit[: 2 * steps] == read
 
 
 def test_the_version_is_the_one_of_the_table() -> None:
