@@ -1,4 +1,4 @@
-"""The lines that docs/trainers.md says to write under each trainer run, and read all samples."""
+"""The lines that pages say to write under each trainer run, and read all samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lightning.fabric import Fabric
 from torch.nn.functional import cross_entropy
 
 from tests.support.ports import free_port
-from tests.test_docs import blocks
+from tests.test_docs import blocks, check_page
 from tests.trainers.ranks import ROOT
 
 SECTIONS = (
@@ -53,12 +53,22 @@ class Line(torch.nn.Linear):
         return {"loss": cross_entropy(scores, labels), "logits": scores}
 
 
+def run(*codes: str, **names: Any) -> dict[str, Any]:
+    """Run blocks one after another; return what they define."""
+    for code in codes:
+        exec(code, names)  # noqa: S102 (our own page)
+    return names
+
+
+def read_once(names: dict[str, Any]) -> int:
+    """Read the loader that a block has made; return the number of samples."""
+    return sum(len(labels) for _, labels in names["loader"])
+
+
 def test_passes_that_end_early(capsys: pytest.CaptureFixture[str]) -> None:
     """Short epochs read what the page says, without a word."""
     first, short = written("Passes that end early")
-    names: dict[str, Any] = {}
-    exec(first, names)  # noqa: S102 (our own page)
-    exec(short, names)  # noqa: S102
+    run(first, short)
     assert short.rstrip().endswith(f"# {capsys.readouterr().out.strip()}")
 
 
@@ -73,53 +83,40 @@ def test_lightning_and_fabric(tmp_path: Path) -> None:
             seen.append(len(inputs[0]))
 
     count = torch.nn.modules.module.register_module_forward_pre_hook(note)
-    names: dict[str, Any] = {}
     with contextlib.chdir(tmp_path), count:
-        stopped = script.replace("max_epochs=3", "max_epochs=3, max_steps=130")
-        exec(stopped, names)  # noqa: S102 (our own page)
+        names = run(script.replace("max_epochs=3", "max_epochs=3, max_steps=130"))
         assert [130, 1040] == [len(seen), sum(seen)]
-        exec(script, names)  # noqa: S102
+        names = run(script, **names)
         assert [375, 3000, 375] == [len(seen), sum(seen), names["trainer"].global_step]
     plan = names["loader"].plan.replace(world_size=1)
     rare = [(plan.batch(epoch=0, step=step, rank=0) >= 980).sum() for step in range(125)]
     assert [4] * 125 == rare
-    names = {}
-    exec(first, names)  # noqa: S102
-    exec(few, names)  # noqa: S102
+    names = run(first, few)
     assert [16, 16] == [sum(len(x) for x, _ in names["overfitted"]) for _ in range(2)]
-    names["fabric"] = Fabric(accelerator="cpu", devices=1)
     with contextlib.chdir(tmp_path):
-        exec(fabric, names)  # noqa: S102
+        run(fabric, **{**names, "fabric": Fabric(accelerator="cpu", devices=1)})
         assert 1 == torch.load("run.ckpt")["loader"]["cursor"]["epoch"]
 
 
 def test_hf_trainer(tmp_path: Path) -> None:
     """Two epochs are read, and the state is kept; predictions come in the dataset's order.
 
-    tests/trainers/test_hf_trainer.py evaluates so on two ranks.
+    tests/trainers/test_evaluation.py evaluates so on two ranks.
     """
     first, block, evaluating = written("HF Trainer")
-    arguments = transformers.TrainingArguments(
-        str(tmp_path),
-        num_train_epochs=2,
-        save_steps=100,
-        use_cpu=True,
-        report_to="none",
-        disable_tqdm=True,
-    )
+    options: Any = {"num_train_epochs": 2, "save_steps": 100, "use_cpu": True, "report_to": "none"}
+    arguments = transformers.TrainingArguments(str(tmp_path), disable_tqdm=True, **options)
 
     def collate(items: list[Any]) -> dict[str, Any]:
         inputs, labels = torch.utils.data.default_collate(items)
         return {"x": inputs, "labels": labels}
 
-    names: dict[str, Any] = {"model": Line(), "arguments": arguments, "collate": collate}
-    names["transformers"] = transformers
-    exec(first, names)  # noqa: S102
-    exec(block, names)  # noqa: S102
+    given = {"model": Line(), "arguments": arguments, "collate": collate}
+    names = run(first, block, transformers=transformers, **given)
     names["trainer"].train()
     assert 2 * 1003 == names["model"].read
     assert "cursor" in (tmp_path / "checkpoint-100" / "trainer_state.json").read_text()
-    exec(evaluating, names)  # noqa: S102
+    names = run(evaluating, **names)
     trainer = names["EvaluatingTrainer"](names["model"], arguments, data_collator=collate)
     with torch.no_grad():
         scores = names["model"](names["dataset"][:][0])
@@ -127,25 +124,16 @@ def test_hf_trainer(tmp_path: Path) -> None:
     assert "eval_loss" in trainer.evaluate(names["dataset"])
 
 
-def test_accelerate() -> None:
-    """A prepared loader reads an epoch, and is at its end."""
-    first, block = written("Accelerate")
-    model = Line()
-    names: dict[str, Any] = {"accelerator": Accelerator(cpu=True), "model": model}
-    names["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.1)
-    exec(first, names)  # noqa: S102
-    exec(block, names)  # noqa: S102
-    assert 1003 == sum(len(labels) for _, labels in names["loader"])
-    assert 1 == names["loader"].state_dict()["cursor"]["epoch"]
-
-
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
-def test_torchdata() -> None:
-    """Its loader reads an epoch."""
-    names: dict[str, Any] = {}
-    for block in written("torchdata"):
-        exec(block, names)  # noqa: S102
-    assert 1003 == sum(len(labels) for _, labels in names["loader"])
+def test_accelerate_and_torchdata() -> None:
+    """Their loaders read an epoch; a prepared one is at its end."""
+    model = Line()
+    given = {"accelerator": Accelerator(cpu=True), "model": model}
+    given["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.1)
+    names = run(*written("Accelerate"), **given)
+    assert 1003 == read_once(names)
+    assert 1 == names["loader"].state_dict()["cursor"]["epoch"]
+    assert 1003 == read_once(run(*written("torchdata")))
 
 
 def test_meshes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,10 +143,7 @@ def test_meshes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER_PORT", str(free_port()))
     dist.init_process_group("gloo", rank=0, world_size=1)
     try:
-        names: dict[str, Any] = {}
-        exec(first, names)  # noqa: S102
-        exec(block.replace('"cuda", (2, 4)', '"cpu", (1, 1)'), names)  # noqa: S102
-        assert 1003 == sum(len(labels) for _, labels in names["loader"])
+        assert 1003 == read_once(run(first, block.replace('"cuda", (2, 4)', '"cpu", (1, 1)')))
     finally:
         dist.destroy_process_group()
 
@@ -178,3 +163,12 @@ def test_each_section_is_looked_at() -> None:
     left = [block for block in blocks("docs/trainers.md") if block not in run]
     assert len(ELSEWHERE) == len(left)
     assert [word in block for word, block in zip(ELSEWHERE, left, strict=True)] == [True] * 5
+
+
+# --- docs/migrate/pytorch.md
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
+def test_the_page_on_other_samplers_runs(tmp_path: Path) -> None:
+    """The codes before and after run, and print what the page shows."""
+    check_page("migrate/pytorch", tmp_path)
