@@ -20,7 +20,7 @@ SHORT = settings(examples(120), stateful_step_count=20, derandomize=True, databa
 TestPlanLoader = Histories.TestCase
 TestDataLoader = InADataLoader.TestCase
 TestStatefulDataLoader = TorchdataHistories.TestCase
-TestTrainers = TrainerHistories.TestCase
+TestTrainers = pytest.mark.slow(TrainerHistories.TestCase)  # each begins with a Trainer
 TestInStep = InStep.TestCase
 TestPlanLoader.settings = TestDataLoader.settings = TestStatefulDataLoader.settings = SHORT
 TestTrainers.settings = TestInStep.settings = SHORT

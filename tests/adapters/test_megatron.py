@@ -30,7 +30,10 @@ def read(ranks: list[Any], num: int = 1) -> list[list[int]]:
     return [next(each).tolist() for _ in range(num) for each in ranks]
 
 
-@pytest.mark.parametrize("number", range(40))
+MORE = [pytest.param(number, marks=pytest.mark.slow) for number in range(10, 40)]
+
+
+@pytest.mark.parametrize("number", [*range(10), *MORE])
 def test_every_step_reads_the_next_places(number: int) -> None:
     """Whatever the ranks, micro-batches, ramp-ups and returns; and a ledger has each step once.
 
