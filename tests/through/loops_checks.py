@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import subprocess
 import sys
 import warnings
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of torch's arrays and check
 
 PLAN = ip.Plan(ip.Shuffle(43, seed=3), batch_size=4)
 STEPS = 11  # of an epoch on one rank
-LONG = ip.Plan(ip.Shuffle(1003, seed=4), batch_size=8)  # for the blocks of the pages
+LONG = ip.Plan(ip.Shuffle(1003, seed=4), batch_size=8)  # for Keras's block of the page
 
 
 class Rows(torch.utils.data.Dataset[Any]):
@@ -181,68 +181,45 @@ def test_a_loader_is_no_array() -> None:
 # --- pytorch-ignite
 
 
-def ignited(
-    folder: Path, loader: PlanLoader, *, stop: int = 0, resume: bool = False
-) -> tuple[list[Any], list[int]]:
-    """Train three epochs, as docs/trainers.md says; return the batches, and where epochs ended."""
-    read, ends = list[Any](), list[int]()
-    trainer = Engine(lambda _, batch: read.append(batch.tolist()))
-    kept = {"trainer": trainer, "loader": loader}
-    save = Checkpoint(kept, DiskSaver(str(folder), require_empty=False), filename_pattern="kept.pt")
-    if resume:
-        Checkpoint.load_objects(kept, torch.load(folder / "kept.pt"))
-    trainer.add_event_handler(Events.ITERATION_COMPLETED, save)
-
-    @trainer.on(Events.ITERATION_COMPLETED)  # type: ignore[untyped-decorator,unused-ignore]
-    def end(trainer: Engine) -> None:
-        if loader.cursor.step == 0:
-            ends.append(len(read))
-        if loader.cursor.epoch == 3 or len(read) == stop:
-            trainer.terminate()
-
-    trainer.run(loader, max_epochs=10**6)
-    return read, ends
-
-
 @pytest.mark.parametrize("stop", [5, 11, 15])
 @pytest.mark.parametrize(("ranks", "size"), [(1, 4), (3, 4), (2, 7)])
-def test_ignite_resumes_exactly(tmp_path: Path, stop: int, ranks: int, size: int) -> None:
-    """In an epoch and at its end, on other ranks and in other batches; epochs end where they do."""
-    loader = PlanLoader(range(43), PLAN, num_workers=2 * (stop == 15))
-    first, _ = ignited(tmp_path, loader, stop=stop)
-    assert batches(PLAN)[:stop] == first
-    plan = PLAN.replace(batch_size=size)
-    rest = plan.replace(world_size=ranks).resume(loader.cursor)
-    lengths = [len(rest.steps(epoch)) for epoch in range(loader.cursor.epoch, 3)]
-    for rank in range(ranks):
-        loader = PlanLoader(range(43), plan, rank=rank, world_size=ranks, compare=False)
-        kept = (tmp_path / "kept.pt").read_bytes()
-        read, ended = ignited(tmp_path, loader, resume=True)
-        (tmp_path / "kept.pt").write_bytes(kept)
-        assert batches(rest, rank) == read
-        assert np.cumsum(lengths).tolist() == ended
+def test_ignite_resumes_exactly_by_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int, ranks: int, size: int
+) -> None:
+    """Its block, killed at a step, in an epoch or at its end, resumes by its last line but one.
 
-
-def test_the_page_of_ignite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends after three epochs; its last line but one, once it is no comment, resumes."""
-    block, model = block_with("def end_epoch"), torch.nn.Linear(1, 1)
+    On other ranks and in other batches; it ends after three epochs.
+    """
     monkeypatch.chdir(tmp_path)
-    read: list[int] = []
-    names = {
-        "dataset": range(1003),
-        "plan": LONG,
-        "model": model,
-        "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
-        "train_step": lambda _, batch: read.extend(batch.tolist()),
-    }
-    exec(block, globals() | names)  # noqa: S102
-    assert sum(batches(LONG), []) == read
-    kept = min(tmp_path.glob("run/*.pt"))
-    read.clear()
-    resuming = block.replace("# Checkpoint.load", "Checkpoint.load")
-    exec(resuming.replace("run/checkpoint_200.pt", str(kept)), globals() | names)  # noqa: S102
-    (stop,) = re.findall(r"\d+", kept.name)
-    assert sum(batches(LONG)[int(stop) :], []) == read
+    block = block_with("def end_epoch").replace("every=100", "every=1")
+    read, model = list[list[int]](), torch.nn.Linear(1, 1)
+
+    def train_step(_: Engine, batch: Any) -> None:
+        if len(read) == stop and not resuming:
+            raise TimeoutError
+        read.append(batch.tolist())
+
+    def run(code: str, plan: ip.Plan, **options: Any) -> None:
+        read.clear()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        names: dict[str, Any] = {"dataset": range(43), "model": model, "optimizer": optimizer}
+        names |= {"PlanLoader": partial(PlanLoader, **options), "plan": plan}
+        names |= {"Engine": Engine, "Events": Events, "torch": torch}
+        names |= {"Checkpoint": Checkpoint, "DiskSaver": DiskSaver, "train_step": train_step}
+        exec(code, names)  # noqa: S102 (our own page)
+
+    resuming = False
+    with pytest.raises(TimeoutError):
+        run(block, PLAN, num_workers=2 * (stop == 15))
+    assert batches(PLAN)[:stop] == read
+    resuming = True
+    line = block.replace("# Checkpoint.load", "Checkpoint.load")
+    again = line.replace("checkpoint_200.pt", f"checkpoint_{stop}.pt")
+    plan, one = PLAN.replace(batch_size=size), PLAN.replace(world_size=1)
+    rest = plan.replace(world_size=ranks).resume(one.cursor(stop // STEPS, step=stop % STEPS))
+    for rank in range(ranks):
+        run(again, plan, rank=rank, world_size=ranks, compare=False)
+        assert batches(rest, rank) == read
 
 
 # --- mmengine
