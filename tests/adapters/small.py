@@ -57,6 +57,12 @@ def loader_of(plan: ip.Plan, dataset: Any = None, **options: Any) -> PlanLoader:
     return PlanLoader(dataset, plan, **{"collate_fn": as_they_are, **ME, **options})
 
 
+def loaders_of(plan: ip.Plan, world_size: int, **options: Any) -> list[PlanLoader]:
+    """Return the loaders of all ranks, which leave samples as they are."""
+    ranks = range(world_size)
+    return [loader_of(plan, rank=rank, world_size=world_size, **options) for rank in ranks]
+
+
 def read_and_saved(samples: Any, steps: int) -> tuple[list[Any], Any]:
     """Read a pass's first steps; return them, and the state of the loader or of the iterator."""
     batches = iter(samples)

@@ -13,19 +13,12 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan_torch import PlanLoader
-from tests.adapters.small import Identity, as_they_are
+from tests.adapters.small import loaders_of
 from tests.support.examples import examples
 from tests.support.planned import planned
 
 PLAN = ip.Plan(ip.Repeat(ip.Shuffle(20, seed=3), copies=2), global_batch_size=8)  # 5 steps
 Step = tuple[int, ...]  # what all ranks read together
-
-
-def loaders(plan: ip.Plan, world_size: int, again: int, **options: Any) -> list[PlanLoader]:
-    """Return a loader for each rank."""
-    data = Identity(plan.order.num_samples)
-    options = {"collate_fn": as_they_are, "world_size": world_size, "again": again, **options}
-    return [PlanLoader(data, plan, rank=rank, **options) for rank in range(world_size)]
 
 
 def read(ranks: list[PlanLoader], num_steps: int | None = None) -> list[Step]:
@@ -72,7 +65,7 @@ def test_every_step_is_trained_once_in_shares(plan: ip.Plan, legs: list[Any]) ->
             plan.replace(world_size=world_size).account(0, each) for each in range(plan.sub_epochs)
         ]
         assume(all(account.min_batch_size or not account.num_steps for account in accounts))
-        ranks = loaders(plan, world_size, again)
+        ranks = loaders_of(plan, world_size, again=again)
         if state is not None:
             try:
                 for rank in ranks:
@@ -99,9 +92,9 @@ def test_every_step_is_trained_once_in_shares(plan: ip.Plan, legs: list[Any]) ->
 
 def test_views_deal_again() -> None:
     """`loader.sampler`, index by index, after a resume in the first turn."""
-    (loader,) = loaders(PLAN, 1, 4)
+    (loader,) = loaders_of(PLAN, 1, again=4)
     read([loader], 3)
-    (resumed,) = loaders(PLAN, 1, 4)
+    (resumed,) = loaders_of(PLAN, 1, again=4)
     resumed.load_state_dict(loader.state_dict())
     assert 4 * 40 - 3 * 8 == len(resumed.sampler) == len(list(resumed.sampler))
     assert list(steps_of(PLAN, 0)[0]) == list(resumed.sampler)[:8]
@@ -109,17 +102,17 @@ def test_views_deal_again() -> None:
 
 def test_another_global_batch_waits_for_the_end_of_the_turn() -> None:
     """Inside a turn it is refused, with the loader as it was; between turns it is taken."""
-    (loader,) = loaders(PLAN, 1, 4)
+    (loader,) = loaders_of(PLAN, 1, again=4)
     read([loader], 6)
     larger = PLAN.replace(global_batch_size=16)
-    (then,) = loaders(larger, 1, 4)
+    (then,) = loaders_of(larger, 1, again=4)
     with pytest.raises(ip.IndexPlanError) as refused:
         then.load_state_dict(loader.state_dict())
     assert str(refused.value).startswith("the global batch must be 8 units, as before, to resume a")
     assert steps_of(larger, 0)[0] == read([then], 1)[0]
-    (loader,) = loaders(PLAN, 1, 4)
+    (loader,) = loaders_of(PLAN, 1, again=4)
     read([loader], 8)
-    (then,) = loaders(larger, 1, 5)
+    (then,) = loaders_of(larger, 1, again=5)
     then.load_state_dict(loader.state_dict())
     rest = [unit for step in steps_of(PLAN, 0)[2:] for unit in step]
     assert rest == [unit for step in read([then])[::5] for unit in step]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -11,17 +12,13 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 import indexplan as ip
-from indexplan_torch import PlanBatchSampler, PlanLoader
-from tests.adapters.small import Identity, as_they_are
+from indexplan_torch import PlanBatchSampler
+from tests.adapters.small import Identity, loaders_of
 
 PLAN = ip.Plan(ip.Shuffle(9, seed=2), batch_size=1)
 
 
-def loaders(plan: ip.Plan, world_size: int, **options: Any) -> list[PlanLoader]:
-    """Return the loaders of all ranks."""
-    options = {"dataset": Identity(plan.order.num_samples), "collate_fn": as_they_are, **options}
-    each = {"plan": plan, "world_size": world_size, "evaluation": True, **options}
-    return [PlanLoader(rank=rank, **each) for rank in range(world_size)]
+loaders = partial(loaders_of, evaluation=True)
 
 
 class Whole(Identity):
