@@ -1,21 +1,32 @@
-"""README's training loop under torchrun, with a rank that comes late, and alone."""
+"""README's training loop under torchrun, with a rank that comes late, and alone.
 
+    torchrun --nproc-per-node 2 tests/trainers/test_readme.py train.py 1 5
+
+runs train.py, a copy of the loop, with a note of what each rank reads; the last rank is late at its
+look for a checkpoint, and killed at step 5 of epoch 1.
+"""
+
+from __future__ import annotations
+
+import os
 import re
 import sys
+import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from tests.trainers.launching import ended, torchrun
 from tests.trainers.ranks import ROOT
 
-RUNNER = ROOT / "tests" / "trainers" / "readme_runs.py"
+LATE = 3.0  # seconds
 
 
 def ran(folder: Path, launcher: list[str], *stop: int) -> tuple[int, str]:
     """Run the block in a folder until a step of an epoch; return its code and what it printed."""
-    command = [*launcher, str(RUNNER), "train.py", *map(str, stop)]
+    command = [*launcher, __file__, "train.py", *map(str, stop)]
     code, said, complaints = ended(folder, command, timeout=120)
     assert "Traceback" not in complaints or stop, complaints[-6000:]
     return code, re.sub(r"loss \d\.\d{3}\n", "loss\n", said)
@@ -71,3 +82,41 @@ def test_training_loop_of_readme(tmp_path: Path) -> None:
     assert counts(reads(tmp_path), 2) == WHOLE
     assert (0, "") == ran(tmp_path, torchrun(2))
     assert not reads(tmp_path)
+
+
+# --- in the ranks
+
+
+def main() -> None:
+    """Run the block, with what each batch holds in a file of the rank's own."""
+    rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    code = Path(sys.argv[1]).read_text()
+    stop = tuple(map(int, sys.argv[2:]))
+    first, look, rest = code.partition("if os.path.exists(")
+    assert "exists" not in first + rest
+    names: dict[str, Any] = {"__name__": "__main__", "late": late if rank == ranks - 1 else int}
+
+    def note(module: torch.nn.Module, inputs: Any) -> None:
+        if not isinstance(module, torch.nn.Linear):
+            return  # DistributedDataParallel, which calls the model
+        cursor = names["loader"].cursor  # the batch that the loop has counts as received
+        if (names["epoch"], cursor.step) == stop:
+            os._exit(1)
+        with Path(f"reads-{rank}").open("a") as file:
+            place = f"{names['epoch']} {cursor.step}"
+            file.writelines(f"{place} {row[0]!r} {row[1]!r}\n" for row in inputs[0].tolist())
+
+    torch.nn.modules.module.register_module_forward_pre_hook(note)
+    torch.manual_seed(0)  # one dataset for all ranks, as a user's would be
+    exec(compile(f"{first}late()\n{look}{rest}", sys.argv[1], "exec"), names)  # noqa: S102 (ours)
+
+
+def late() -> None:
+    """Come late; but no later than a checkpoint that somebody has saved meanwhile."""
+    until = time.monotonic() + LATE
+    while time.monotonic() < until and not Path("run.pt").exists():
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    main()
