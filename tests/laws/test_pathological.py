@@ -195,6 +195,7 @@ def test_millions_of_numbers_are_refused(name: str, tmp_path: Path) -> None:
     assert held < 4 * len(text)
 
 
+@pytest.mark.slow
 def test_the_most_epochs_that_are_saved_can_be_read() -> None:
     """A plan.json of as many epochs as a plan directory has chunk files at most is no such list."""
     plan = ip.Plan(ip.Shuffle(20), batch_size=2)

@@ -28,7 +28,7 @@ def plans(draw: st.DrawFn, inner: int) -> ip.Plan:
     return ip.Plan(order, global_batch_size=size, remainder=remainder)
 
 
-@examples(60)  # each of 60 steps of up to 12 loaders
+@examples(30)  # each of 60 steps of up to 12 loaders
 @given(st.data(), st.integers(0, 2**32), st.sampled_from([1, 2, 3]), st.booleans(), st.booleans())
 def test_quorums_read_what_lists_say(
     data: st.DataObject, seed: int, inner: int, sync: bool, spares: bool
@@ -38,6 +38,7 @@ def test_quorums_read_what_lists_say(
     Quorums(plan, Random(seed), inner, sync, spares).run(60)  # noqa: S311
 
 
+@pytest.mark.slow
 def test_a_simulation_has_all_that_happens() -> None:
     """Kills, joins, heals, swaps, void commits and failed steps are there to be survived."""
     plan = ip.Plan(ip.Shuffle(97, seed=5), global_batch_size=10)
