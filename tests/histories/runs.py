@@ -187,7 +187,7 @@ class Run:
 
     def _batches(self) -> Any:
         """Draw a batch size, or a schedule whose phases start at sub-epochs."""
-        first = self.drawn.randrange(1, 9)
+        first = self.drawn.randrange(1, 6)
         if self.drawn.random() < 0.7:
             return first
         epochs = sorted(self.drawn.sample(range(1, EPOCHS), self.drawn.randrange(1, EPOCHS)))
@@ -202,7 +202,7 @@ class Run:
 
     def live(self, length: int) -> None:
         """Go through some changes."""
-        changes = [self.resume, self.back, self.back, self.exclude, self.exclude, self.skip]
+        changes = [self.resume, self.back, self.back, *[self.exclude] * 4, self.skip]
         changes += [self.join] * 3 if isinstance(self.now.lists.inner, ip.Mixture) else []
         for _ in range(length):
             self.read()
@@ -242,11 +242,11 @@ class Run:
         if self.drawn.random() < 0.4:
             plan = self.resumed()
             places = self.places(plan, ends=True)[:12]
-            places = [place for place in places if place[0] < EPOCHS - 1] or places[:1]
+            places = [place for place in places if place[0] < EPOCHS] or places[:1]
             if places:
                 epoch, part, step = self.drawn.choice(places)
                 since = plan.cursor(epoch, part, step=step)
-        return since if since.epoch < EPOCHS - 1 else None
+        return since if since.epoch < EPOCHS else None
 
     # What happens to the run, and to the lists.
 

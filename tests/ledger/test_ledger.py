@@ -30,7 +30,7 @@ def test_it_answers_as_a_list_of_all_batches(seed: int) -> None:
 
 def test_the_drawn_runs_meet_what_they_are_for(tmp_path: Path) -> None:
     """Among them are void steps, schedules, other plans, and samples that left or joined."""
-    runs = [run_of(seed, 8, tmp_path) for seed in (0, 3, 19, 39)]
+    runs = [run_of(seed, 8, tmp_path) for seed in (22, 30)]
     ledgers = [ip.Ledger(run.path) for run in runs]
     of = [list(map(json.loads, run.path.read_text().splitlines())) for run in runs]
     named = [[line["plan"] for line in each if line["kind"] == "plan"] for each in of]

@@ -23,7 +23,7 @@ SHUFFLE = ip.Shuffle(1000, seed=1)
 PLAN = ip.Plan(SHUFFLE, world_size=4, batch_size=8)
 
 
-@examples(60)
+@examples(120)
 @given(seed=st.integers(0, 2**32))
 def test_drawn_histories(seed: int) -> None:
     """Samples leave, sources join, and ranks come and go, in any order."""

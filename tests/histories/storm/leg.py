@@ -34,7 +34,6 @@ class Rank:
     done: int
     killed: bool = False
     worker_killed: bool = False
-    over: bool = False
 
     def file(self, name: str) -> Path:
         """Return the path of a file of this process."""
@@ -131,7 +130,6 @@ class Leg:
         code = rank.process.poll()
         if code is None:
             return rank
-        rank.over = True
         text = rank.process.log.read_text(errors="replace")
         if rank.file("refused").exists():
             self.refused.append(rank.file("refused").read_text())
