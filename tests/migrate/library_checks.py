@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +22,13 @@ from tests.trainers.ranks import ROOT
 PAGES: dict[str, tuple[str, ...]] = {
     "migrate/hugging-face": (),
     "migrate/jax": (),
-    # with packages whose `__init__.py` imports more than these pages use: torchvision, AutoBridge
+    # with packages whose `__init__.py` imports more than these pages use: torchvision, AutoBridge,
+    # what trains
     "migrate/megatron": ("megatron", "megatron.bridge", "megatron.bridge.data"),
     "migrate/large-runs": (),
     "migrate/streaming": ("streaming",),
     "reinforcement-learning": (),
+    "recipes": ("axolotl", "axolotl.utils"),
 }
 EXAMPLE = ROOT / "docs" / "examples" / "jax_digits.py"
 
@@ -59,12 +64,39 @@ def finish(*processes: subprocess.Popen[str]) -> list[str]:
     return said
 
 
+WIDS_AND_LANCE = """
+import glob, sys
+import lancedb
+import pyarrow as pa
+from wids import wids_index
+
+lancedb.connect("lance").create_table("numbers", pa.table({"n": range(1000)}))
+tars = sorted(glob.glob("*.tar"))
+sys.argv = ["widsindex", "create", *tars, "--output", "shards.json", "--name", "numbers"]
+wids_index.main()
+"""
+
+
+def write_for_recipes(folder: Path) -> None:
+    """Write what the recipes read: a LanceDB table, and tars with wids' index."""
+    for number in range(8):
+        with tarfile.open(folder / f"{number}.tar", "w") as tar:
+            for each in range(number * 125, number * 125 + 125):
+                content = json.dumps(each).encode()
+                entry = tarfile.TarInfo(f"{each:04}.json")
+                entry.size = len(content)
+                tar.addfile(entry, io.BytesIO(content))
+    finish(start(folder, "-c", WIDS_AND_LANCE))
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs(page: str, tmp_path: Path) -> None:
     """A page's blocks print what it shows, in a process that has imported nothing else.
 
     What a page says of a plan without showing it is in `shown`, which has the page's names.
     """
+    if page == "recipes":
+        write_for_recipes(tmp_path)
     code = f"""
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
