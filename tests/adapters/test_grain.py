@@ -1,4 +1,4 @@
-"""Plans in Grain, in one process: tests/through/grain_checks.py has workers, JAX and Orbax."""
+"""Plans in Grain, in one process: tests/through/test_grain.py has workers, JAX and Orbax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PlanIterator without Megatron itself: tests/through/megatron_checks.py has what needs that."""
+"""PlanIterator without Megatron itself: tests/through/test_megatron.py has what needs that."""
 
 from __future__ import annotations
 

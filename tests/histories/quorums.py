@@ -11,7 +11,7 @@ other, and one of them is lost.
 The laws, by their numbers: L1 whole epochs of the lineage that survives read each sample once. L2 a
 step is one set of samples for any number of ranks. L3 equal states after equal steps. L4 a step
 that does not count leaves no trace. L5 while nothing changes, each rank reads what a PlanLoader
-does: loader_checks.py has it with torchft. L6 each rank reads what the plan deals it as resumed at
+does: test_loader.py has it with torchft. L6 each rank reads what the plan deals it as resumed at
 a cursor, for the ranks of the step. L7 a ledger, written at checkpoints as if one rank had read
 all, has what the lineage has read.
 """

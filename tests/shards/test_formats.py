@@ -253,7 +253,7 @@ MDS = {  # as mosaicml-streaming 0.13.0 writes it, without hashes
 
 
 def test_mds() -> None:
-    """The index's order; raw or zipped. Indexes by the library itself: mds_checks.py."""
+    """The index's order; raw or zipped. Indexes by the library itself: test_library.py."""
     Path("mds").mkdir()
     Path("mds/index.json").write_text(json.dumps(MDS))
     Path("mds/b.mds").write_bytes((7).to_bytes(4, "little") + bytes(100))

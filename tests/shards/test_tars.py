@@ -1,6 +1,6 @@
 """Tars of samples: counted and read as WebDataset groups them, or refused.
 
-The oracle opens them by Python's tarfile and groups as webdataset 1.0.2 does. `library_checks.py`
+The oracle opens them by Python's tarfile and groups as webdataset 1.0.2 does. `test_library.py`
 runs webdataset itself over the same drawn tars.
 """
 

@@ -84,7 +84,7 @@ def served(site: Path) -> Iterator[str]:
 @pytest.fixture(params=["light 1280", "dark 390"])
 def look(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     """A window of a desktop or a phone, under a light or a dark system."""
-    from tests.site.browser_checks import watched, without_search
+    from tests.site.test_browser import watched, without_search
 
     scheme, width = request.param.split()
     context = browser.new_context(

@@ -43,10 +43,10 @@ SEEN = {
         "tests/trainers/test_accelerate.py",
         "test_a_shard_made_by_hand_deals_out_no_rank_s_batches",
     ),
-    "IN_COMPOSER": ("tests/trainers/composer_checks.py", "test_fits_of_every_world"),
+    "IN_COMPOSER": ("tests/trainers/test_composer.py", "test_fits_of_every_world"),
     "FETCHING_AHEAD": ("tests/trainers/test_ray.py", "test_ray_train_keeps_the_plan"),
     "SKIPPING": (
-        "tests/through/loops_checks.py",
+        "tests/through/test_loops.py",
         "test_a_loader_with_a_state_is_refused_and_one_without_reads_on",
     ),
 }

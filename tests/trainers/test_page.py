@@ -149,9 +149,9 @@ def test_meshes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ELSEWHERE = (  # what a block of the page has, in its sequence, that runs in another file
-    "class KeepLoader",  # tests/through/loops_checks.py
-    "def end_epoch",  # tests/through/loops_checks.py
-    "class Save(keras",  # tests/through/loops_checks.py
+    "class KeepLoader",  # tests/through/test_loops.py
+    "def end_epoch",  # tests/through/test_loops.py
+    "class Save(keras",  # tests/through/test_loops.py
     "SLURM_PROCID",  # tests/trainers/test_slurm.py
     "__getitems__",  # tests/test_docs.py, as the page's first
 )

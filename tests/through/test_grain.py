@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.migrate.library_checks import finish, start
+from tests.migrate.test_library import finish, start
 from tests.support.ports import free_port
 
 PROGRAM = """

@@ -24,7 +24,7 @@ from indexplan_torch.transformers import use_plan
 from indexplan_torch.versions import TESTED
 from tests.trainers.ranks import run_ranks
 
-IMPORTED_BY_RANKS = ("tests.through.trl_checks",)
+IMPORTED_BY_RANKS = ("tests.through.test_trl",)
 
 NUM_PROMPTS = 10
 ORDER = ip.Shuffle(NUM_PROMPTS, seed=1)

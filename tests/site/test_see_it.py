@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import indexplan as ip
-from tests.everywhere.js_checks import under_node
-from tests.site.browser_checks import watched
+from tests.everywhere.test_js import under_node
+from tests.site.test_browser import watched
 from tests.support.planned import planned, replaced
 
 STATES = 1000

@@ -127,6 +127,6 @@ def test_a_node_dies_and_another_joins(tmp_path: Path) -> None:
     }
     # eight starts of ranks and twelve of nodes' processes: 590 s where ten others want two cores
     patience = 4 * PATIENCE
-    drive = "tests.live.ray_checks:drive"
+    drive = "tests.live.test_ray:drive"
     (read,) = run_ranks(drive, 1, str(tmp_path), timeout=patience, **environment)
     check([(world, samples) for world, samples in read])

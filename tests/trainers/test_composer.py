@@ -24,7 +24,7 @@ from indexplan_torch import Bins, PlanBatchSampler, PlanLoader
 from indexplan_torch.versions import TESTED
 from tests.histories.passes import Loop
 from tests.runs.frameworks import FRAMEWORKS
-from tests.through.conformance_checks import check
+from tests.through.test_conformance import check
 from tests.trainers.ranks import ROOT, run_ranks
 
 with warnings.catch_warnings():
@@ -281,7 +281,7 @@ def test_the_version_is_the_one_of_the_table() -> None:
 def test_bins_are_read_whole_or_cut() -> None:
     """A bin that is a batch is trained on in as many samples at a time as Composer is told."""
     plan = BINS.replace(world_size=2)
-    for rank, seen in enumerate(run_ranks("tests.trainers.composer_checks:of_bins", 2)):
+    for rank, seen in enumerate(run_ranks("tests.trainers.test_composer:of_bins", 2)):
         fit = [b.tolist() for epoch in range(EPOCHS) for b in plan.batches(epoch, rank=rank)]
         assert (fit, fit) == (seen["flat"], seen["rows"])
         assert [[index] for batch in fit for index in batch] == seen["cut"]
@@ -331,7 +331,7 @@ def test_weights_change_at_a_step() -> None:
     one = MIXED.replace(world_size=2)
     cursor = one.cursor(1, step=MOVED_AT - NUM_STEPS)
     plans = [one, lighter(cursor).replace(world_size=2).resume(cursor)]
-    seen = run_ranks("tests.trainers.composer_checks:moved", 2)
+    seen = run_ranks("tests.trainers.test_composer:moved", 2)
     for rank, told in enumerate(seen):
         wanted = [
             plans[step >= MOVED_AT]
@@ -349,7 +349,7 @@ def test_a_limit_is_told_once_and_its_cure_loses_nothing() -> None:
     lost = "epoch 0, sub-epoch 0: the trainer's limit ends each pass after 5 of 10 steps, so 47 of "
     left = "a pass must be read whole before a later one begins; got 5 of 10 steps of epoch 0, "
     read: list[int] = []
-    for rank, seen in enumerate(run_ranks("tests.trainers.composer_checks:cut_short", 2)):
+    for rank, seen in enumerate(run_ranks("tests.trainers.test_composer:cut_short", 2)):
         batches = [[b.tolist() for b in plan.batches(epoch, rank=rank)] for epoch in epochs]
         limited, said = seen["limited, True"]
         assert [batch for epoch in batches for batch in epoch[:5]] == limited
@@ -377,7 +377,7 @@ def example(name: str) -> list[str]:
 
 def test_composer_epochs() -> None:
     """Each Composer epoch is a sub-epoch of the plan, on both ranks, over the epoch's end too."""
-    function = "tests.trainers.composer_checks:example"
+    function = "tests.trainers.test_composer:example"
     lines, _ = run_ranks(function, 2, "composer_epochs.py")
     plan = ip.Plan(ip.Shuffle(103, seed=0), world_size=2, batch_size=8, sub_epochs=3)
     expected = []

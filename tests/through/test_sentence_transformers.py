@@ -28,7 +28,7 @@ import indexplan as ip
 from indexplan_torch.transformers import use_plan
 from tests.trainers.ranks import run_ranks
 
-IMPORTED_BY_RANKS = ("tests.through.sentence_transformers_checks",)
+IMPORTED_BY_RANKS = ("tests.through.test_sentence_transformers",)
 
 ON_CPU = {"ACCELERATE_USE_CPU": "true"}
 NUM, G = 203, 24  # pairs, and those of a global batch: 8 batches, 11 pairs over
