@@ -171,7 +171,11 @@ def test_specs_hold_identities(tmp_path: Path) -> None:
         assert again.indices(0, rank=0).tolist() == plan.indices(0, rank=0).tolist()
     nothing = ip.Plan(Listed([3, 1], 5, []), world_size=1, batch_size=1)
     np.save(other / "none.npy", np.empty(0))
-    for columns in ([[3, 1], []], [[3, 1], str(other / "none.npy")]):
+    ip.save(nothing, tmp_path / "none.plan")
+    assert nothing == ip.load(tmp_path / "none.plan")
+    assert ip.verify(ip.load(tmp_path / "none.plan")).ok
+    folder = tmp_path / "none.plan/columns"
+    for columns in ([[3, 1], []], [[3, 1], str(other / "none.npy")], folder):
         assert nothing == ip.Plan.from_json(nothing.to_json(), columns=columns)
     for columns in (None, [], [rows], [rows, [0.5, 2.1]], tmp_path / "rows.npy"):
         with pytest.raises(ip.IndexPlanError, match=r"(samples|shares) needs a column of \d"):

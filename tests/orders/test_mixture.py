@@ -181,12 +181,15 @@ def test_phases_are_worked_out_as_far_as_they_are_read() -> None:
     """Whatever is asked for first, each answer is that of a new mixture."""
     sources = {name: ip.Shuffle(50 + i, seed=i) for i, name in enumerate("abc")}
     phases = [(7 * i, {"a": 1, "b": i % 5, "c": 10 - i % 3}) for i in range(30)]
-    order = ip.Mixture(sources, phases, epoch_size=40, seed=1)
+    order, located = (ip.Mixture(sources, phases, epoch_size=40, seed=1) for _ in range(2))
     for epoch, known in ((0, 6), (3, 23), (1, 23), (7, 30), (2, 30)):
         alone = ip.Mixture(sources, phases, epoch_size=40, seed=1)
         row = order.take(epoch, 0, 40)
         assert alone.take(epoch, 0, 40).tolist() == row.tolist()
         assert known == len(order._phases._bases)
+        positions, _ = located.locate_all(epoch, np.arange(order.num_samples))
+        assert np.argsort(row, kind="stable").tolist() == positions.tolist()
+        assert known <= len(located._phases._bases) <= known + 1
 
 
 @given(st.integers(1, 40), st.lists(st.integers(0, 40), min_size=1, max_size=60))
