@@ -28,6 +28,7 @@ PAGES = [
 MODULES = {
     "ip": "indexplan",
     "indexplan": "indexplan",
+    **dict.fromkeys(("np", "numpy"), "numpy"),
     **{f"indexplan_{each}": f"indexplan_{each}" for each in ("fetch", "grain", "jax", "torch")},
 }
 ELSEWHERE = {"composer"}  # tested where it is installed
@@ -126,6 +127,8 @@ def refused(code: str, call: ast.Call) -> Iterator[str]:
         return  # said already
     if function is None or not callable(function) or isinstance(function, property):
         return
+    if MODULES.get(names[0]) == "numpy":  # much of which has no signature
+        return
     signature = inspect.signature(function)
     shortened = any(isinstance(each, ast.Constant) and each.value is ... for each in call.args)
     own = [each for each in call.args if not (isinstance(each, ast.Constant) and each.value is ...)]
@@ -148,3 +151,14 @@ def test_what_is_named_exists(page: str) -> None:
     """Each inline name of ours resolves, and each call of ours has its parameters."""
     text = FENCED.sub("", (ROOT / page).read_text())
     assert [] == [each for code in INLINE.findall(text) for each in problems(code)]
+
+
+def test_what_would_be_seen() -> None:
+    """A misspelt name, keyword or a missing argument is found; what is right, or not ours, not."""
+    wrong = ["ip.Suffle(3)", "ip.Shuffle(3, sed=1)", "ip.Shuffle()", "plan.batches_of(3)"]
+    wrong += ["indexplan_torch.accelerate.gathered", "PlanLoader(dataset, plan, ledgr='a')"]
+    wrong += ["loader.cursors", "np.flatnonzer(mask)"]
+    right = ["plan.replace(world_size=8)", "indexplan_torch.accelerate.gather", "remainder="]
+    right += ["ShardShuffle(..., grid='stream')"]
+    assert [True] * len(wrong) == [bool([*problems(code)]) for code in wrong]
+    assert [] == [each for code in right for each in problems(code)]
