@@ -94,7 +94,7 @@ def test_after_a_warm_up_nothing_is_compiled(tmp_path: Path) -> None:
     (mine,) = {kernel.folder for kernel in compiling.KERNELS}
     assert mine is not None
     copy = cache / _CacheLocator.get_suitable_cache_subpath(compiling.__file__)
-    shutil.copytree(mine, copy, ignore=shutil.ignore_patterns("*.pyc", *MISSING))
+    shutil.copytree(mine, copy, ignore=shutil.ignore_patterns("*.pyc", "*.tmp.*", *MISSING))
     said, err = warm_up(cache)
     assert "" == err
     assert said["ok"]
