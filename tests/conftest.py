@@ -84,6 +84,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     words = set(re.findall(r"(?<!not )\b\w+", config.option.markexpr))
     named = {stage_of(config.rootpath / name.split("::")[0]) for name in config.args}
     stage = stage_of(collection_path)
+    assert stage in {None, *stages}, f"{collection_path}: no stage {stage} runs its tests"
     if stage is None and "slow" in words:
         return "mark.slow" not in collection_path.read_text() or None
     return stage not in (stages & words or named) or None
