@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -535,16 +536,27 @@ def check_ledger(run: Run) -> None:
     assert total == account.num_read
 
 
-def run_of(number: int, length: int, folder: Path) -> Run:
-    """Go through a run, named by its number, and check its ledger and its last plan at the end."""
-    run = Run(random.Random(number), folder)  # noqa: S311 (draws a test)
-    run.live(length)
-    check_ledger(run)
+def check_orders(run: Run) -> None:
+    """Change the data some more where the run once stood; a plan of any ranks reads the lists."""
+    run = copy(run)
+    run.now = run.drawn.choice([each for each in run.saved if each.cursor.epoch < EPOCHS])
+    changes = [run.exclude] * 2 + [run.join] * isinstance(run.now.lists.inner, ip.Mixture)
+    for _ in range(4):
+        run.drawn.choice(changes)()
     plan = run.resumed()
     again = ip.Plan.from_json(plan.to_json(), columns=columns_of(plan).values())
     assert again == plan
-    for each in (plan, again):  # the second was made at once, not step by step
+    run._set(plan=replaced(run.plan, world_size=run.drawn.randrange(1, 6)))
+    for each in (plan, again, run.resumed()):  # the second was made at once, not step by step
         run.check(each)
+
+
+def run_of(number: int, length: int, folder: Path) -> Run:
+    """Go through a run, named by its number; check its ledger, and what orders read after it."""
+    run = Run(random.Random(number), folder)  # noqa: S311 (draws a test)
+    run.live(length)
+    check_ledger(run)
+    check_orders(run)
     return run
 
 
