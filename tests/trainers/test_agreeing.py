@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterator
 from datetime import timedelta
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,11 @@ def megatrons(dataset: Any, rank: int, world_size: int) -> PlanIterator:
     """Make an iterator of Megatron's data-parallel ranks."""
     ours: dict[str, Any] = {"micro_batch_size": 6, "rank": rank, "world_size": world_size}
     return PlanIterator(dataset, ip.Sequential(103), consumed_samples=0, **ours)
+
+
+def stages(num: int) -> Iterator[Any]:
+    """Read a few batches on each virtual stage of a rank that has peers, and no others' data."""
+    return chain.from_iterable(islice(megatrons(range(103), 0, 1), 20) for _ in range(num))
 
 
 class AgainAfterAnError:
@@ -82,7 +88,7 @@ def everything(folder: str) -> dict[str, str]:
         "an evaluation of rank 0": lambda: PlanLoader(range(1), ONE, evaluation=True),
         "switched off": lambda: PlanLoader(range(103), PLAN, compare=False),
         "one rank, given": lambda: PlanLoader(range(103), PLAN, rank=0, world_size=1),
-        "peers in a group": lambda: islice(megatrons(range(103), 0, 1), 20),
+        "peers in a group": lambda: stages(2 - rank),
         "again on one rank": lambda: AgainAfterAnError(rank),
         "alone": lambda: PlanLoader(range(103), PLAN),
     }
@@ -253,7 +259,7 @@ TOLD = {
     "an evaluation of rank 0": ("read", "read"),
     # what only one rank reads waits for nobody
     **dict.fromkeys(["switched off", "one rank, given"], ("read", "idle")),
-    # ranks of one of Megatron's tensor or pipeline groups read the same
+    # ranks of one of Megatron's pipeline groups read the same, one of them on two virtual stages
     "peers in a group": ("read", "read"),
     # the others have no error, and do not compare once more
     "again on one rank": ("read", "read"),
