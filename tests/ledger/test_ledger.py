@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -41,6 +42,32 @@ def test_the_drawn_runs_meet_what_they_are_for(tmp_path: Path) -> None:
         assert any(getattr(each.account(), f"num_{name}") for each in ledgers), name
     pairs = zip(ledgers, runs, strict=True)  # one returned to before sources joined
     assert any(e.plan.order.num_samples < num_samples(e, r.steps + r.void) for e, r in pairs)
+
+
+@pytest.mark.slow
+def test_hundreds_of_lines_are_those_of_a_walk(tmp_path: Path) -> None:
+    """Each step is found that starts where the ones before it stop, also after many returns."""
+    drawn = random.Random(0)  # noqa: S311 (draws a test)
+    order = ip.Shuffle(500)
+    stream = [sample for epoch in range(40) for sample in order.take(epoch, 0, 500).tolist()]
+    ledger, walk = ip.Ledger(tmp_path / "run.ledger"), [(0, 0, 0)]  # where a step stops; its plan
+    for line in range(300):
+        if line % 10 == 9:
+            walk = walk[: drawn.randrange(len(walk) - 9, len(walk))]
+            ledger.rewind(len(walk) - 1)
+        begun, (ranks, size) = walk[-1][0], drawn.choice([(1, 7), (2, 9), (3, 20), (4, 33), (4, 5)])
+        walk += [(begun + size * n, ranks, size) for n in range(1, drawn.randrange(2, 9))]
+        plan = ip.Plan(order, world_size=ranks, global_batch_size=size, remainder="carry")
+        ledger.record(plan.resume(plan.cursor_at(begun)), plan.cursor_at(walk[-1][0]))
+    again = ip.Ledger(ledger.path)
+    assert again.verify(ledger.hash).ok
+    assert len(walk) - 1 == again.step
+    for number, ((begun, *_), (stop, ranks, size)) in enumerate(pairwise(walk)):
+        at = again.at(number)
+        assert (ranks, size) == (at.plan.world_size, at.plan.global_batch_size)
+        assert divmod(begun, 500) == (at.cursor.epoch, at.cursor.position)
+        read = [again.batch(number, rank).tolist() for rank in range(ranks)]
+        assert stream[begun:stop] == sum(read, [])
 
 
 def test_ten_epochs_of_a_large_dataset() -> None:
