@@ -162,3 +162,22 @@ def test_search_leads_to_guides(browser: Browser, served: str) -> None:
         expect(first, word).to_have_attribute("href", link, timeout=30_000)
     page.close()
     assert not wrong
+
+
+def test_copy_and_colours(browser: Browser, served: str) -> None:
+    """Code has a button that copies it, and the palette can be switched by hand."""
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    without_search(context)
+    page, wrong = watched(context.new_page())
+    page.goto(f"{served}index.html")
+    code, schemes = page.locator("pre", has_text="import indexplan"), set()
+    code.hover()
+    code.locator(".md-code__button").click()
+    expect(page.locator(".md-dialog")).to_contain_text("Copied")
+    assert "import indexplan as ip" in page.evaluate("navigator.clipboard.readText()")
+    for _ in range(3):
+        page.locator("[data-md-component=palette] label:not([hidden])").click()
+        schemes.add(page.locator("body").get_attribute("data-md-color-scheme"))
+    assert {DARK, LIGHT} == schemes
+    context.close()
+    assert not wrong
