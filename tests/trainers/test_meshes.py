@@ -149,6 +149,27 @@ def refused(folder: str) -> dict[str, Any]:
     }
 
 
+def sharded(folder: str) -> list[float]:
+    """Train with FSDP2 x TP, by hand, as docs/trainers.md weights gradients; return the weights."""
+    started(folder, "sharded")
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(1, 4, bias=False))
+    parallelize_module(model, mesh["tp"], {"0": ColwiseParallel(use_local_output=False)})
+    fully_shard(model, mesh=mesh["dp"])
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    loader = PlanLoader(range(103), PLAN, mesh=mesh)
+    for batch in loader:
+        loss = model(batch[:, None].float()).full_tensor().sum()
+        (loss * mesh["dp"].size() / loader.step_size).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    (weight,) = model.parameters()
+    found: list[float] = weight.full_tensor().flatten().tolist()
+    ended()
+    return found
+
+
 class InMesh(Recorder):
     """A model that records its batches, split over the mesh."""
 
@@ -199,7 +220,7 @@ def everything(folder: str) -> dict[str, Any]:
     """Run all that four ranks run, in one launch."""
     told: dict[str, Any] = {"meshes": meshes(folder), "refused": refused(folder)}
     ended()
-    return {**told, "trainers": trainers()}
+    return {**told, "sharded": sharded(folder), "trainers": trainers()}
 
 
 # --- what they tell
@@ -240,6 +261,18 @@ def test_a_mesh_tells_the_data_parallel_rank(told: dict[int, list[Any]], name: s
             "drawn": expected,
             "single": [sum(batches(full, rank, world_size), []), place],
         }
+
+
+def test_fsdp2_with_tensor_parallelism_trains_as_one_process(told: dict[int, list[Any]]) -> None:
+    """Weighted by step_size, two data-parallel ranks of two peers learn what one process does."""
+    torch.manual_seed(0)
+    weight = torch.nn.Linear(1, 4, bias=False).weight.detach().flatten().double().numpy()
+    plan = PLAN.replace(world_size=2)
+    for step in plan.steps(0):
+        read = sum((plan.batch(0, step=step, rank=rank).tolist() for rank in range(2)), [])
+        weight = weight - 1e-4 * sum(read) / len(read)
+    for answers in told[4]:
+        assert weight == pytest.approx(answers["sharded"], rel=1e-4)
 
 
 @pytest.mark.parametrize("name", [name for name in MESHES if name not in TOLD])
