@@ -50,7 +50,6 @@ from tests.support import shared_tables
 from tests.support.builders import KINDS, digests
 from tests.support.children import in_child
 from tests.support.refused_calls import refuse
-from tests.support.remote import files_at
 
 CONTEXT = multiprocessing.get_context("forkserver")  # whose imports `main` names, or conftest.py
 PATIENCE = 60  # seconds that an undisturbed process may take
@@ -129,6 +128,8 @@ def check_finished(name: str, root: str, expected: dict[str, str]) -> None:
     """
     KINDS[name].save(root)
     if "://" in root:
+        from tests.support.remote import files_at  # which needs a store's server
+
         found = {path: sha256(data).hexdigest() for path, data in files_at(root).items()}
     else:
         found = digests(Path(root))

@@ -23,7 +23,7 @@ SUBSETS = ("range", "mask", "permutation", "list")
 
 @ip.register
 @dataclass(frozen=True, eq=False)
-class Backwards(ip.Shuffle):
+class FromTheEnd(ip.Shuffle):
     """A shuffle of somebody's own, made of ours, which no mixture may read as it does ours."""
 
     algorithm = "test-backwards-v1"
@@ -37,7 +37,7 @@ class Backwards(ip.Shuffle):
 
 
 PLAIN = st.one_of(
-    st.builds(Backwards, small, seeds),
+    st.builds(FromTheEnd, small, seeds),
     st.builds(ip.Shuffle, small, seeds),
     st.builds(ip.BlockShuffle, small, st.integers(1, 5), st.integers(1, 3), seeds),
     st.builds(Drawn, small, seeds),
