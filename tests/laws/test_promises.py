@@ -257,7 +257,7 @@ def exact_shares_of_classes(order: Any, units: Units) -> bool:
 def batches_as_stated(order: Any, run: Run) -> bool:
     """Return whether batches are class by class, and rows of them use all classes equally often.
 
-    A class that is too small is left out, or its samples are repeated as evenly as they can be.
+    A class that is too small is left out, or its samples are read round after round.
     """
     table, k = order.labels.array.tolist(), order.per_class
     names = [
@@ -266,11 +266,15 @@ def batches_as_stated(order: Any, run: Run) -> bool:
         if order.short != "leave_out" or count >= k
     ]
     used: list[set[int]] = []
+    read: dict[int, list[int]] = {label: [] for label in names}
     for unit in flat(run):
         parts = {table[unit[at]]: unit[at : at + k] for at in range(0, len(unit), k)}
         for label, part in parts.items():
             members = members_of(table, label)
-            if label not in names or {*part} - {*members} or spread_of(part, members) > 1:
+            if label not in names or {*part} - {*members}:
+                return False
+            read[label] += part
+            if spread_of(part if len(members) >= k else read[label], members) > 1:
                 return False
         used.append({*parts})
     row = len(names) // order.classes
