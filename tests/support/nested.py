@@ -14,9 +14,9 @@ import indexplan as ip
 from indexplan.orders.base import Int64
 from tests.support.bins import Bins, Drawn
 
-labels = st.lists(st.integers(0, 3), min_size=1, max_size=20)
-weights = st.lists(st.integers(1, 5), min_size=1, max_size=20)
-small, seeds = st.integers(1, 20), st.integers(0, 9)
+labels = st.lists(st.integers(0, 3), min_size=1, max_size=60)
+weights = st.lists(st.integers(1, 5), min_size=1, max_size=40)
+small, seeds = st.integers(1, 20) | st.integers(1, 60), st.integers(0, 9)
 WEIGHTS = st.sampled_from([0, 1, 1, 2, 3, 7, 0.5, 0.1, 0.25, 1 / 7, 0.123456789, 1e-9, 2**60 - 1])
 SUBSETS = ("range", "mask", "permutation", "list")
 
