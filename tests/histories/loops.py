@@ -248,11 +248,15 @@ class Histories(Machine):
         if saved is None:
             self.refused(self.loader.state_dict)
             return
-        with warnings.catch_warnings():  # of a limit, of which the next pass may tell too
-            warnings.filterwarnings("ignore", ".*the trainer's limit ends each pass")
-            state = pickle.loads(pickle.dumps(self.loader.state_dict()))  # noqa: S301
+        state = pickle.loads(pickle.dumps(self.state_dict()))  # noqa: S301
         assert saved.cursor == ip.Cursor.from_dict(self.cursor_in(state))
         self.states.append((state, saved))
+
+    def state_dict(self) -> Any:
+        """The loader's state, which may tell of a limit, as the next pass may too."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*the trainer's limit ends each pass")
+            return self.loader.state_dict()
 
     def saved(self) -> Saved | None:
         """Where the loop stands; None where that has to be refused."""

@@ -149,7 +149,7 @@ class TrainerHistories(Histories):
         if saved is None:
             self.refused(self.loader.state_dict)
             return
-        self.loader.load_state_dict(self.loader.state_dict())
+        self.loader.load_state_dict(self.state_dict())
         self.model.load(saved)
 
     @rule(number=st.integers(0, 9), num_steps=st.none() | st.integers(0, 2))
