@@ -10,6 +10,7 @@ from tests.platforms import PLATFORMS
 
 TOP = Path(__file__).parents[1]
 PYPROJECT = (TOP / "pyproject.toml").read_text()
+RUN = (TOP / ".ci" / "run").read_text()
 
 
 def test_the_oldest_are_the_floors() -> None:
@@ -29,9 +30,21 @@ def test_every_python_of_the_classifiers_is_run() -> None:
 def test_every_stage_is_run() -> None:
     """Each marker that leaves files alone is asked for by CI, and what README's command leaves."""
     stages = set(re.findall(r'"(\w+): stage', PYPROJECT))
-    texts = [(TOP / name).read_text() for name in (".ci/run", "CONTRIBUTING.md")]
-    assert stages == {"together", *re.findall(r"pytest -q -m (\w+)", texts[0])}
-    assert '-m "together or slow"\n' in texts[1].split("<!-- together command -->")[1]
+    assert stages == {"together", *re.findall(r"pytest -q -m (\w+)", RUN)}
+    command = (TOP / "CONTRIBUTING.md").read_text().split("<!-- together command -->")[1]
+    assert '-m "together or slow"\n' in command
+
+
+def test_a_service_runs_each_stage_in_one_job() -> None:
+    """What a change has to pass here, it has to pass there, and what is for nights, each night."""
+    stages = re.findall(r'^(first|others|nights)\+?="(.*)"', RUN, re.MULTILINE)
+    of_nights = [stage for name, words in stages if name == "nights" for stage in words.split()]
+    of_changes = [stage for name, words in stages if name != "nights" for stage in words.split()]
+    workflows = TOP / ".github" / "workflows"
+    jobs = re.findall(r"stages: (.*)\}", (workflows / "ci.yml").read_text())
+    assert sorted(["tests", "newest", *of_changes]) == sorted(" ".join(jobs).split())
+    (nightly,) = re.findall(r"stages: \[(.*)\]", (workflows / "nightly.yml").read_text())
+    assert sorted(of_nights) == sorted(nightly.replace(",", "").split())
 
 
 def test_every_golden_is_compared_on_aarch64() -> None:

@@ -29,7 +29,8 @@ from tests.trainers.ranks import run_ranks
 
 pytestmark = pytest.mark.ray
 
-PATIENCE = 300
+PATIENCE = 900  # a world is given START_SECONDS to start, and Ray tries again what takes longer
+START_SECONDS = 180  # it waits as long for a dead node, which it hears of after up to 20
 NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "node_ip_address": "127.0.0.1"}
 
 
@@ -123,10 +124,9 @@ def test_a_node_dies_and_another_joins(tmp_path: Path) -> None:
     environment = {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray's word for nodes that stay on loopback
+        "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(START_SECONDS),
         "HOME": str(tmp_path),  # no files elsewhere
     }
-    # eight starts of ranks and twelve of nodes' processes: 590 s where ten others want two cores
-    patience = 4 * PATIENCE
     drive = "tests.live.test_ray:drive"
-    (read,) = run_ranks(drive, 1, str(tmp_path), timeout=patience, **environment)
+    (read,) = run_ranks(drive, 1, str(tmp_path), timeout=3 * PATIENCE, **environment)
     check([(world, samples) for world, samples in read])

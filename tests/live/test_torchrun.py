@@ -17,7 +17,7 @@ from tests.live.elastic import DIES_AFTER, JOINED_AFTER, KILLED, NODES, check, l
 from tests.support.ports import free_port
 from tests.trainers.ranks import ROOT
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.live
 
 PATIENCE = 300
 WINDOW = "keep_alive_interval=2,keep_alive_max_attempt=10"  # after which a silent node is dead
