@@ -37,10 +37,10 @@ def crc32(numbers: Any) -> int:
     return zlib.crc32(np.array(numbers, "<i8").tobytes())
 
 
-def answered(name: str, answer: Callable[[Any], dict[str, Any]], key: str = "cases") -> str:
+def answered(name: str, answer: Callable[[Any], dict[str, Any]]) -> str:
     """Return the text of a file with the answers to its cases."""
     head = known(name)
-    return lines(head, key, [{**case, **answer(case)} for case in head.pop(key)])
+    return lines(head, "cases", [{**case, **answer(case)} for case in head.pop("cases")])
 
 
 def numbers(form: dict[str, int]) -> list[int]:

@@ -19,11 +19,7 @@ MAKERS: dict[str, Callable[[], str]] = {
         name: partial(answered, name, partial(answer, reads=orders.PLAIN))
         for name, answer in orders.ANSWERS.items()
     },
-    "balance_v1": partial(answered, "balance_v1", plans.balanced),
-    "mixture_v1": orders.mixture,
     "plan_file": files.directories,
-    "plans": partial(answered, "plans", plans.plans, "plans"),
-    "shuffle_v1_cases": orders.shuffle_cases,
 }
 DRAWN = {"drawn_plans": plans.drawn_plans}  # not among `all`, as it takes a minute
 

@@ -8,20 +8,17 @@ another algorithm, with another name.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
-from fractions import Fraction
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import indexplan as ip
-from tests.golden.lines import CRC, crc32, known, lines, numbers
-from tests.support import mixing, oracles, plain
+from tests.golden.lines import CRC, crc32, numbers
+from tests.support import plain
 from tests.support.units import units_of
 
-NUM_INDICES = 8  # of each of the 1,000 cases of shuffle-v1
 KINDS = {
     "length-grouped-v1": ip.LengthGrouped,
     "token-budget-v1": ip.TokenBudget,
@@ -49,26 +46,6 @@ OURS = Reads(
     lambda order, epoch: order.num_units(epoch),
     lambda order, epoch: order.targets(epoch).start - order.overlap,
 )
-
-
-def shuffle_cases() -> str:
-    """Return the answers to the 1,000 cases that every language is held to.
-
-    A number from 2**53 on is a decimal string, as a number of JavaScript would round it.
-    """
-    head = known("shuffle_v1_cases")
-    rows = [[*map(int, row[:4])] for row in head.pop("cases")]
-    return lines(head, "cases", [[*map(_exact, row), _indices(*row)] for row in rows])
-
-
-def _indices(n: int, seed: int, epoch: int, start: int) -> list[Any]:
-    words = oracles.key_words(seed, oracles.SHUFFLE, epoch, 2 * oracles.rounds_of(n), n)
-    positions = islice(range(start, n), NUM_INDICES)
-    return [_exact(oracles.forward(n, words, position)) for position in positions]
-
-
-def _exact(number: int) -> Any:
-    return str(number) if number >= 2**53 else number
 
 
 def _of(case: Case, *names: str) -> Case:
@@ -175,27 +152,3 @@ ANSWERS: dict[str, Callable[[Case, Reads], Case]] = {  # to a case of each file
     "token_windows_v1": token_windows,
     "without_v1": without,
 }
-
-
-def mixture() -> str:
-    """Return the answers of mixture-v1 to the weights, places and units of its file."""
-    found = known("mixture_v1")
-    found["cases"] = [{**case, **_mixed(case)} for case in found["cases"]]
-    return json.dumps(found, separators=(",", ":"))
-
-
-def _mixed(case: Case) -> Case:
-    """Return the answers to phases of weights."""
-    phases = [(place, mixing.shares_of(weights)) for place, weights in case["weights"]]
-    key = mixing.key_of(case["seed"])
-    units = [mixing.unit(phases, key, place) for place in case["places"]]
-    within = [mixing.phase_of(each, key, i).within for i, (_, each) in enumerate(phases)]
-    return {
-        "shares": phases,
-        "key": key,
-        "sources": [source for source, _ in units],
-        "numbers": [number for _, number in units],
-        "counts": mixing.counts(phases, key, case["count_at"]),
-        "find": [[j, n, mixing.place_of(phases, key, j, n)] for j, n, _ in case["find"]],
-        "within": [str(Fraction(each, 2**32)) for each in within],
-    }

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.plan import layout as module
-from tests.golden.lines import cases, crc32
-from tests.golden.plans import plan_of
+from tests.golden.lines import cases, crc32, numbers
 from tests.support import balance_oracle
 from tests.support.micro import micro_batches
 from tests.support.units import units_of
@@ -51,6 +50,16 @@ def test_bins_that_know_their_costs_agree_with_their_samples(
             ]
             found = order.ip_costs(1, *every, balance.lengths, balance.cost)
             assert expected == found.tolist()
+
+
+def plan_of(case: dict[str, Any]) -> ip.Plan:
+    """Return the plan with balance of a case, over Sequential."""
+    lengths, fields = numbers(case["lengths"]), {**case["fields"]}
+    for name in ("batch_size", "global_batch_size"):
+        if isinstance(fields.get(name), list):
+            fields[name] = tuple(fields[name])
+    balance = ip.Balance(lengths, **case["weights"])
+    return ip.Plan(ip.Sequential(len(lengths)), **fields, balance=balance)
 
 
 @pytest.mark.parametrize("case", cases("balance_v1"), ids=lambda case: case["fingerprint"])

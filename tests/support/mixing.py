@@ -83,10 +83,10 @@ def tree_of(shares: Sequence[int]) -> Tree:
 class Dealer:
     """Which slots of a node are its minority's: p of every q."""
 
-    def __init__(self, p: int, q: int, words: Words, bits: int | None = None) -> None:
+    def __init__(self, p: int, q: int, words: Words) -> None:
         self.p, self.q, self.words = p, q, words
         window = (q // p).bit_length() - 1
-        self.bits: int = bits or bits_of(p, q)
+        self.bits = bits_of(p, q)
         self.slot_ticks: int = 2 ** (self.bits - 2 - window)
         self.window_ticks = q * self.slot_ticks // p
         self._known: dict[int, int] = {}
@@ -154,9 +154,7 @@ def words_of(key: Sequence[int], phase: int, node: int, bits: int) -> Words:
 class Phase:
     """A phase of weights, whose places and numbers of units count from its start."""
 
-    def __init__(
-        self, shares: Sequence[int], key: Sequence[int], number: int, dealer: type[Dealer] = Dealer
-    ) -> None:
+    def __init__(self, shares: Sequence[int], key: Sequence[int], number: int) -> None:
         self.shares = lowest(shares)
         self.tree = tree_of(self.shares)
         self.within = max(reaches(self.tree))
@@ -168,7 +166,7 @@ class Phase:
                 common = gcd(tree[0], tree[1][0])
                 p, q = tree[1][0] // common, tree[0] // common
                 words = words_of(key, number, len(self.nodes), bits_of(p, q))
-                self.dealers[id(tree)] = dealer(p, q, words)
+                self.dealers[id(tree)] = Dealer(p, q, words)
                 self.nodes.append(tree)
                 queue += tree[1:]
 
@@ -210,15 +208,3 @@ def unit(phases: Phases, key: tuple[int, ...], place: int) -> tuple[int, int]:
     first, then = counts(phases, key, place), counts(phases, key, place + 1)
     (source,) = (j for j, (x, y) in enumerate(zip(first, then, strict=True)) if x != y)
     return source, first[source]
-
-
-def place_of(phases: Phases, key: tuple[int, ...], source: int, number: int) -> int:
-    """Return where a unit of a source is read, by halves: the last place with no more before it."""
-    low, high = 0, 2**63
-    while high - low > 1:
-        middle = (low + high) // 2
-        if counts(phases, key, middle)[source] <= number:
-            low = middle
-        else:
-            high = middle
-    return low
