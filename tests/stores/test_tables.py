@@ -124,30 +124,11 @@ def test_a_damaged_table_is_built_again(name: str, seed: int, width: int) -> Non
         assert alone == read_alone(name, COLUMN)
 
 
-@pytest.mark.parametrize("level", ["", "indexplan-{user}", "indexplan-{user}/tables"])
-@pytest.mark.parametrize("planted", ["owner", "mode", "link", "file"])
-def test_a_folder_that_is_not_ours_alone(level: str, planted: str, cache: Path) -> None:
-    """A table is kept in memory where others could have written, and one warning says why."""
-    user = os.geteuid()
-    alone = reads("Weighted", COLUMN)
-    place = cache / level.format(user=user)
-    expected = "is not shared with other processes"
-    if planted == "owner":
-        os.chown(place, NOBODY, NOBODY)
-    elif planted == "mode":
-        place.chmod(0o777)
-    else:
-        shutil.move(place, cache.with_name("moved"))
-        place.write_text("") if planted == "file" else place.symlink_to(cache.with_name("moved"))
-    refused = bool(level) or planted == "file"  # where the cache is was the user's choice
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        assert alone == read_alone("Weighted", COLUMN)
-    assert [expected in str(each.message) for each in said] == [True] * refused
-
-
 def test_a_planted_table(cache: Path) -> None:
-    """A file of another user, or one that another can write to, is not read."""
+    """A file of another user, or one that another can write to, is not read, and a warning says so.
+
+    Folders are those of chunks: test_cache.py.
+    """
     alone = read_alone("Weighted", COLUMN)
     (file,) = kept(cache)
     for change in (lambda: os.chown(file, NOBODY, NOBODY), lambda: file.chmod(0o666)):

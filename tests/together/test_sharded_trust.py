@@ -1,4 +1,4 @@
-"""What lies in cache_dir: shards that were damaged there, and what other users have put there."""
+"""What lies in cache_dir: damaged shards, others' links; tests/stores/test_cache.py has more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import indexplan as ip
@@ -17,7 +16,6 @@ from tests.support.children import NOBODY, become_nobody, in_child
 from tests.together.sharded_runs import Opened, refused, write_numbers
 
 ROWS = 500  # in each of two files
-LEVELS = ["", "shards", "sums", "ranks", "wanted"]
 
 
 def made(data: Path, cache: Path) -> ShardedDataset:
@@ -49,14 +47,6 @@ def dataset(data: Path, cache: Path) -> Iterator[ShardedDataset]:
     dataset = made(data, cache)
     yield dataset
     dataset.stop()
-
-
-def own(path: Path, what: str, got: str) -> str:
-    """The message about something that somebody else could write to."""
-    return (
-        f"{path} must be a {what} that only you, user {os.geteuid()}, can write to; got {got}; "
-        "delete it, or pass another cache_dir"
-    )
 
 
 @pytest.mark.parametrize("data", ["npy", "tar"], indirect=True)
@@ -124,49 +114,6 @@ def test_shard_that_cannot_be_opened(data: Path, cache: Path) -> None:
     assert 2 == dataset.report().num_fetches
 
 
-def test_what_is_made(dataset: ShardedDataset, cache: Path) -> None:
-    """Folders and files are the user's alone, whatever the umask is."""
-    before = os.umask(0)
-    try:
-        assert 3 == dataset[3]
-    finally:
-        os.umask(before)
-    paths = [*cache.rglob("*")]
-    assert len(paths) > 7
-    for path in paths:
-        assert (0o700 if path.is_dir() else 0o600) == path.stat().st_mode & 0o777
-
-
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("planted", ["a link", "a file", "one of mode 777", "one of user"])
-def test_planted_folders(
-    dataset: ShardedDataset,
-    precious: Path,
-    level: str,
-    planted: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A folder that somebody else may have made, or can write to, is refused."""
-    path, got = dataset.folder.path / level, planted
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    if planted == "a link":
-        path.symlink_to(precious.parent)
-    elif planted == "a file":
-        path.touch()
-    elif planted == "one of mode 777":
-        path.mkdir()
-        path.chmod(0o777)
-    else:
-        path.mkdir(mode=0o700)
-        got = f"one of user {NOBODY}"
-        if os.geteuid() == 0:
-            os.chown(path, NOBODY, NOBODY)
-        else:  # who cannot give files away: whoever asks is another one, to whom nothing belongs
-            path, got = dataset.folder.path, f"one of user {os.geteuid()}"
-            monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
-    assert own(path, "folder", got) == refused(dataset)
-
-
 @pytest.mark.parametrize("name", ["shards/00000000.npy", "fetcher", "failed"])
 def test_planted_links(dataset: ShardedDataset, precious: Path, name: str) -> None:
     """No link inside is followed, to read or to write."""
@@ -174,25 +121,10 @@ def test_planted_links(dataset: ShardedDataset, precious: Path, name: str) -> No
     path = dataset.folder.path / name
     path.unlink(missing_ok=True)
     path.symlink_to(precious)
-    assert own(path, "file", "a link") == refused(dataset)
+    rule = f"file that only you, user {os.geteuid()}, can write to; got a link"
+    assert f"{path} must be a {rule}; delete it, or pass another cache_dir" == refused(dataset)
     path.unlink()
     assert 3 == dataset[3]
-
-
-def plant(folder: Path) -> None:
-    """Make another user's folder before that user does, with a shard of zeros."""
-    become_nobody()
-    os.umask(0)
-    (folder / "shards").mkdir(parents=True)
-    np.save(folder / "shards/00000000.npy", np.zeros(ROWS, np.int64))
-
-
-def test_planted_by_another_user(dataset: ShardedDataset) -> None:
-    """A folder that another user has made before, with a shard of the right size, is refused."""
-    path = dataset.folder.path
-    in_child(plant, path)
-    got = f"one of user {NOBODY}" if os.geteuid() == 0 else "one of mode 777"
-    assert own(path, "folder", got) == refused(dataset)
 
 
 def read_as_nobody(data: Path, cache: Path) -> tuple[int, str]:
