@@ -17,7 +17,7 @@ import indexplan as ip
 from indexplan_jax.grain import PlanIterDataset
 from indexplan_torch import Bins, PlanLoader
 from indexplan_torch.megatron import PlanIterator
-from tests.adapters.small import Identity, as_they_are
+from tests.adapters.small import Identity, as_they_are, refused
 
 PLAN = ip.Plan(ip.Shuffle(100, seed=0), world_size=1, batch_size=10, remainder="drop")
 PACKED = ip.Plan(ip.Packed([2] * 100, max_length=10), world_size=1, batch_size=2)
@@ -82,6 +82,11 @@ WAYS: dict[str, Any] = {
 }
 
 
+def first(batches: Any) -> Iterator[Any]:
+    """Yield the first batch of a pass."""
+    yield next(iter(batches))
+
+
 @pytest.mark.filterwarnings("ignore:.*set_vital.*")  # of torch, about torchdata
 @pytest.mark.parametrize("num", [120, 99])
 @pytest.mark.parametrize("way", WAYS)
@@ -90,13 +95,10 @@ def test_a_pass_over_a_dataset_of_another_length_is_refused(way: str, num: int) 
     batches, change = WAYS[way]()
     assert len(list(batches)) == 10
     change(num)
+    rule = "dataset must hold 100 samples in every pass, as many as the plan's order; got "
     for _ in range(2):
-        with pytest.raises(ip.IndexPlanError) as caught:
-            next(iter(batches))
-        rule = "dataset must hold 100 samples in every pass, as many as the plan's order; got "
-        assert f"{rule}{num}; make a new plan with an order of {num} samples, or " in str(
-            caught.value
-        )
+        said = str(refused(first(batches)))
+        assert f"{rule}{num}; make a new plan with an order of {num} samples, or " in said
     change(100)
     assert len(list(batches)) == 10
 

@@ -28,7 +28,7 @@ from torch.utils.data import ConcatDataset, DataLoader
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.accelerate import PreparedLoader, prepare
-from tests.adapters.small import ME, PLAN, Identity, loader_of, of_plan, read_and_saved
+from tests.adapters.small import ME, PLAN, Identity, loader_of, of_plan, read_and_saved, refused
 
 
 class Deadly(Identity):
@@ -81,7 +81,10 @@ def in_a_dataloader(plan: ip.Plan, **options: Any) -> Any:
 
 def prepared(plan: ip.Plan, **options: Any) -> Any:
     """A loader under Accelerate, which fetches a batch ahead."""
-    return prepare(Accelerator(cpu=True), loader_of(plan, rank=0, world_size=1, **options))
+    accelerator = Accelerator(cpu=True)
+    made = prepare(accelerator, loader_of(plan, rank=0, world_size=1, **options))
+    accelerator.free_memory()  # else it holds the loader, whose workers end late: see `refused`
+    return made
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # Accelerate's
@@ -100,8 +103,7 @@ def test_a_loader_in_two_loops_at_once_is_refused(make: Any, options: dict[str, 
     if make is loader_of:
         options = {**options, "rank": 0, "world_size": 1}
     loader = make(plan, **options)
-    with pytest.raises(ip.IndexPlanError, match=ONE_LOOP):
-        list(zip(loader, loader, strict=True))
+    assert ONE_LOOP in str(refused(zip(loader, loader, strict=True)))
     every = of_plan(plan.replace(world_size=1), 0, rank=0)
     pairs = zip(make(plan, **options), make(plan, **options), strict=True)
     assert [(batch, batch) for batch in every] == list(pairs)
