@@ -297,51 +297,6 @@ def test_links_lead_somewhere() -> None:
                 assert anchor[1:] in anchors(file), f"{page.name}: {target}{anchor}"
 
 
-TWO_CLICKS = [  # what people ask for, in their words
-    "mixtures.md#a-global-batch-of-one-dataset-task-or-group",
-    "classes.md#no-label-twice-no-duplicates-in-a-batch",
-    "mixtures.md#weights-that-follow-the-loss",
-    "migrate/webdataset.md#what-changes",
-    "migrate/webdataset.md#what-it-doesnt-do",
-    "shards.md#webdatasets-tars",
-    "tokens.md#many-token-shards",
-    "migrate/grain.md#from-maxtext",
-    "reinforcement-learning.md#draw-as-many-prompts-as-a-step-needs",
-    "reinforcement-learning.md#skyrl",
-    "reinforcement-learning.md#verl-nemo-rl-and-prime-rl",
-    "migrate/hugging-face.md#trainer",
-    "trainers.md#hf-trainer",
-    "recipes.md#axolotl",
-    "lengths.md#two-budgets-such-as-nodes-and-edges",
-    "lengths.md#all-clips-of-a-video-or-crops-of-an-image-on-one-rank",
-    "tokens.md#longer-windows-from-some-point-on",
-    "trainers.md#keras",
-    "trainers.md#mmengine",
-    "trainers.md#pytorch-ignite",
-    "resume.md#the-scheduler-sends-sigterm",
-    "lengths.md#a-budget-of-tokens",
-    "subsets.md#epochs-of-another-size",
-    "faq.md#what-is-indexplan-not-for",
-]
-
-
-def links_of(page: Path) -> set[tuple[Path, str]]:
-    """The pages and headings that a page links to."""
-    found = re.findall(r"\]\(([^)#:]*)#?([^)]*)\)", page.read_text())
-    return {((page.parent / target).resolve(), anchor) for target, anchor in found if target}
-
-
-def test_what_people_ask_for_is_two_clicks_away() -> None:
-    """README links to the section's page, whose contents list it, or to one that links to it."""
-    first = {page for page, _ in links_of(ROOT / "README.md") if page.suffix == ".md"}
-    second = {link for page in first for link in links_of(page)}
-    for name in TWO_CLICKS:
-        file, _, anchor = name.partition("#")
-        page = (ROOT / "docs" / file).resolve()
-        assert anchor in anchors(page), name
-        assert page in first or (page, anchor) in second, name
-
-
 NUMBER = r"(?<![\w.-])\d[\d,]*(?:\.\d+)?(?:e-\d+)?"
 UNITS = "ns|us|ms|s|ns per index|M/s|GB|MB|%|times"
 
