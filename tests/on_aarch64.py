@@ -1,6 +1,6 @@
 """Known answers on aarch64, emulated: `python -m tests.on_aarch64`.
 
-What came of it is written into docs/determinism.md.
+What was compared is written into docs/determinism.md.
 
 Debian's qemu runs Debian's Python for arm64, with the wheels that pip would choose there, so the
 kernels are compiled by numba for aarch64 and run as such. The tests are those that compare the
@@ -17,7 +17,6 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 from tests.support.debian import need, unpack
 
@@ -57,7 +56,7 @@ print(json.dumps({"machine": platform.machine(), "python": platform.python_versi
 
 
 def main(arguments: list[str]) -> None:
-    """Run the tests, write the page, and fail if any failed."""
+    """Run the tests, and write the page if all passed."""
     need("qemu-aarch64-static", "qemu-user-static")
     if arguments:
         compare(Path(arguments[0]).absolute())
@@ -70,18 +69,13 @@ def compare(folder: Path) -> None:
     """Compare what the goldens hold; `folder` keeps what was unpacked and compiled."""
     prepare(folder)
     versions = json.loads(emulated(folder, "-c", VERSIONS).stdout)
-    report = folder / "report.xml"
     nodes = [node for nodes in GOLDENS.values() for node in nodes]
-    done = emulated(
-        folder, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={report}", *nodes
-    )
+    done = emulated(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *nodes)
     sys.stdout.write(done.stdout)
-    cases = list(ET.parse(report).iter("testcase"))  # noqa: S314 -- our own
-    rows = [row(name, nodes, cases) for name, nodes in GOLDENS.items()]
-    write(said(versions, rows))
-    compared = sum(passed for _, _, passed, _ in rows)
-    if done.returncode or compared != len(cases) or not all(ran for _, ran, _, _ in rows):
-        raise SystemExit("some known answers differ on aarch64, or were not compared")
+    if done.returncode:
+        raise SystemExit("some known answers differ on aarch64")
+    (num,) = re.findall(r"^(\d+) passed in", done.stdout, re.MULTILINE)  # none was left out
+    write(versions, num)
 
 
 def prepare(folder: Path) -> None:
@@ -122,24 +116,6 @@ def emulated(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def row(name: str, nodes: list[str], cases: list[ET.Element]) -> tuple[str, int, int, int]:
-    """Return a golden's name, how many tests compared it, how many passed, and its numbers."""
-    starts = [re.sub(r"\.py::", ".", node).replace("/", ".") for node in nodes]
-    ran = [
-        case
-        for case in cases
-        if f"{case.get('classname')}.{str(case.get('name')).split('[')[0]}" in starts
-    ]
-    passed = [case for case in ran if len(case) == 0]  # a failure is a child of it
-    numbers = sum(count(json.loads(golden(each).read_text())) for each in name.split(", "))
-    return name, len(ran), len(passed), numbers
-
-
-def golden(name: str) -> Path:
-    """Return the path of a golden file."""
-    return TOP / "tests" / "golden" / f"{name}.json"
-
-
 def count(value: Any) -> int:
     """Count the numbers and texts in a JSON value."""
     if isinstance(value, dict):
@@ -147,20 +123,16 @@ def count(value: Any) -> int:
     return sum(map(count, value)) if isinstance(value, list) else 1
 
 
-def said(versions: dict[str, str], rows: list[tuple[str, int, int, int]]) -> str:
-    """Return what was run, and what came of it, as the page says it."""
-    files = sum(len(name.split(", ")) for name, *_ in rows)
-    ran, passed, numbers = (sum(each) for each in zip(*(row[1:] for row in rows), strict=True))
+def write(versions: dict[str, str], num_passed: str) -> None:
+    """Write what was run, and what came of it, in its place on the page."""
+    files = [TOP / "tests/golden" / f"{name}.json" for name in ", ".join(GOLDENS).split(", ")]
+    numbers = sum(count(json.loads(file.read_text())) for file in files)
     of = "Python {python}, NumPy {numpy} and numba {numba} for {llvm}".format_map(versions)
-    return (
+    text = (
         f"The last run, with {of},\n"
-        f"compared the {numbers:,} numbers and texts of {files} files; "
-        f"{passed} of {ran} tests passed.\n"
+        f"compared the {numbers:,} numbers and texts of {len(files)} files; "
+        f"{num_passed} of {num_passed} tests passed.\n"
     )
-
-
-def write(text: str) -> None:
-    """Write it in its place on the page."""
     place = re.compile(r"(<!-- aarch64 -->\n).*?(<!-- /aarch64 -->)", re.DOTALL)
     PAGE.write_text(place.sub(lambda block: block[1] + text + block[2], PAGE.read_text()))
 
