@@ -1,10 +1,11 @@
-"""Orders by class: known answers, oracles and laws."""
+"""Orders by class: known answers, oracles, laws and chance."""
 
 from __future__ import annotations
 
 import gc
 import math
 from collections import Counter
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,45 @@ def test_huge_epochs() -> None:
     counts = units_of.count(0, range(15))
     assert most * 8 == sum(counts.tolist())
     assert 2 >= counts[:7].max() - counts[:7].min()
+
+
+def test_pairs_meet_by_chance() -> None:
+    """Each pair of classes shares a batch as often as any other, and so do samples of a class.
+
+    In a balanced row each class stands at each place, and after each other, equally often.
+    """
+    num, size, most = 13, 20, 3000
+    order = ip.ClassBatches(np.arange(num * 4) % num, 4, 2, most, seed=1)
+    classes = order.take(0, 0, most).reshape(most, 4, 2)[:, :, 0] % num
+    order = ip.ClassBatches(np.arange(size * 2) // size, 2, 4, most, seed=1)
+    members = order.take(0, 0, most).reshape(most * 2, 4)
+    row = ip.ClassBalanced(np.arange(num * 3) % num, most * num, seed=1).take(0, 0, most * num)
+    rows = (row.reshape(most, num) % num).tolist()
+    events: list[tuple[int, Any]] = [  # of how many kinds, and which came
+        *(
+            (of * (of - 1) // 2, [pair for unit in own for pair in combinations(sorted(unit), 2)])
+            for of, own in (
+                (num, classes),
+                (size, members[members[:, 0] < size]),
+                (size, members[members[:, 0] >= size]),
+            )
+        ),
+        (num * num, [pair for each in rows for pair in enumerate(each)]),
+        (num * (num - 1), [pair for each in rows for pair in pairwise(each)]),
+    ]
+    for kinds, came in events:
+        counts, expected = [*Counter(came).values()], len(came) / kinds
+        assert len(counts) == kinds
+        chi_square = sum((count - expected) ** 2 for count in counts) / expected
+        assert 0.5 < chi_square / (kinds - 1) < 1.5
+
+
+def test_classes_deal_by_themselves() -> None:
+    """Classes of one size, in the same rounds, deal members of other ranks."""
+    labels = np.arange(300) % 3
+    read = ip.ClassBalanced(labels, seed=5).take(0, 0, 300)
+    ranks = [read[labels[read] == label] // 3 for label in range(3)]
+    assert all(np.count_nonzero(a == b) < 8 for a, b in combinations(ranks, 2))
 
 
 def test_tables_are_shared() -> None:

@@ -1,12 +1,18 @@
-"""Shares and the pattern of a mixture: the oracle's at every place, and its laws."""
+"""Shares and the pattern of a mixture: the oracle's at every place, and its laws.
+
+Chances are a law of one node, and are asked of the oracle, which the kernels equal at every place;
+counts are asked of the kernels.
+"""
 
 from __future__ import annotations
 
 import json
 import random
+from collections import defaultdict
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -22,7 +28,7 @@ from indexplan.orders.shares import phases_of
 from indexplan.orders.shuffle import UInt32
 from tests.golden.lines import cases
 from tests.support import mixing
-from tests.support.mixing import WHOLE, shares_of
+from tests.support.mixing import WHOLE, Dealer, shares_of
 from tests.support.strategies import seeds
 
 PLACES = st.integers(0, 2**17) | st.integers(2**40, 2**62) | st.integers(2**63 - 9, 2**63 - 1)
@@ -183,6 +189,70 @@ def test_the_rarest_source_and_the_most_sources() -> None:
     assert np.array_equal(np.arange(2**16), np.sort(sources))
     assert {3} == set(numbers.tolist())
     assert 3 * 2**16 + 5 == many.find(int(sources[5]), 0, np.array([3]))[0]
+
+
+RATIOS = [(p, q) for q in range(2, 12) for p in range(1, q // 2 + 1) if gcd(p, q) == 1]
+
+
+def parts_of(outcome: Callable[[int], int], bits: int) -> list[tuple[int, int]]:
+    """Return words with the outcomes of all, and how many have each; it rises with the word."""
+    found, start, end = [], 0, 2**bits
+    while start < end:
+        low, high = start, end  # the last word with the outcome of `start`, by halves
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if outcome(middle) == outcome(start) else (low, middle)
+        found.append((start, high - start))
+        start = high
+    return found
+
+
+def chances_of(p: int, q: int, c: int, bits: int) -> dict[int, Fraction]:
+    """Return with which chance a unit gets each slot, over all words of its node."""
+    chances: dict[int, Fraction] = defaultdict(Fraction)
+    drawn = {pair: [0, 0, 0] for pair in (c // 2 - 1, c // 2, c // 2 + 1)}
+
+    def slot(of: int, which: int, word: int) -> int:
+        drawn[of // 2][which] = word
+        return Dealer(p, q, drawn.__getitem__, bits).slot(of)
+
+    full = 2**bits
+    if c % 2 == 0:
+        for word, num in parts_of(lambda word: slot(c, 0, word), bits):
+            chances[slot(c, 0, word)] += Fraction(num, full)
+        return chances
+    first, last = c * q // p, ((c + 1) * q - 1) // p  # of neighbours only what they take matters
+
+    def of_before(word: int) -> int:
+        return max(first - 1, slot(c - 1, 0, word))
+
+    def of_after(word: int) -> int:
+        return min(last + 1, slot(c + 1, 0, word))
+
+    for before, num_before in parts_of(of_before, bits):
+        for after, num_after in parts_of(of_after, bits):
+            drawn[c // 2][0], drawn[c // 2 + 1][0] = before, after
+            taken = {slot(c - 1, 0, before), slot(c + 1, 0, after)}
+            for coin, num_coins in parts_of(lambda word: slot(c, 1, word), bits):
+                drawn[c // 2][1] = coin
+                for word, num in parts_of(lambda word: slot(c, 2, word), bits):
+                    found = slot(c, 2, word)
+                    assert found not in taken
+                    chances[found] += Fraction(num_before * num_after * num_coins * num, full**4)
+                drawn[c // 2][2] = 0
+    return chances
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize(("p", "q"), [*RATIOS, (13, 27), (1, 40), (3, 100)])
+def test_chances(p: int, q: int, bits: int) -> None:
+    """Law 4: over all words of either length, each slot is the minority's with chance p / q."""
+    total: dict[int, Fraction] = defaultdict(Fraction)
+    for c in range(p + 1):  # the last one is of the next period, but may share a slot
+        for slot, chance in chances_of(p, q, c, bits).items():
+            total[slot] += chance
+    for slot in range(q):
+        assert abs(total[slot] - Fraction(p, q)) <= Fraction(8, 2**bits)
 
 
 def checked_at_every_place(phases: Phases, number: int, start: int, num: int) -> None:

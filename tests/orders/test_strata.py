@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,51 @@ def test_edges_are_the_oracles(counts: list[tuple[int, int]], num_buckets: int) 
     row = [length for length, count in counts for _ in range(count)]
     _, keys, places = _sorted(max(row) - np.array(row), max(row) - min(row))
     assert strata_oracle.edges(row, num_buckets) == _edges(keys, places, num_buckets)
+
+
+ROW = [1 + i % 5 for i in range(400)]
+
+
+@pytest.mark.parametrize(
+    "order_of",
+    [
+        lambda seed: ip.LengthGrouped(ROW, 4, num_buckets=5, seed=seed),
+        lambda seed: ip.TokenBudget(ROW, 20, num_buckets=5, seed=seed),
+        lambda seed: ip.Packed(ROW, 12, seed=seed),
+        lambda seed: ip.Grouped(ROW, 4, seed=seed),
+    ],
+)
+def test_other_seeds_and_epochs_mix_anew(order_of: Callable[[int], ip.Order]) -> None:
+    """L9: few pairs of samples share a bin again, and few bins are dealt where they were."""
+
+    def pairs(bins: list[list[int]]) -> set[tuple[int, int]]:
+        return {(a, b) for unit in bins for a in unit for b in unit if a < b}
+
+    first = units_of(order_of(1), 0)
+    for other in (units_of(order_of(1), 1), units_of(order_of(2), 0)):
+        assert len(pairs(first) & pairs(other)) < 0.2 * len(pairs(first))
+        kept = [set(one) & set(two) for one, two in zip(first, other, strict=False)]
+        assert sum(map(bool, kept)) < len(kept) / 2
+        # bins, and not only their samples, are shuffled
+        held = [[[ROW[sample] for sample in unit] for unit in bins] for bins in (first, other)]
+        assert held[0] != held[1]
+
+
+def padding(order: Any) -> float:
+    """Return how much of a padded epoch is padding."""
+    row, bins = order.lengths.array, units_of(order, 0)
+    return 1 - row.sum() / sum(int(row[unit].max()) * len(unit) for unit in bins)
+
+
+def test_padding_is_little_and_the_same_in_any_unit() -> None:
+    """Lengths in tokens and in millionths of them give like bins."""
+    rng = np.random.default_rng(0)
+    row = rng.lognormal(5, 1, 8000).astype(np.int64) + 1
+    tokens = padding(ip.LengthGrouped(row, 8, num_buckets=16))
+    finer = row * 10**6 + rng.integers(10**6, size=8000)  # nearly all of them different
+    millionths = padding(ip.LengthGrouped(finer, 8, num_buckets=16))
+    assert abs(tokens - millionths) < 0.01
+    assert tokens < 0.11  # buckets of equal counts have 1.5 times as much
 
 
 LENGTHS = [1 + i * i * 37 % 90 for i in range(300)]

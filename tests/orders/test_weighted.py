@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import math
 import threading
 from fractions import Fraction
 from pathlib import Path
@@ -202,6 +203,56 @@ def test_known_fingerprints() -> None:
         order.fingerprint[:16],
         later.fingerprint[:16],
     ]
+
+
+@pytest.mark.parametrize("epoch", [0, 7])
+@pytest.mark.parametrize("cap", [None, 3])
+def test_counts_are_what_is_expected_over_seeds(epoch: int, cap: int | None) -> None:
+    """Of a sample that an epoch reads floor(E) or ceil(E) times, the mean over seeds is E."""
+    weights = (1 / np.arange(1, 121)).tolist()
+    oracle = Weighted(weights, 150, 0, cap)
+    shares = np.array([float(oracle.expected(sample)) for sample in range(120)])
+    seeds = 600
+    orders = (ip.Weighted(weights, 150, seed=seed, max_repeats=cap) for seed in range(seeds))
+    mean = sum(order.count(epoch, range(120)) for order in orders) / seeds
+    part = shares % 1  # of a whole number of reads nothing is left to chance
+    some = (part > 1e-6) & (part < 1 - 1e-6)
+    z = ((mean - shares) / np.sqrt(np.maximum(part * (1 - part), 1e-12) / seeds))[some]
+    assert some.sum() > 80
+    assert np.abs(z).max() < 4.5
+    assert 0.75 < math.sqrt(np.mean(z**2)) < 1.25
+    assert np.allclose(mean[~some], shares[~some])
+
+
+def test_chance_inside_an_epoch() -> None:
+    """The share of a label that alternates is as random as that of a sample of so many.
+
+    A sample follows itself as often as in a shuffle of all reads.
+    """
+    n, size, seeds = 1000, 500, 200
+    reads = [ip.Weighted([1.0] * n, size, seed=seed).take(0, 0, size) for seed in range(seeds)]
+    shares = [float(np.mean(read % 2)) for read in reads]
+    deviation = math.sqrt(0.25 / size * (1 - size / n) * n / (n - 1))  # without replacement
+    assert abs(np.mean(shares) - 0.5) < 4 * deviation / math.sqrt(seeds)
+    assert 0.8 < np.std(shares) / deviation < 1.25
+    reads = [ip.Weighted([1.0] * 8, 64, seed=seed).take(0, 0, 64) for seed in range(300)]
+    expected = 300 * 63 * 7 / 63
+    assert abs(sum(int((np.diff(read) == 0).sum()) for read in reads) - expected) < 4 * math.sqrt(
+        expected
+    )
+
+
+def test_ranks_share_alike() -> None:
+    """No rank has more of the heavy samples than others, over some epochs."""
+    weights = np.where(np.arange(1000) % 10 == 0, 9.0, 1.0)
+    plan = ip.Plan(ip.Weighted(weights, 4000, seed=3), world_size=8, batch_size=25)
+    heavy = np.zeros(8)
+    for epoch in range(10):
+        for rank in range(8):
+            heavy[rank] += np.sum(plan.indices(epoch, rank=rank) % 10 == 0)
+    assert heavy.sum() == pytest.approx(20_000, abs=20)
+    deviation = math.sqrt(40_000 / 8 * 0.25 * 7 / 8)
+    assert np.abs(heavy - heavy.sum() / 8).max() < 4 * deviation
 
 
 @given(st.lists(st.floats(1e-300, 1e-25), min_size=1, max_size=30), st.integers(0, 9))

@@ -83,10 +83,10 @@ def tree_of(shares: Sequence[int]) -> Tree:
 class Dealer:
     """Which slots of a node are its minority's: p of every q."""
 
-    def __init__(self, p: int, q: int, words: Words) -> None:
+    def __init__(self, p: int, q: int, words: Words, bits: int | None = None) -> None:
         self.p, self.q, self.words = p, q, words
         window = (q // p).bit_length() - 1
-        self.bits = bits_of(p, q)
+        self.bits: int = bits or bits_of(p, q)
         self.slot_ticks: int = 2 ** (self.bits - 2 - window)
         self.window_ticks = q * self.slot_ticks // p
         self._known: dict[int, int] = {}
