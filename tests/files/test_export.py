@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 import tracemalloc
 from functools import partial
 from itertools import pairwise
@@ -165,19 +163,6 @@ def test_again(tmp_path: Path) -> None:
     assert 37 == len(tree(out))
 
 
-@pytest.mark.slow
-def test_many_at_once(tmp_path: Path) -> None:
-    """Several processes export one plan to one folder; it holds what one would have written."""
-    plan = ip.Plan(ip.Sequential(10_000), world_size=8, batch_size=16)
-    (tmp_path / "plan.json").write_text(plan.to_json())
-    command = [sys.executable, "-m", "indexplan", "export", str(tmp_path / "plan.json")]
-    command += [str(tmp_path / "a")]
-    exporters = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
-    assert [0] * 4 == [exporter.wait() for exporter in exporters]
-    ip.export(plan, tmp_path / "b")
-    assert tree(tmp_path / "b") == tree(tmp_path / "a")
-
-
 ARRAYS = PLAN.replace(sub_epochs=1)
 TABLE = Wrapped(Listed(np.arange(300)[::-1], 300))
 FORMATS = {
@@ -224,7 +209,10 @@ def test_places_that_are_taken(tmp_path: Path) -> None:
     there = tree(tmp_path)
     for name in ("file", "folder", "other"):
         assert "must be new, empty or an export of the same plan" in refused(PLAN, tmp_path / name)
-    assert "check the path" in refused(PLAN, tmp_path / "no/a")
+        said = refusals.refused(ip.save, PLAN, tmp_path / name)
+        assert "must be new, empty or a plan directory" in said
+    for make in (ip.export, ip.save):
+        assert "check the path" in refusals.refused(make, PLAN, tmp_path / "no/a")
     assert there == tree(tmp_path)
     (tmp_path / "new").mkdir()
     (tmp_path / "new/.DS_Store").write_bytes(b"mine")

@@ -3,9 +3,7 @@
 Nothing is half-written, and the same build, run again, finishes what there is.
 """
 
-import contextlib
 import errno
-import io
 import os
 import platform
 import re
@@ -19,11 +17,9 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from indexplan.cli import main
 from tests.support.builders import KINDS, digests
 from tests.support.children import become_nobody, in_child
 from tests.support.refused_calls import refuse
-from tests.support.trees import tree
 
 FREE = "free some space, then run it again"
 CHECK = "check its permissions and its file system"
@@ -198,42 +194,3 @@ def test_folder_that_is_lost(
         assert re.fullmatch(rf"{root}({at}); got '{os.strerror(reason)}'; {cure}", message), message
     assert root.exists() == (disturb is not remove)
     check_mended("many", root, undisturbed["many"])
-
-
-def command(*words: str) -> tuple[int, str]:
-    """Run the command as nobody; return its exit code, and what it wrote to stderr."""
-    become_nobody()
-    with contextlib.redirect_stderr(io.StringIO()) as err, contextlib.redirect_stdout(err):
-        return main(words), err.getvalue()
-
-
-PLACES: dict[str, tuple[str, Callable[[Path], Any]]] = {  # the path, and what is there
-    "a locked folder": ("a/a.plan", lambda folder: (folder / "a").mkdir(mode=0o555)),
-    "a folder whose names may be listed, but not be looked up": (
-        "a/a.plan",
-        lambda folder: ((folder / "a").mkdir(), (folder / "a").chmod(0o666)),
-    ),
-    "a locked plan": ("a.plan", lambda folder: (folder / "a.plan").mkdir(mode=0o555)),
-    "a file": ("a.plan", lambda folder: (folder / "a.plan").write_text("not a plan")),
-    "a folder of something else": (
-        "a",
-        lambda folder: ((folder / "a").mkdir(), (folder / "a/photo.jpg").write_text("precious")),
-    ),
-    "below a file": ("a/a.plan", lambda folder: (folder / "a").write_text("not a folder")),
-    "no folder": ("no/a.plan", str),
-    "a name that is too long": ("a" * 300, str),
-    "a link to itself": ("a.plan", lambda folder: (folder / "a.plan").symlink_to("a.plan")),
-}
-
-
-@pytest.mark.parametrize("kind", PLACES)
-def test_command_in_a_bad_place(folder: Path, kind: str) -> None:
-    """The command says in a line what is wrong with its path, changes nothing, exits with 1."""
-    name, make = PLACES[kind]
-    make(folder)
-    there = sorted(folder.rglob("*")), tree(folder)
-    words = ["--num-samples", "100", "--batch-size", "8"]
-    code, said = in_child(command, "build", f"{folder}/{name}", *words)
-    assert (1, 1) == (code, said.count("\n"))
-    assert re.match(f"indexplan: {folder}/{name}(/plan.json)? must be ", said)
-    assert there == (sorted(folder.rglob("*")), tree(folder))

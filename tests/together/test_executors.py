@@ -1,14 +1,12 @@
 """Building on any executor: processes, loky, MPI, Dask and SLURM end in the bytes of threads."""
 
 import contextlib
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import threading
-import types
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,18 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import dask
-import numpy as np
 import pytest
-from dask.distributed import Client, KilledWorker, LocalCluster
+from dask.distributed import Client, LocalCluster
 from loky import get_reusable_executor
 
 import indexplan as ip
-from indexplan.files.format import Build
 from indexplan.files.machine import num_cores
 from indexplan.files.running import IN_FLIGHT, run
-from indexplan.files.saving import write_chunk
 from tests.errors.catalogue.made import Elsewhere
-from tests.support.found import at
 from tests.support.trees import tree
 from tests.test_docs import ROOT, blocks
 
@@ -142,18 +136,6 @@ def test_dask_loses_a_worker(tmp_path: Path, expected: dict[str, bytes], client:
     assert victim not in client.run(os.getpid).values()
 
 
-def test_dask_loses_worker_after_worker(
-    tmp_path: Path, cluster: LocalCluster, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An order that kills its workers ends the build with Dask's error, once Dask has given up."""
-    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
-    with pytest.raises(KilledWorker):
-        ip.save(
-            ip.Plan(Deadly(), batch_size=2), tmp_path / "a.plan", executor=client.get_executor()
-        )
-    client.wait_for_workers(2, timeout=60)
-
-
 def test_dask(tmp_path: Path, cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's program builds on the workers of a scheduler's address, as threads do."""
     monkeypatch.chdir(tmp_path)
@@ -191,57 +173,7 @@ def test_slurm_job_script() -> None:
     assert "--nanny" in worker
 
 
-# What cannot travel, and what breaks.
-
-
-@dataclass(frozen=True, eq=False)
-class Deadly(ip.Order):
-    """An order that ends the process that computes it."""
-
-    num_samples: int = 1000
-
-    algorithm = "deadly-test"
-
-    def num_units(self, epoch: int) -> int:
-        return self.num_samples
-
-    def fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
-        os._exit(1)
-
-    def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
-        return at(indices)
-
-
-def fails(tmp_path: Path, order: ip.Order, pool: Executor) -> str:
-    """What a build says that fails."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        ip.save(ip.Plan(order, batch_size=2), tmp_path / "a.plan", executor=pool)
-    return str(error.value)
-
-
-def test_pool_that_dies(tmp_path: Path) -> None:
-    """A pool whose workers die ends the build with a cure."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        said = fails(tmp_path, Deadly(), pool)
-    start = "the executor must run until the build is done; got BrokenProcessPool ("
-    assert said.startswith(start)
-    assert said.endswith("); pass a new one, and run the same build again: what is written stays")
-
-
-def test_order_that_workers_cannot_import(
-    tmp_path: Path, processes: Executor, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A class whose module only the caller has is a clear error on every executor."""
-    module = types.ModuleType("only_here")
-    module.Lost = type("Lost", (Deadly,), {"__module__": "only_here"})  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "only_here", module)
-    for pool in (processes, client.get_executor()):
-        said = fails(tmp_path, module.Lost(1000), pool)  # type: ignore[attr-defined]
-        assert said.startswith("the order's class must be importable by every worker of the exec")
-        assert 4 == pool.submit(len, "open").result()
-
-
-def test_order_that_cannot_be_pickled(tmp_path: Path, processes: Executor) -> None:
+def test_threads_take_an_order_that_cannot_be_pickled(tmp_path: Path) -> None:
     """A class inside a function cannot travel to processes; threads need no travelling."""
 
     @dataclass(frozen=True, eq=False)
@@ -251,22 +183,8 @@ def test_order_that_cannot_be_pickled(tmp_path: Path, processes: Executor) -> No
         def to_dict(self) -> dict[str, object]:
             return {"algorithm": self.algorithm, "num_samples": self.num_samples}
 
-    assert fails(tmp_path, Local(1000), processes).startswith("the order must be picklable, ")
     with ThreadPoolExecutor(1) as pool:
         assert ip.save(ip.Plan(Local(1000), batch_size=2), tmp_path / "a.plan", executor=pool)
-
-
-def test_storage_that_a_worker_does_not_see(tmp_path: Path) -> None:
-    """A worker that does not see the caller's plan directory says so, and writes nothing."""
-    plan = ip.Plan(ip.Shuffle(1000), batch_size=2)
-    build = Build.of(json.loads(plan.to_json()), plan.order, [0], 2**26, None)
-    with pytest.raises(ip.PlanFileError) as error:
-        write_chunk(str(tmp_path), build, "0" * 64, plan.order, next(build.chunks()))
-    assert str(error.value) == (
-        f"{tmp_path} must be there, for every worker to see; got no plan.json there on "
-        f"{os.uname().nodename}; if nobody removed it, choose a path on shared storage"
-    )
-    assert [] == list(tmp_path.iterdir())
 
 
 # Tasks on an executor: a bounded number in flight, and none begun after an error.

@@ -132,16 +132,6 @@ def test_processes_share_a_fetch(saved: str, server: str) -> None:
     assert 1 == noted(server, f"GET /{saved.removeprefix('s3://')}/{CHUNK}")
 
 
-def test_another_plan_at_the_same_url(saved: str, cache: Path) -> None:
-    """What was kept of a plan is not taken for its successor's at the same URL."""
-    ip.load(saved).order.take(0, 300)
-    store().rm(saved, recursive=True)
-    plan = PLAN.replace(order=ip.Shuffle(1000, seed=6))
-    ip.save(plan, saved, epochs=range(2), units_per_chunk=256)
-    assert plan.order.take(0, 300).tolist() == ip.load(saved).order.take(0, 300).tolist()
-    assert 2 == len(list(cache.glob("indexplan-*/*")))
-
-
 def test_forked_workers(saved: str) -> None:
     """Workers that are forked after the plan was opened and read fetch what they need."""
     code = (
@@ -210,25 +200,6 @@ def test_damaged_download(url: str, cache: Path) -> None:
     for _ in range(2):
         assert expected == refused(order.take, 0, 300)
         assert {} == tree(cache)
-
-
-def test_cache_without_room(saved: str, tmp_path: Path) -> None:
-    """A chunk that cannot be kept whole is a clear error, and nothing of it is kept."""
-    code = (
-        "import resource, sys, indexplan as ip\n"
-        "order = ip.types.Stored(sys.argv[1])\n"
-        "from indexplan.kernels.xxh64 import xxh64; xxh64(b'')\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
-        "try: order.take(0, 300)\n"
-        "except ip.PlanFileError as error: print(error)\n"
-    )
-    out = printed("-c", code, saved, INDEXPLAN_CACHE=str(tmp_path / "small"))
-    path = next((tmp_path / "small").glob("indexplan-*/*")) / CHUNK
-    assert (
-        f"{path} must be written, to read {saved}; got 'File too large'; free some space, or set "
-        "INDEXPLAN_CACHE to a folder on a disk of this machine with space\n"
-    ) == out
-    assert {} == tree(tmp_path / "small")
 
 
 # Stores that cannot be reached, and credentials, which nobody gets to see.
