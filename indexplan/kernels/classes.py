@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from indexplan.kernels.compiling import INT64, READ_INT64, READ_UINT32, WRITE_INT64, helper, kernel
+from indexplan.kernels.compiling import (
+    INT64,
+    READ_INT64,
+    READ_UINT8,
+    READ_UINT32,
+    WRITE_INT64,
+    WRITE_UINT8,
+    helper,
+    kernel,
+)
 from indexplan.kernels.drawn import AT, C0, C1, C3, NUM_LANES, ROOM, N, draw_each
 from indexplan.kernels.philox import HALF, LOW, ONE, U64, ZERO
 
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Int64s: TypeAlias = NDArray[np.int64]
+    UInt8s: TypeAlias = NDArray[np.uint8]
     UInt32s: TypeAlias = NDArray[np.uint32]
     UInt64s: TypeAlias = NDArray[U64]
 
@@ -40,6 +50,23 @@ def count_labels(labels: Int64s, least: int, counts: Int64s) -> None:
     """
     for label in labels:
         counts[label - least] += 1
+
+
+@kernel(READ_INT64, INT64, WRITE_UINT8)
+def mark_labels(labels: Int64s, least: int, bits: UInt8s) -> None:
+    """Set the bit of each label, of which the first is `least`'s."""
+    for label in labels:
+        bits[(label - least) >> 3] |= np.uint8(1 << ((label - least) & 7))
+
+
+@kernel(READ_INT64, INT64, READ_UINT8, WRITE_INT64)
+def find_marked(labels: Int64s, least: int, bits: UInt8s, out: Int64s) -> int:
+    """Write which of some labels are marked, rising; return how many."""
+    num = 0
+    for i in range(len(labels)):
+        out[num] = i  # written over unless it counts
+        num += (bits[(labels[i] - least) >> 3] >> ((labels[i] - least) & 7)) & 1
+    return num
 
 
 @kernel(READ_INT64, WRITE_INT64, WRITE_INT64)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from indexplan import kernels
 from indexplan.errors import counted, integer, invalid
 from indexplan.keywords import named
 from indexplan.once import once
@@ -32,9 +33,16 @@ CURE = "make parts with indexplan.Split"
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups of a dataset, rising, whose numbers are close together."""
+    """The groups of a dataset whose numbers are close together.
 
-    labels: Int64
+    Bits stay in a CPU's cache where bytes don't.
+    """
+
+    bits: NDArray[np.uint8]
+    """Of each number from the least on, whether it is a group's."""
+
+    least: int
+    num: int
 
 
 def checked_groups(groups: Any, num_samples: int) -> Column:
@@ -53,37 +61,48 @@ def groups_of(column: Column) -> Groups | Classes:
         return classes_of(column)
 
     def build() -> Groups:
-        present = np.zeros(width, np.bool_)
+        bits = np.zeros(-(-width // 8), np.uint8)
         for at in range(0, len(column), BLOCK):
-            present[column.array[at : at + BLOCK].astype(np.int64) - least] = True
+            numbers = column.array[at : at + BLOCK].astype(np.int64)
+            kernels.classes.mark_labels(numbers, least, bits)
         column.check_file()
-        return Groups(np.flatnonzero(present) + least)
+        return Groups(bits, least, int(np.count_nonzero(np.unpackbits(bits))))
 
     # Shared where it is large, and where the column is, as looking through it takes a while.
-    num_bytes = max(len(column), 8 * min(width, len(column)))
-    return table_of({"table": "groups", "labels": column.to_dict()}, Groups, build, num_bytes)
+    return table_of({"table": "groups", "labels": column.to_dict()}, Groups, build, len(column))
 
 
-def samples_of(groups: Groups | Classes, column: Column, chosen: NDArray[np.bool_]) -> Int64:
+def num_groups(groups: Groups | Classes) -> int:
+    """Return how many groups there are."""
+    return groups.num if isinstance(groups, Groups) else len(groups.labels)
+
+
+def samples_of(groups: Groups | Classes, column: Column, chosen: NDArray[np.bool_]) -> NDArray[Any]:
     """Return the samples of the groups that are chosen, rising."""
-    kept = np.zeros(len(column), np.bool_)
     if isinstance(groups, Classes):
+        kept = np.zeros(len(column), np.bool_)
         kept[groups.members[np.repeat(chosen, groups.sizes)]] = True
-        return np.flatnonzero(kept)
-    least, width = range_of(column.array)
-    which = np.zeros(width, np.bool_)
-    which[groups.labels[chosen] - least] = True
+        return np.flatnonzero(kept).astype(groups.members.dtype)
+    which = np.unpackbits(groups.bits, bitorder="little").view(np.bool_)
+    which[which] = chosen
+    bits, found = np.packbits(which, bitorder="little"), np.empty(BLOCK, np.int64)
+    samples = np.empty(len(column), np.uint32 if len(column) <= 2**32 else np.int64)
+    count = 0
     for at in range(0, len(column), BLOCK):
-        kept[at : at + BLOCK] = which[column.array[at : at + BLOCK].astype(np.int64) - least]
+        numbers = column.array[at : at + BLOCK].astype(np.int64)
+        num = kernels.classes.find_marked(numbers, groups.least, bits, found)
+        samples[count : count + num] = found[:num] + at
+        count += num
     column.check_file(gone=True)
-    return np.flatnonzero(kept)
+    samples.resize(count, refcheck=False)  # which gives back the rest
+    return samples
 
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """The samples of some parts, rising."""
+    """The samples of some parts, rising: uint32, or int64 from 2**32 samples on."""
 
-    samples: Int64
+    samples: NDArray[Any]
 
 
 @register
@@ -160,7 +179,7 @@ class Part(Order):
 
     @property
     def ip_table_bytes(self) -> int:
-        return 8 * self.num_samples if self.groups is not None else 0
+        return 4 * self.num_samples if self.groups is not None else 0
 
     @property
     def ip_draws(self) -> Draws:
@@ -177,14 +196,14 @@ class Part(Order):
         return starts, stops, np.cumsum(sizes) - sizes
 
     @once
-    def _members(self) -> Int64 | None:
+    def _members(self) -> NDArray[Any] | None:
         """The samples of the chosen parts, rising, if groups are kept together; else None."""
         if (groups := self.groups) is None:
             return None
 
         def build() -> Members:
             found, count = groups_of(groups), sum(self.sizes)
-            if (num := len(found.labels)) != count:
+            if (num := num_groups(found)) != count:
                 raise invalid("the sum of sizes", f"{num}, the number of groups", count, CURE)
             chosen = np.zeros(count, np.bool_)
             chosen[self._shuffled(SPLITS, 0, count, *self._intervals[:2])] = True
@@ -206,7 +225,7 @@ class Part(Order):
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         members = self._members
         if members is not None:
-            found = np.searchsorted(members, indices)
+            found = np.searchsorted(members, indices.astype(members.dtype))  # else it is copied
             which = np.flatnonzero(members[np.minimum(found, len(members) - 1)] == indices)
             return which, found[which]
         places = self._unshuffled(SPLITS, 0, self.num_samples, indices)
@@ -271,7 +290,7 @@ class Split(Mapping[str, Part]):
         column = None if groups is None else checked_groups(groups, num_samples)
         names, shares = _shares(parts)
         self._groups = None if column is None else groups_of(column)  # for its parts to find it
-        total = num_samples if self._groups is None else len(self._groups.labels)
+        total = num_samples if self._groups is None else num_groups(self._groups)
         sizes = largest_remainder(total, integers(shares))
         if 0 in sizes:
             what = "samples" if column is None else "groups"
