@@ -21,33 +21,52 @@ import indexplan as ip
 from benchmarks.measure.fresh import ROOT
 from indexplan.files.mapped import MAPS
 
-WAYS = ("forked", "spawned")
+WAYS = ("forked", "torchrun", "DataLoader, spawn")
 MEMBER = "import sys; from tests.together.test_sharing import start; start(*sys.argv[1:])"
 WAIT = 600  # seconds at most, on a machine that others use
 EACH = 2**17  # samples that are read at a time: little memory beside what is shared
 
 
-def read(order: ip.Order, ready: str) -> None:
-    """Read all of an order, say so, and wait for the others."""
-    num = order.num_units(0)
-    for begin in range(0, num, EACH):
-        order.take(0, begin, min(begin + EACH, num))
-    Path(ready, str(os.getpid())).touch()
-    while not Path(ready, "go").exists():
-        time.sleep(0.05)
+class Batches:
+    """A dataset whose items are steps: whoever reads one says so, and waits for the others."""
+
+    def __init__(self, order: ip.Order, ready: str) -> None:
+        self.order, self.ready = order, Path(ready)
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, step: int) -> int:
+        num = self.order.num_units(0)
+        for begin in range(0, num, EACH):
+            self.order.take(0, begin, min(begin + EACH, num))
+        (self.ready / str(os.getpid())).touch()
+        while not (self.ready / "go").exists():
+            time.sleep(0.05)
+        return step
 
 
 def start(way: str, num: str, path: str, ready: str) -> None:
     """Read an order, by weights or of a plan directory, in processes started in some way."""
     order = ip.Weighted(ip.Column(path)) if path.endswith(".npy") else ip.load(path).order
-    if path.endswith(".plan"):
-        order.take(0, 0, 1)  # forked readers inherit this process's map
-    context: Any = get_context("fork" if way == "forked" else "spawn")
-    members = [context.Process(target=read, args=(order, ready)) for _ in range(int(num))]
-    for each in members:
-        each.start()
-    for each in members:
-        each.join()
+    batches: Any = Batches(order, ready)
+    if way == "torchrun":
+        batches[0]
+    elif way.startswith("DataLoader"):
+        from torch.utils.data import DataLoader
+
+        options: dict[str, Any] = {"num_workers": int(num), "prefetch_factor": 1}
+        options["multiprocessing_context"] = way.rpartition(" ")[2]
+        list(DataLoader(batches, sampler=range(int(num)), **options))
+    else:
+        if path.endswith(".plan"):
+            order.take(0, 0, 1)  # forked readers inherit this process's map
+        context: Any = get_context("fork" if way == "forked" else "spawn")
+        members = [context.Process(target=batches.__getitem__, args=(0,)) for _ in range(int(num))]
+        for each in members:
+            each.start()
+        for each in members:
+            each.join()
 
 
 def held(way: str, num: int, path: str, folder: str, ready: Path, *, own: bool) -> int:
@@ -56,9 +75,11 @@ def held(way: str, num: int, path: str, folder: str, ready: Path, *, own: bool) 
     They have all read the order, and whoever started them is counted, too.
     """
     ready.mkdir()
+    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(num), "--no-python"]
+    words = [*torchrun, sys.executable] if way == "torchrun" else []
     paths = os.pathsep.join([str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")])
     node = subprocess.Popen(
-        [sys.executable, "-c", MEMBER, way, str(num), path, str(ready)],
+        [sys.executable, *words, "-c", MEMBER, way, str(num), path, str(ready)],
         env={**os.environ, "INDEXPLAN_CACHE": folder, "PYTHONPATH": paths},
         cwd=ROOT,
     )
@@ -101,7 +122,7 @@ def test_processes_have_one_table(way: str, tmp_path: Path) -> None:
     assert 0.9 < (found[1] - found[0]) / ip.Weighted(column).ip_table_bytes < 1.2
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["forked", "spawned"])
 def test_readers_share_memory(way: str, tmp_path: Path) -> None:
     """Eight processes that have read all of a plan hold its file once, not eight times."""
     path = f"{tmp_path}/a.plan"
