@@ -50,6 +50,7 @@ def of_order(order: Any) -> dict[str, Callable[[], Any]]:
         "count": lambda: order.count(0, every),
         "locate": lambda: order.locate_all(0, every),
         "reads": lambda: order.traits.reads,
+        "fingerprint": lambda: order.fingerprint,
         "names": lambda: order.group_names,
         "groups": lambda: order.group_of(every),
     }

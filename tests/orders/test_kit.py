@@ -11,7 +11,7 @@ import pytest
 import indexplan as ip
 from indexplan.errors import shown
 from indexplan.orders.registry import _REGISTRY
-from indexplan.testing import check_order
+from indexplan.testing import check_order, looking
 from indexplan.testing.copies import LAWS as OF_COPIES
 from indexplan.testing.reading_laws import LAWS as OF_READING
 from tests.support.bins import Bins, ChangingBins, Drawn
@@ -52,9 +52,11 @@ def test_stored_orders_pass(order: ip.Order, tmp_path: Path) -> None:
 
 def test_bins_of_many_samples_are_not_all_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many bins are looked at as hold 2**17 samples, and others as well as the first."""
+    assert 2**17 == looking.MOST_READS
+    monkeypatch.setattr(looking, "MOST_READS", 2**14)
     known(Heavy, monkeypatch)
-    report = check_order(Heavy(2**20), epochs=[0], fresh_process=False)
-    assert 2**16 < report.checks[4].num_checked <= 2**17
+    report = check_order(Heavy(2**17), epochs=[0], fresh_process=False)
+    assert 2**13 < report.checks[4].num_checked <= 2**14
 
 
 def known(kind: Any, patch: pytest.MonkeyPatch) -> None:

@@ -214,21 +214,12 @@ def test_the_end_of_an_epoch_is_the_start_of_the_next() -> None:
     assert plan.cursor(1, 0, step=0) == stream.cursor
 
 
-def test_the_state_has_one_size_and_costs_nothing_to_load() -> None:
-    """After 1e4 draws, and 1e15 units into a run, it has a few digits more than at its start."""
+def test_the_state_has_one_size() -> None:
+    """1e10 units into a run, it has a few digits more than at its start."""
     plan = ip.Plan(ip.Sequential(100), world_size=1, batch_size=2, remainder="carry")
-    stream = ip.stream(plan, rank=0)
-    size = len(json.dumps(stream.state_dict()))
-    for number in range(10_000):
-        stream.draw(1 + number % 2)
-        if number % 10 == 9:
-            stream.give_back(5)
-            stream.trained(7)
-            stream.discarded(3)
-    counts = stream.num_drawn, stream.num_trained, stream.num_discarded, stream.num_given_back
-    assert (15_000, 7_000, 3_000, 5_000) == counts
-    assert len(json.dumps(stream.state_dict())) < size + 30
+    size = len(json.dumps(ip.stream(plan, rank=0).state_dict()))
     far = ip.stream(plan, plan.cursor_at(10**10), rank=0)
+    far.trained(len(far.draw(7_000)))
     assert len(json.dumps(far.state_dict())) < size + 30
 
 

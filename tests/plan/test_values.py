@@ -192,7 +192,7 @@ print(json.dumps([answers(ip.Plan.from_json(text)) for text in sys.argv[1:]]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hash_seed", ["0", "1", "random"])
+@pytest.mark.parametrize("hash_seed", ["0", "random"])
 def test_a_fresh_process_gives_the_same_answers(hash_seed: str) -> None:
     """Neither the process nor PYTHONHASHSEED changes a fingerprint, a cursor or an index."""
     texts = [plan.to_json() for plan in specs()]

@@ -99,16 +99,6 @@ def test_a_small_source_is_read_as_often_as_it_was_written() -> None:
     assert (BIG, 1.0) == (big["samples"], big["epochs"])
 
 
-def test_wanted_is_what_was_written() -> None:
-    """Percents with four decimals, which the old shares of 1/65,536 missed by 2.5 %."""
-    sources = {"a": ip.Shuffle(10**7, seed=1), "b": ip.Shuffle(10**5, seed=2)}
-    found = ip.draws(
-        ip.Plan(ip.Mixture(sources, {"a": 99.9866, "b": 0.0134}), batch_size=8), stop=10**9
-    )
-    assert [999_866_000, 134_000] == pytest.approx(found.aimed.tolist(), rel=1e-12)
-    assert [999_866_000, 134_000] == found.drawn.tolist()
-
-
 def test_a_place_is_a_cursor_or_a_unit() -> None:
     """Both of the run; from a place alone, to the end of its epoch; and a resumed plan's start."""
     plan = ip.Plan(WHOLE, world_size=4, batch_size=250)
