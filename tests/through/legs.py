@@ -8,8 +8,6 @@ from pathlib import Path
 import indexplan as ip
 from tests.histories.megatron import stream
 from tests.runs.row import Leg, Steps, in_processes
-from tests.support.forked import results
-from tests.trainers.ranks import forks_of
 
 Jobs = list[tuple[int, ...]]
 """Of each job its ranks and steps, and perhaps the job from whose checkpoint it goes on."""
@@ -34,14 +32,6 @@ def trained(
         steps += [sum(parts, []) for parts in zip(*ranks, strict=True)]
         checkpoint = save
     return steps
-
-
-def told(job: str, folder: Path, *arguments: object) -> Steps:
-    """Return what a function does in a process without threads, from which ranks may be forked."""
-    forks = forks_of(job.partition(":")[0])
-    forked = forks.start(job, folder / "legs.log", str(folder), *arguments, TIMEOUT="900")
-    (steps,) = results([forked])
-    return [*steps]
 
 
 def check(steps: Steps, sizes: list[int], samples: int) -> None:

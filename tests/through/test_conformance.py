@@ -10,18 +10,23 @@ import pytest
 
 from tests.runs.frameworks import FRAMEWORKS, Framework
 from tests.runs.row import PATIENCE
-from tests.support.forked import results
-from tests.trainers.ranks import forks_of
+from tests.trainers.ranks import forks_of, in_forks
 
-IMPORTED_BY_RANKS = ("tests.runs.frameworks",)
+# what several of them import, and what ranks of other tests do
+IMPORTED_BY_RANKS = (
+    "lightning.pytorch",
+    "tests.runs.frameworks.nemo_automodel",
+    "tests.runs.frameworks.olmo_core",
+    "tests.runs.frameworks.torchtitan",
+    "tests.runs.frameworks.trl",
+)
 
 
 def check(framework: Framework, folder: Path) -> None:
     """Nothing is lost, nothing is read twice, and all ranks take as many steps."""
-    job, log = "tests.runs.frameworks:both", folder / "both.log"
     arguments = (framework.name, ("few",), ("both",), ("theirs", "ours"))
-    forked = forks_of(__name__).start(job, log, *arguments, TIMEOUT=str(12 * PATIENCE))
-    (record,) = results([forked])
+    job = "tests.runs.frameworks:both"
+    (record,) = in_forks(job, folder, arguments, timeout=12 * PATIENCE)
     assert "" == record["missing"]
     exact = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
     assert {"both": exact} == record["ours"]
@@ -35,5 +40,5 @@ def test_a_run_that_changes_its_ranks_reads_each_sample_once(
     framework: Framework, tmp_path: Path
 ) -> None:
     """An epoch is read whole, where the ranks stay and where they change."""
-    forks_of("lightning.pytorch")  # which three of them import
+    forks_of(__name__)
     check(framework, tmp_path)

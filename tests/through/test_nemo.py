@@ -16,6 +16,7 @@ from tests.histories.listing import Listed
 from tests.histories.megatron import stream
 from tests.runs.row import Leg, Steps
 from tests.through import legs
+from tests.trainers.ranks import in_forks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of AutoModel, about what is not installed
@@ -43,7 +44,8 @@ def job(folder: str, jobs: legs.Jobs) -> Steps:
 
 def test_recipes_resume_at_every_kind_of_place(tmp_path: Path) -> None:
     """After an epoch's last step, and inside epochs; on more ranks too, with copied files."""
-    steps = legs.told(f"{__name__}:job", tmp_path, [(4, 3), (3, 1), (2, 2), (4, 2)])
+    jobs = [(4, 3), (3, 1), (2, 2), (4, 2)]
+    (steps,) = in_forks(f"{__name__}:job", tmp_path, (str(tmp_path), jobs))
     # an epoch ends with what is left of it, filled up to micro-batches
     legs.check(steps, [24, 24, 8, 24, 20, 24, 24, 8], samples=50)
 

@@ -18,7 +18,7 @@ import torch
 import indexplan as ip
 from tests.runs.row import Leg, Numbered, Steps
 from tests.through import legs as legs_of
-from tests.trainers.ranks import run_ranks
+from tests.trainers.ranks import in_forks, run_ranks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of OLMo-core, about what is not installed
@@ -117,7 +117,8 @@ def test_the_trainer_resumes(
     jobs: legs_of.Jobs, samples: int, sizes: list[int], void: int, tmp_path: Path
 ) -> None:
     """On other ranks; what the trainer has read is what the ledger tells."""
-    steps = legs_of.told(f"{__name__}:legs", tmp_path, jobs, samples, len({*sizes}) > 1)
+    given = str(tmp_path), jobs, samples, len({*sizes}) > 1
+    (steps,) = in_forks(f"{__name__}:legs", tmp_path, given)
     legs_of.check(steps, sizes, samples)
     ledger = ip.Ledger(tmp_path / "run.ledger")
     assert (True, void) == (ledger.verify().ok, ledger.account().num_void_steps)

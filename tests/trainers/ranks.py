@@ -41,6 +41,25 @@ def run_ranks(
         return [json.loads(Path(folder, f"{rank}.json").read_text()) for rank in range(world_size)]
 
 
+def in_forks(
+    function: str, folder: Path, *each: tuple[Any, ...], timeout: int = 900, **environment: str
+) -> list[Any]:
+    """Call `package.module:name` in a folder, with each arguments in a process of its own.
+
+    They are no ranks: none has variables of torchrun, or has started anything. Return what each
+    returned; the function is what says which module has to be imported before they are forked.
+    """
+    forks, told = forks_of(function.partition(":")[0]), {"TIMEOUT": str(timeout), **environment}
+    names = [str(number) for number in range(len(each))]
+    wait_for(
+        [
+            forks.start(f"{__name__}:answer", folder / f"{name}.log", function, given, name, **told)
+            for name, given in zip(names, each, strict=True)
+        ]
+    )
+    return [json.loads((folder / f"{name}.json").read_text()) for name in names]
+
+
 def forks_of(module: str) -> Forks:
     """Return what forks ranks, once it has imported what those of a module need.
 
@@ -64,10 +83,18 @@ def _end() -> None:
 
 
 def call(function: str, arguments: list[Any]) -> None:
-    """Call a function in a rank, and write what it returns where the rank was started."""
-    file = Path.cwd() / f"{os.environ['RANK']}.json"
+    """Call a function in a rank."""
     # Workers forked from a process with threads can hang (CPython issue 112275).
     fork_workers()
+    answer(function, arguments, os.environ["RANK"])
+
+
+def answer(function: str, arguments: list[Any], name: str) -> None:
+    """Call a function, and write what it returns where the process was started.
+
+    Workers and others that end may print to its log meanwhile.
+    """
+    file = Path.cwd() / f"{name}.json"
     module, name = function.split(":")
     value = getattr(importlib.import_module(module), name)(*arguments)
-    file.write_text(json.dumps(value))  # workers that end may print to the log meanwhile
+    file.write_text(json.dumps(value))
