@@ -16,7 +16,12 @@ and are killed; counted by code that does not import indexplan.
 changes: a ledger's bytes are changed, and each change is seen.
 kills: processes that keep a ledger are killed at any instant.
 
-`python -m tests.runs` gives histories to other loaders and trainers.
+loaders: the loaders of others and ours, which get drawn stops and resumes (`--workers 2` others);
+what they lose is counted, and only what ours lose is wrong.
+trainers: trainers and frameworks, through their own code: 0 is an epoch without a stop, 1 to 4 have
+two stops in epoch 0 or 1, where ranks stay or change.
+torchft: groups under torchft, by its sampler and by ours; in 1 and 2 one of them dies.
+These three run in processes of their own; `--only NAME` chooses some, and `--keep` writes results.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from collections.abc import Sequence
 
 from tests.histories import stories
 
+RIVALS = ("loaders", "trainers", "torchft")
 KINDS = {
     "plans": "plans:live",
     "runs": "runs:live",
@@ -65,18 +71,28 @@ def main(arguments: Sequence[str]) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("kinds", nargs="+", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
-    parser.add_argument("--histories", type=int, help="at most so many; default: 100")
+    kinds = (*KINDS, *RIVALS)
+    parser.add_argument("kinds", nargs="+", choices=kinds, metavar="KIND", help=", ".join(kinds))
+    parser.add_argument("--histories", type=int, help="at most so many; default: 100, or all")
     parser.add_argument("--seconds", type=float, help="begin none after them")
     parser.add_argument("--first", type=int, help="the number of the first; default: 0")
     parser.add_argument("--steps", type=int, help="of each history, where it has a length")
     parser.add_argument("--workers", type=int, help="of loaders in loops")
     parser.add_argument("--words", action="store_true", help="tell every history in words")
     parser.add_argument("--fault", action="store_true", help="shards: ranks resume a step early")
+    parser.add_argument("--only", action="append", help="a rival; may be repeated")
+    parser.add_argument("--keep", action="store_true", help="write rivals' results and tables")
     given = parser.parse_args(arguments, namespace=stories.Given())
     warnings.filterwarnings("ignore", "'set_vital' is deprecated")  # torchdata's and Accelerate's
     with given.stack:
-        return max([stories.run(kind, driver(kind), given) for kind in given.kinds])
+        return max([run(kind, given) for kind in given.kinds])
+
+
+def run(kind: str, given: stories.Given) -> int:
+    """Run histories of a kind; 1 if any was wrong."""
+    if kind in RIVALS:
+        return int(importlib.import_module("tests.runs.rivals").run(kind, given))
+    return int(stories.run(kind, driver(kind), given)[0] > 0)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from tempfile import TemporaryDirectory
 import indexplan as ip
 from tests.histories.stories import Given, Story
 from tests.runs.groups.groups import Groups, forks_of
-from tests.runs.groups.logs import Logs, lost_and_twice
+from tests.runs.groups.logs import Logs
 from tests.runs.groups.loops import LEDGER
+from tests.runs.row import lost_and_twice
 
 LOOPS = "tests.runs.groups.loops"
 SAMPLES = 997

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Counts = Counter[tuple[str, Any]]  # of (group, name)
+Record = dict[str, Any]
+RIGHT = "nothing lost, nothing twice, nothing wrong"
 
 
 class WrongError(Exception):
@@ -26,6 +28,8 @@ class Story:
     counts: Counts = field(default_factory=Counter)
     words: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    record: Record = field(default_factory=dict)
+    """What is kept of it: numbers by their names, which are added over histories."""
 
     def count(self, group: str, name: Any, number: int = 1) -> None:
         """Count something of a group; the group "" has what is shown first."""
@@ -44,12 +48,14 @@ class Given(argparse.Namespace):
     """What the command line asks for, and what has to be closed at its end."""
 
     seconds: float = float("inf")
-    histories: int = 100
+    histories: int | None = None
     first: int = 0
     steps: int | None = None
     workers: int = 0
     words: bool = False
     fault: bool = False
+    only: list[str] | None = None
+    keep: bool = False
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -71,30 +77,57 @@ def tell(live: Live, number: int, given: Given) -> Story:
     return story
 
 
-def run(kind: str, live: Live, given: Given) -> int:
-    """Run histories; tell those that are wrong in words, and what was counted; 1 if any was."""
-    begun, counts, num, num_wrong = time.monotonic(), Counts(), 0, 0
-    again = f"again: python -m tests.histories {kind} --histories 1 --first"
-    for number in range(given.first, given.first + given.histories):
+def add(sums: Record, more: Record) -> None:
+    """Add numbers and lists to those of the same names."""
+    for name, value in more.items():
+        if isinstance(value, dict):
+            add(sums.setdefault(name, {}), value)
+        else:
+            sums[name] = sums[name] + value if name in sums else value
+
+
+def lines_of(record: Record, *names: str) -> list[str]:
+    """Return what was counted in lines, and what was said."""
+    counts = [f"{value:,} {name}" for name, value in record.items() if isinstance(value, int)]
+    counts += [value for value in record.values() if isinstance(value, str) and value]
+    found = [f"{', '.join(names)}: {', '.join(counts)}"] if counts else []
+    for name, value in record.items():
+        if isinstance(value, dict):
+            found += lines_of(value, *names, name)
+    return found
+
+
+def run(kind: str, live: Live, given: Given) -> tuple[int, Record]:
+    """Run histories; tell those that are wrong in words, and what was counted.
+
+    Returned is how many were wrong, and the sum of what is kept of all.
+    """
+    begun, counts, num, num_wrong, record = time.monotonic(), Counts(), 0, 0, Record()
+    again = f"again: python -m tests.histories {kind} --histories 1"
+    again += f" --workers {given.workers}" * bool(given.workers)
+    histories = 100 if given.histories is None else given.histories
+    for number in range(given.first, given.first + histories):
         if time.monotonic() - begun > given.seconds:
             break
         story = tell(live, number, given)
         counts.update(story.counts)
+        add(record, story.record)
         num, num_wrong = num + 1, num_wrong + bool(story.wrong)
         if story.wrong or given.words:
-            verdict = story.wrong or ["nothing lost, nothing twice, nothing wrong"]
-            say("\n  ".join([f"history {number}", *story.words, *verdict, f"{again} {number}"]))
+            verdict = story.wrong or lines_of(story.record) or [RIGHT]
+            told = [f"history {number}", *story.words, *verdict, f"{again} --first {number}"]
+            say("\n  ".join(told))
     lines = [f"{count:>15,}  {name}" for (of, name), count in counts.items() if not of]
     for group in sorted({of for of, _ in counts} - {""}):
         named = sorted((-count, str(name)) for (of, name), count in counts.items() if of == group)
         lines += [f"{group}:", *(f"{-count:>15,}  {name}" for count, name in named)]
+    lines += lines_of(record)
     say("\n".join([*lines, f"{kind}: {num:,} histories in {time.monotonic() - begun:,.0f} s"]))
-    say(
-        f"result: WRONG in {num_wrong} of them"
-        if num_wrong
-        else "result: all are as they should be"
-    )
-    return 1 if num_wrong else 0
+    if num_wrong:
+        say(f"result: WRONG in {num_wrong} of them")
+    elif not record:  # else it says itself what was lost
+        say("result: all are as they should be")
+    return num_wrong, record
 
 
 def say(text: str) -> None:

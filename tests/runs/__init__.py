@@ -1,1 +1,1 @@
-"""Random histories of stops and resumes, given to every loader: `python -m tests.runs`."""
+"""Loaders, trainers and groups that get histories: `python -m tests.histories loaders`."""

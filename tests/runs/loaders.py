@@ -7,20 +7,22 @@ that also has `write(folder, n)`. Each cites the page that says how to set it up
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from benchmarks.contenders import Contender
 from benchmarks.contenders.planners import Sized
-from tests.runs.histories import EPOCHS, Leg
-from tests.runs.running import Loader, Make, Place, Saved, Stateful
-
-Policy = Callable[[int, Sequence[Leg]], tuple[int, int]]
-"""From the samples, and the legs of a pass, to what may be dropped and padded in it."""
+from tests.histories.stories import Given, Record, Story
+from tests.runs.histories import EPOCHS, Leg, history
+from tests.runs.rivals import Rival
+from tests.runs.running import Loader, Make, Place, Policy, Saved, Stateful, counted, play
 
 
 def nothing(n: int, legs: Sequence[Leg]) -> tuple[int, int]:  # noqa: ARG001
@@ -62,7 +64,7 @@ def drops_worker_batches(n: int, legs: Sequence[Leg]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Entry(Contender):
+class Entry(Rival):
     """One loader; everything about it but its code."""
 
     docs: str
@@ -80,8 +82,52 @@ class Entry(Contender):
     """Whether each rank needs a process of its own."""
     cure: str = field(default="pip install -e . --group together", kw_only=True)
 
+    def most(self, given: Given) -> int:
+        """Return how many histories it is given."""
+        return self.with_workers if given.workers else self.histories
 
-LOADERS = (
+    def live(self, story: Story, given: Given) -> None:
+        """Stop and resume it; what ours lose is wrong."""
+        dealt = history(story.number, with_workers=given.workers > 0)
+        story.say(str(dealt))
+        make, root = opened(self, given.stack)
+        folder = root / str(dealt.n)
+        if not folder.exists():
+            folder.mkdir()
+            getattr(make, "write", lambda *_: None)(str(folder), dealt.n)
+        rans = play(make, dealt, str(folder), forked=self.forked)
+        sums = counted(dealt, rans, self.policy)
+        story.record = {"with_workers" if given.workers else "plain": {dealt.kind: sums}}
+        if self.ours and (sums["lost"] or sums["twice"]):
+            story.fail(*sums["examples"])
+
+    def wrong(self, record: Record) -> list[str]:
+        """Return the kinds of histories that were refused before they could say anything."""
+        return [
+            f"{kind}: no history went through its first pass"
+            for kinds in record.values()
+            for kind, sums in kinds.items()
+            if sums["histories"] and not sums["samples"]
+        ]
+
+
+@cache
+def opened(entry: Entry, stack: ExitStack) -> tuple[Make, Path]:
+    """Return what makes a loader, and a folder for datasets, which all histories share."""
+    import torch
+
+    torch.set_num_threads(1)
+    return entry.load(), Path(stack.enter_context(TemporaryDirectory()))
+
+
+def page() -> Any:
+    """Return what writes the page of results."""
+    from tests.runs import page
+
+    return page
+
+
+RIVALS = LOADERS = (
     Entry(
         "indexplan PlanLoader",
         "plan_loader",
@@ -188,9 +234,6 @@ LOADERS = (
         cure="pip install --no-deps litdata==0.2.76",
     ),
 )
-
-NAMES = {entry.name: entry for entry in LOADERS}
-
 
 # --- ours
 

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from benchmarks.render.tables import time
-from tests.runs.counting import Tally, summed
+from tests.histories.stories import add
 from tests.runs.histories import (
     EPOCHS,
     KINDS,
@@ -21,28 +21,18 @@ from tests.runs.histories import (
 )
 from tests.runs.loaders import LOADERS
 from tests.runs.results import Block, tabular
-from tests.runs.running import PATIENCE
+from tests.runs.running import NONE, PATIENCE
 
 Record = dict[str, Any]
-SUMS = ("histories", "refused", "exact", "uneven", "samples", "lost", "twice", "dropped", "padded")
+WAYS = ("plain", "with_workers")
 
 
 def total(record: Record, kinds: list[str]) -> Record:
     """Return the sums over some kinds, with and without worker processes."""
-    tallies = [
-        record[key][kind]
-        for key in ("plain", "with_workers")
-        for kind in kinds
-        if kind in record.get(key, {})
-    ]
-    none = Tally().to_dict()
-    return summed([none, *tallies])
-
-
-def summary(record: Record) -> str:
-    """Return a loader's counts in a line."""
-    sums = total(record, list(KINDS))
-    return ", ".join(f"{sums[name]:,} {name}" for name in SUMS)
+    sums: Record = {}
+    for each in [NONE, *(record.get(key, {}).get(x, {}) for key in WAYS for x in kinds)]:
+        add(sums, each)
+    return sums
 
 
 def per_million(count: int, samples: int) -> str:
@@ -62,9 +52,7 @@ def counts(sums: Record) -> tuple[str, ...]:
 
 def rows(data: Record) -> list[tuple[str, Record]]:
     """Return the loaders that ran, in the table's order."""
-    known = data["loaders"]
-    names = [entry.name for entry in LOADERS]
-    return [(name, known[name]) for name in names if name in known and not known[name]["missing"]]
+    return [(entry.name, data[entry.name]) for entry in LOADERS if entry.name in data]
 
 
 def overview(data: Record) -> list[Block]:
@@ -152,14 +140,12 @@ def place(docs: str) -> str:
 
 
 def set_up(data: Record) -> list[Block]:
-    """Return who took part and how, and who could not."""
+    """Return who took part and how."""
     cells = []
     for entry in LOADERS:
-        record = data["loaders"].get(entry.name)
-        if record is None:
-            continue
-        version = record["version"] or f"**missing**: {plain(record['missing'])}"
-        cells.append((f"[{entry.name}]({place(entry.docs)})", version, entry.setup, entry.promises))
+        if entry.name in data:
+            name = f"[{entry.name}]({place(entry.docs)})"
+            cells.append((name, data[entry.name]["version"], entry.setup, entry.promises))
     return tabular("loader | version | set up | a resume is promised for", cells, "l")
 
 
@@ -190,7 +176,7 @@ RULES = {
         f"a run of {EPOCHS} epochs over {SIZES[0]} to {SIZES[-1]:,} samples, on 1 to "
         f"{LARGEST_WORLD} ranks with batches of 1 to {LARGEST_BATCH}, stopped one to three times. "
         "It is drawn from its number, so a loader that is dealt fewer gets the first of the same "
-        "ones; `python -m tests.runs --history NUMBER` shows one"
+        "ones; `python -m tests.histories loaders --words --histories 1 --first NUMBER` shows one"
     ),
     "stop": (
         "after any batch that the loop received, the last of a pass included, or after the loop "
@@ -236,12 +222,12 @@ def dealt(data: Record) -> list[Block]:
     """Return how many histories each loader got."""
     cells = []
     for name, record in rows(data):
-        keys = ("plain", "with_workers")
-        sums = [sum(t["histories"] for t in record.get(key, {}).values()) for key in keys]
+        sums = [sum(t["histories"] for t in record.get(key, {}).values()) for key in WAYS]
         cells.append((name, *(f"{each:,}" for each in sums)))
     return tabular("loader | without worker processes | with", cells)
 
 
+NAME = "torture"
 TITLE = "Stops and resumes of loaders"
 WORDS = (
     "A training run is stopped anywhere and resumed, perhaps on another number of ranks, with "

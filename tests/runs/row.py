@@ -45,6 +45,8 @@ STEPS = (11, 9)
 """After which a run is stopped, once and once more; both inside the epoch."""
 WAYS = ("theirs", "recommended", "ours")
 """How samples are read: as people usually write it, as documentation recommends, by a plan."""
+EXACT = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
+"""What a run comes to that reads each sample once, in as many steps on every rank."""
 PATIENCE = 300
 """Seconds that a leg may take."""
 KINDS = {
@@ -127,13 +129,14 @@ def run(
             uneven += len({len(steps) for steps in ranks}) > 1
             read += [sample for steps in ranks for step in steps for sample in step]
             checkpoint = save
-    counts = Counter(read)
-    return {
-        "lost": samples - len(counts),
-        "twice": len(read) - len(counts),
-        "uneven": uneven,
-        "refused": "",
-    }
+    lost, twice = lost_and_twice(read, samples)
+    return {**EXACT, "lost": lost, "twice": twice, "uneven": uneven}
+
+
+def lost_and_twice(samples: list[int], num_samples: int) -> tuple[int, int]:
+    """Return how many of all samples were not read, and how many reads were one too many."""
+    times = Counter(samples)
+    return num_samples - len(times), len(samples) - len(times)
 
 
 class RefusedError(RuntimeError):

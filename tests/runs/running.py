@@ -1,4 +1,4 @@
-"""Run a history on a loader: the training loop, the stops in it, and the loader's refusals."""
+"""Run a history on a loader: the training loop, the stops, the loader's refusals, and the count."""
 
 from __future__ import annotations
 
@@ -278,3 +278,58 @@ def play(make: Make, history: History, folder: str, *, forked: bool) -> list[Ran
         if saved is None:
             break
     return rans
+
+
+Policy = Callable[[int, Sequence[Leg]], tuple[int, int]]
+"""From the samples, and the legs of a pass, to what may be dropped and padded in it."""
+Sums = dict[str, Any]
+NONE: Sums = {
+    **dict.fromkeys(("histories", "refused", "exact", "uneven"), 0),
+    **dict.fromkeys(("samples", "lost", "twice", "dropped", "padded"), 0),
+    "seconds": [],
+    "reasons": {},
+    "examples": [],
+}
+"""What is summed over histories of one kind, when there are none.
+
+`exact` are those that went through, without a sample lost or read twice but by policy; `uneven`
+those in which a rank had a batch in a step in which another had none. `samples` were to be read: in
+passes that were over before a refusal, each sample once. `twice` are reads past the first of a
+sample in a pass, and what a loader's policy `dropped` and `padded` is counted apart from `lost` and
+`twice`. `seconds` are those of resumes, `reasons` what was raised, with numbers left out.
+"""
+
+
+def counted(history: History, rans: list[Ran], policy: Policy) -> Sums:
+    """Count a history, by what came of its legs."""
+    last = rans[-1]
+    finished = EPOCHS
+    if last.refused:  # it ended before it could read the rest
+        finished = last.began.epoch if last.began else 0
+        rans = rans[:-1]
+    found = {**NONE, "histories": 1, "uneven": int(any(ran.uneven for ran in rans))}
+    found["seconds"] = [
+        ran.seconds
+        for ran in rans
+        if ran.began and ran.leg and not ran.leg.workers and ran.seconds is not None
+    ]
+    for epoch in range(EPOCHS):
+        reads = sum((ran.reads[epoch] for ran in rans), np.zeros(history.n, np.int64))
+        again = int(np.maximum(reads - 1, 0).sum())
+        missing = int((reads == 0).sum()) if epoch < finished else 0
+        found["samples"] += history.n if epoch < finished else int((reads > 0).sum())
+        legs = [ran.leg for ran in rans if ran.leg and epoch in ran.entered]
+        dropped, padded = policy(history.n, legs) if legs else (0, 0)
+        dropped, padded = min(dropped, missing), min(padded, again)
+        found["dropped"] += dropped
+        found["padded"] += padded
+        found["lost"] += missing - dropped
+        found["twice"] += again - padded
+    wrong = found["lost"] or found["twice"]
+    if last.refused:
+        found["refused"], found["reasons"] = 1, {last.refused: 1}
+    elif not wrong:
+        found["exact"] = 1
+    if wrong:
+        found["examples"] = [f"{history}; {found['lost']} lost, {found['twice']} read twice"]
+    return found

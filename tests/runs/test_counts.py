@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from benchmarks.measure.fresh import ROOT
+from tests.histories.stories import Given, Story
+from tests.histories.stories import run as run_histories
 from tests.runs import page, results, through_page
-from tests.runs.counting import Tally, torture
 from tests.runs.frameworks import FRAMEWORKS
 from tests.runs.groups import live
 from tests.runs.groups.logs import Logs
@@ -31,19 +32,19 @@ from tests.runs.histories import (
     Leg,
     history,
 )
-from tests.runs.loaders import LOADERS, Entry, drops_batches
+from tests.runs.loaders import LOADERS, Entry, drops_batches, nothing
 from tests.runs.results import text
+from tests.runs.row import EXACT, LEGS, Steps, run
 from tests.runs.row import KINDS as KINDS_THROUGH
-from tests.runs.row import LEGS, Steps, run
 from tests.runs.row import Leg as LegThrough
-from tests.runs.running import Place, Saved, play
+from tests.runs.running import Place, Policy, Saved, play
+from tests.runs.running import counted as counted_of
 from tests.runs.through_page import by_itself, by_stops
 
 pytestmark = pytest.mark.torture
 
 # --- loaders that get drawn histories
 
-PLAIN = Entry("planted", "", "", "", "", "")
 TWO = History(0, False, NOTHING, 100, (Leg(2, 5, 0, 4), Leg(2, 5, 0)))
 
 
@@ -81,11 +82,9 @@ class Planted:
         return self.read + self.late
 
 
-def tally(dealt: History = TWO, entry: Entry = PLAIN, **fault: Any) -> Tally:
+def tally(dealt: History = TWO, policy: Policy = nothing, **fault: Any) -> dict[str, Any]:
     """Return the counts of one history."""
-    result = Tally()
-    result.add(dealt, play(partial(Planted, **fault), dealt, "", forked=False), entry)
-    return result
+    return counted_of(dealt, play(partial(Planted, **fault), dealt, "", forked=False), policy)
 
 
 def test_planted_faults_of_loaders_are_counted() -> None:
@@ -94,26 +93,29 @@ def test_planted_faults_of_loaders_are_counted() -> None:
     A history ends at a refusal, and what it had not read is not lost.
     """
     seen = [tally(), tally(late=1), tally(late=-1)]
-    assert [(0, 0, 1), (10, 0, 0), (0, 10, 0)] == [(x.lost, x.twice, x.exact) for x in seen]
-    assert [200, 200, 200] == [x.samples for x in seen]
+    assert [(0, 0, 1), (10, 0, 0), (0, 10, 0)] == [
+        (x["lost"], x["twice"], x["exact"]) for x in seen
+    ]
+    assert [200, 200, 200] == [x["samples"] for x in seen]
     refused = tally(refuses=True)
-    counts = refused.refused, refused.exact, refused.lost, refused.twice, refused.samples
-    assert (1, 0, 0, 0, 40) == counts
-    assert {"ValueError: not here": 1} == refused.reasons
+    counts = [refused[name] for name in ("refused", "exact", "lost", "twice", "samples")]
+    assert [1, 0, 0, 0, 40] == counts
+    assert {"ValueError: not here": 1} == refused["reasons"]
 
 
 def test_what_a_policy_drops_is_counted_apart() -> None:
     """What an uninterrupted run drops too is not lost, unless the loader has no such policy."""
     dealt = History(0, False, NOTHING, 97, (Leg(2, 5, 0, 4), Leg(2, 5, 0)))
-    policy = Entry("planted", "", "", "", "", "", drops_batches)
-    assert (14, 0) == ((seen := tally(dealt, policy, drops=True)).dropped, seen.lost)
-    assert (0, 14) == ((seen := tally(dealt, drops=True)).dropped, seen.lost)
+    for policy, counts in ((drops_batches, (14, 0)), (nothing, (0, 14))):
+        seen = tally(dealt, policy, drops=True)
+        assert counts == (seen["dropped"], seen["lost"])
 
 
 def test_a_stop_may_come_after_a_pass() -> None:
     """The loop goes on with the next epoch then."""
     dealt = History(0, False, ANYTHING, 100, (Leg(2, 5, 0, 1, True), Leg(3, 7, 0)))
-    assert (0, 0, 1) == ((seen := tally(dealt)).lost, seen.twice, seen.exact)
+    seen = tally(dealt)
+    assert (0, 0, 1) == (seen["lost"], seen["twice"], seen["exact"])
 
 
 def test_ranks_of_processes_are_those_of_one_process() -> None:
@@ -147,18 +149,17 @@ def test_histories_change_what_their_kind_says(with_workers: bool) -> None:
 )
 def test_ours_lose_and_repeat_nothing(entry: Entry) -> None:
     """Of the first histories, none loses a sample or reads one twice, and the page is written."""
-    tallies = torture(entry, entry.load(), map(history, range(40)))
-    assert [(0, 0)] * len(KINDS) == [(each.lost, each.twice) for each in tallies.values()]
-    assert sum(each.exact for each in tallies.values()) > 30
-    counts = {kind: each.to_dict() for kind, each in tallies.items()}
-    record = {"plain": counts, "with_workers": {}, "version": "0", "missing": ""}
-    told = text(page.overview({"loaders": {entry.name: record}})[0])
-    assert f"| {entry.name} | 40 | 0 | 0 |" in told
+    given = Given(histories=40)
+    with given.stack:
+        num_wrong, record = run_histories(entry.name, entry.live, given)
+    sums = page.total(record, [*KINDS])
+    assert (0, 0, 0) == (num_wrong, sums["lost"], sums["twice"])
+    assert sums["exact"] > 30
+    told = [text(block) for block in page.blocks({entry.name: {"version": "0", **record}})]
+    assert f"| {entry.name} | 40 | 0 | 0 |" in told[0]
 
 
 # --- frameworks, whose runs are stopped twice
-
-EXACT = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
 
 
 def dealt(leg: LegThrough, too_far: int = 0, one_step_more: bool = False, ranks: Any = ()) -> Steps:
@@ -313,15 +314,12 @@ def test_planted_faults_of_groups_are_counted(tmp_path: Path) -> None:
     assert (0, 0) == counted(tmp_path, [tried, *whole[0]], *whole[1:])
 
 
-def test_groups_of_ours_that_lose_samples_are_told_of() -> None:
-    """And a loader that is missing: either keeps the table from being written."""
-    records = results.read("live")["runs"][0]["records"]
-    assert [] == live.wrong(records)
-    ours = next(each.name for each in live.LOADERS if each.ours)
-    lost = records[ours]["counts"]["goes"] = {"lost": 3, "twice": 2, "worlds": {}}
-    records[ours]["missing"] = "not here"
-    problems = [f"{ours}: not here", f"{ours}, {live.KINDS['goes'][0]}: {lost}"]
-    assert problems == live.wrong(records)
+def test_ours_that_lose_samples_are_told_of() -> None:
+    """Their histories are wrong, and keep nothing; what a rival's lose is only counted."""
+    lost = {"lost": 3, "twice": 2, "worlds": {}}
+    for each in live.LOADERS:
+        each.tell(story := Story(1), "goes", lost)
+        assert ({"counts": {"goes": lost}}, each.ours) == (story.record, bool(story.wrong))
 
 
 # --- what is kept
@@ -334,8 +332,6 @@ def test_pages_and_results_are_what_the_records_say(tmp_path: Path) -> None:
     name, record = min(run["records"].items())
     shorter = {name: record | {"theirs": {"whole": record["theirs"]["whole"]}}}
     assert through_page.partly(shorter) == f" Only in epoch 0: {name}."
-    for records, waiting in ((run["records"], set()), (shorter, {*run["records"]} - {name})):
-        assert waiting == {*through_page.waiting(records)}
     (tmp_path / "docs").mkdir()
     for name in through_page.PAGES:
         before = (ROOT / name).read_text()

@@ -69,17 +69,13 @@ def rows(data: dict[str, Record]) -> list[tuple[Any, Record]]:
     return [(each, data[each.name]) for each in FRAMEWORKS if each.name in data]
 
 
-def waiting(data: dict[str, Record]) -> list[str]:
-    """Return the names of those that did not run, without which no table is whole."""
-    return [each.name for each in FRAMEWORKS if each.name not in data]
-
-
 def partly(data: dict[str, Record]) -> str:
     """Write who was not stopped in epoch 1, and is counted in epoch 0 alone."""
     names = [each.name for each, record in rows(data) if not IN_EPOCH_1 <= {*record["theirs"]}]
     return f" Only in epoch 0: {', '.join(names)}." if names else ""
 
 
+NAME = "through"
 TITLE = "Stops and resumes through trainers"
 _FIRST, _SECOND = (step * GLOBAL_BATCH for step in (STEPS[0], sum(STEPS)))
 WORDS = (

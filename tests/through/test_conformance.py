@@ -1,6 +1,6 @@
 """An epoch through every trainer's and framework's own code, on 3 ranks, 3 again, and then 2.
 
-`python -m tests.runs --through` runs more, and writes the tables of the pages. Those that
+`python -m tests.histories trainers` runs more, and writes the tables of the pages. Those that
 others cannot stand beside are checked where they are installed, by the same function.
 """
 

@@ -122,7 +122,7 @@ def test_nodes_that_count_draws_are_refused(source: str, wrapper: Any) -> None:
 
 
 def test_nodes_read_loaders_that_have_a_state() -> None:
-    """Their state is that of the loader, by which `python -m tests.runs --through` resumes them."""
+    """Their state is that of the loader, by which `tests.histories trainers` resumes them."""
     loaders: tuple[Any, ...] = (
         PlanLoader(Identity(32), PLAN, **ME),
         StatefulDataLoader(Identity(32), batch_sampler=PlanBatchSampler(PLAN, **ME)),

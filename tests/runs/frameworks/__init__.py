@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.contenders import Contender
-from benchmarks.measure.fresh import run_fresh
-from tests.runs.row import KINDS, PATIENCE, WAYS, counted
+from tests.histories.stories import Given, Story
+from tests.runs.rivals import Rival
+from tests.runs.row import EXACT, KINDS, WAYS, counted
 
 
 @dataclass(frozen=True)
-class Framework(Contender):
+class Framework(Rival):
     """One trainer or framework; everything about it but its code."""
 
     docs: str
@@ -41,13 +41,33 @@ class Framework(Contender):
         kw_only=True,
     )
 
+    def most(self, given: Given) -> int:
+        """Return how many histories it is given: one of each kind."""
+        return len(KINDS)
+
+    def live(self, story: Story, given: Given) -> None:
+        """Run its own loader and ours; ours has to be exact."""
+        kind = [*KINDS][story.number]
+        story.say(KINDS[kind])
+        record = both(self.name, (kind,), (kind,))
+        story.record = {way: record[way] for way in WAYS if way in record}
+        if record.get("ours", {}).get(kind, EXACT) != EXACT:
+            story.fail(f"{record['ours'][kind]}")
+
+
+def page() -> Any:
+    """Return what writes the pages."""
+    from tests.runs import through_page
+
+    return through_page
+
 
 STATEFUL = (
     "torchdata's `StatefulDataLoader` with its `StatefulDistributedSampler`, and "
     "`use_distributed_sampler=False`, as its warning about resumes asks for a stateful loader"
 )
 
-FRAMEWORKS = (
+RIVALS = FRAMEWORKS = (
     Framework(
         "plain DDP",
         "plain_ddp",
@@ -234,20 +254,3 @@ def both(
             if hasattr(code, function):  # what is usual may be what is recommended
                 record[way] = counted(code, function, ours if way == "ours" else theirs)
     return record
-
-
-def through(
-    name: str, theirs: tuple[str, ...] = tuple(KINDS), ours: tuple[str, ...] = tuple(KINDS)
-) -> dict[str, Any]:
-    """Return `both` of a fresh process, from which ranks may be forked."""
-    quiet = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    job = "tests.runs.frameworks.both"
-    record: dict[str, Any] = run_fresh(job, name, theirs, ours, seconds=12 * PATIENCE, **quiet)
-    return record
-
-
-def wrong(name: str, record: dict[str, Any]) -> list[str]:
-    """Return what has to hold of ours, and does not."""
-    exact = {"lost": 0, "twice": 0, "uneven": 0, "refused": ""}
-    ours = record.get("ours", {})
-    return [f"{name}, {KINDS[kind]}: {ours[kind]}" for kind in ours if ours[kind] != exact]

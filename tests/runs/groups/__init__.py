@@ -1,1 +1,1 @@
-"""Groups of torchft runs that come and go: `python -m tests.runs --live`."""
+"""Groups of torchft runs that come and go: `python -m tests.histories torchft`."""

@@ -10,14 +10,17 @@ import importlib
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.contenders import Contender
-from benchmarks.measure.fresh import run_fresh
-from tests.runs.groups.logs import Logs, lost_and_twice
+from tests.histories.stories import Given, Story
+from tests.runs.groups.logs import Logs
 from tests.runs.results import Block, tabular
+from tests.runs.rivals import Rival
+from tests.runs.row import lost_and_twice
 
 if TYPE_CHECKING:  # it imports torchft, which may be missing
     from tests.runs.groups.groups import Groups
@@ -32,11 +35,10 @@ STEPS = SAMPLES // (GROUPS * BATCH)
 """Of an epoch, when all are there."""
 HALF = STEPS // 2
 """The step in which a group dies."""
-SECONDS = 1_200
 
 
 @dataclass(frozen=True)
-class Loader(Contender):
+class Loader(Rival):
     """One loader; everything about it but its code."""
 
     setup: str
@@ -57,8 +59,40 @@ class Loader(Contender):
         importlib.import_module("tests.runs.groups.groups")
         return importlib.import_module(LOOPS)
 
+    def most(self, given: Given) -> int:
+        """Return how many histories it is given: one of each kind."""
+        return len(KINDS)
 
-LOADERS = (
+    def live(self, story: Story, given: Given) -> None:
+        """Read an epoch; ours has to read each sample once."""
+        kind = [*KINDS][story.number]
+        story.say(KINDS[kind][0])
+        with tempfile.TemporaryDirectory() as folder:
+            self.tell(story, kind, run(self, kind, Path(folder), opened(given.stack)))
+
+    def tell(self, story: Story, kind: str, counts: dict[str, Any]) -> None:
+        """Tell what a run came to; what ours lose is wrong."""
+        story.record = {"counts": {kind: counts}}
+        if self.ours and (counts["lost"] or counts["twice"]):
+            story.fail(f"{counts}")
+
+
+@cache
+def opened(stack: ExitStack) -> Forks:
+    """Return a process that forks groups, for all histories."""
+    from tests.runs.groups.groups import forks_of
+
+    forks = forks_of(LOOPS)
+    stack.callback(forks.end)
+    return forks
+
+
+def page() -> Any:
+    """Return what writes the page of results."""
+    return importlib.import_module(__name__)
+
+
+RIVALS = LOADERS = (
     Loader(
         "torchft DistributedSampler",
         "sampler",
@@ -109,7 +143,6 @@ KINDS: dict[str, tuple[str, Callable[..., None]]] = {
     "goes": ("one of three groups dies at half", goes),
     "comes back": ("it dies, and is started again at once", comes_back),
 }
-QUICK = ("comes back",)
 
 
 def run(loader: Loader, kind: str, folder: Path, forks: Forks) -> dict[str, Any]:
@@ -140,47 +173,7 @@ def count(logs: Logs) -> dict[str, Any]:
     return {"lost": lost, "twice": twice, "worlds": dict(sorted(worlds.items()))}
 
 
-def all_of(kinds: tuple[str, ...]) -> dict[str, Any]:
-    """Run all loaders in this process; return what each lost, or the reason why it is missing."""
-    records: dict[str, Any] = {each.name: {**each.standing(), "counts": {}} for each in LOADERS}
-    there = [each for each in LOADERS if not records[each.name]["missing"]]
-    if len(there) < len(LOADERS):  # all numbers of a table are of one run
-        return records
-    from tests.runs.groups.groups import forks_of
-
-    with tempfile.TemporaryDirectory() as root:
-        forks = forks_of(LOOPS)
-        try:
-            for kind in kinds:
-                for each in there:
-                    folder = Path(root, f"{each.module}-{kind}")
-                    folder.mkdir()
-                    records[each.name]["counts"][kind] = run(each, kind, folder, forks)
-        finally:
-            forks.end()
-    return records
-
-
-def live(kinds: tuple[str, ...] = tuple(KINDS)) -> dict[str, Any]:
-    """Return `all_of` of a fresh process, as torchft's lighthouse says a lot."""
-    records: dict[str, Any] = run_fresh(
-        "tests.runs.groups.live.all_of", kinds, seconds=SECONDS, OTEL_SDK_DISABLED="true"
-    )
-    return records
-
-
-def wrong(records: dict[str, Any]) -> list[str]:
-    """Return what has to hold, and does not: all were run, and ours lost and repeated nothing."""
-    found = [
-        f"{name}: {record['missing']}" for name, record in records.items() if record["missing"]
-    ]
-    for each in LOADERS:
-        for kind, counts in records[each.name]["counts"].items():
-            if each.ours and (counts["lost"] or counts["twice"]):
-                found.append(f"{each.name}, {KINDS[kind][0]}: {counts}")
-    return found
-
-
+NAME = "live"
 TITLE = "Groups that die and come back"
 WORDS = (
     f"{GROUPS} groups of a [torchft](../../docs/live.md) run, each a process, read an epoch of "
@@ -197,6 +190,8 @@ def blocks(records: dict[str, Any]) -> list[Block]:
     """Return the blocks of the results."""
     cells = []
     for each in LOADERS:
+        if each.name not in records:
+            continue
         record = records[each.name]
         counts = (record["counts"][kind] for kind in KINDS)
         outcomes = (outcome(each) for each in counts)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,9 +51,3 @@ class Logs:
             Step(step, self.worlds.get((max(of), step), 0), self.of(max(of), step))
             for step, of in sorted(self.quorums.items())
         ]
-
-
-def lost_and_twice(samples: Sequence[int], num_samples: int) -> tuple[int, int]:
-    """Return how many of all samples were not read, and how many reads were one too many."""
-    times = Counter(samples)
-    return num_samples - len(times), len(samples) - len(times)
