@@ -32,7 +32,8 @@ BITS = [
 ]
 FILES = [
     *("tests/orders/test_every_order.py", "tests/kernels/test_permutation.py"),
-    *(f"tests/files/test_{name}.py" for name in ("builds", "cache", "export", "verify_files")),
+    *(f"tests/files/test_{name}.py" for name in ("builds", "export", "verify_files")),
+    "tests/stores/test_cache.py",
     *("tests/shards/test_dataset.py", "tests/shards/test_shard_loader.py"),
 ]
 

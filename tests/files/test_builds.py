@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -221,34 +220,6 @@ def test_overtaken(
     """
     assert counted == in_child(save_overtaken, tmp_path / "a.plan", part, name)
     assert whole == tree(tmp_path / "a.plan")
-
-
-@pytest.mark.slow
-def test_a_stopped_builder(tmp_path: Path, whole: dict[str, bytes]) -> None:
-    """A builder that stands still while others finish the plan goes on where it stood."""
-    root, output = tmp_path / "a.plan", tmp_path / "said"
-    code = (
-        "import os, signal, sys, indexplan as ip\n"
-        "from tests.support.trees import PLAN\n"
-        "def progress(done, total):\n"
-        "    if done: os.kill(os.getpid(), signal.SIGSTOP)\n"
-        "print(ip.save(PLAN, sys.argv[1], progress=progress, **eval(sys.argv[2])).num_bytes)\n"
-    )
-    with output.open("w") as stream:
-        command = [sys.executable, "-c", code, str(root), repr(TWO)]
-        builder = subprocess.Popen(command, cwd=ROOT, stdout=stream)
-        stopped = 0
-        while True:
-            status = os.waitpid(builder.pid, os.WUNTRACED)[1]
-            if not os.WIFSTOPPED(status):
-                break
-            stopped += 1
-            if stopped == 1:
-                ip.save(PLAN, root, **TWO)
-            os.kill(builder.pid, signal.SIGCONT)
-    builder.returncode = os.waitstatus_to_exitcode(status)
-    assert (0, "9024\n", 8) == (builder.returncode, output.read_text(), stopped)
-    assert whole == tree(root)
 
 
 # What the dead leave.

@@ -78,7 +78,6 @@ def save_refused(kind: str, root: Path, call: str, error: int, files: int) -> st
     ("call", "error", "got", "cure"),
     [
         ("write", errno.ENOSPC, "No space left on device", FREE),
-        ("write", errno.EDQUOT, "Disk quota exceeded", FREE),
         ("link", errno.ENOSPC, "No space left on device", FREE),
         ("mkdir", errno.ENOSPC, "No space left on device", FREE),
         ("fsync", errno.EIO, "Input/output error", CHECK),

@@ -117,7 +117,7 @@ def append(ledger: ip.Ledger, begin: int, told: int) -> None:
 
 def test_two_processes_that_append_at_once(tmp_path: Path) -> None:
     """One of them has the file, the other is told so, and has written nothing."""
-    for number in range(20):
+    for number in range(8):
         path = tmp_path / f"{number}.ledger"
         ledger = ip.Ledger(path)  # read before either of them writes
         begin, start = os.pipe()

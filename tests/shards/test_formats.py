@@ -362,13 +362,13 @@ def test_cut_off_anywhere(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["stream", "file"])
-@pytest.mark.parametrize("flip", [0x80, 0xFF])
-def test_damaged_anywhere(kind: str, flip: int, tmp_path: Path) -> None:
+def test_damaged_anywhere(kind: str, tmp_path: Path) -> None:
     """An Arrow file with another byte is read or refused, and the reader comes to an end."""
     path = tmp_path / "a.arrow"
     write_nine(kind, path)
     whole = path.read_bytes()
     for at in range(len(whole)):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ flip]) + whole[at + 1 :])
+        flipped = whole[at] ^ (0xFF, 0x80)[at // 4 % 2]  # of every other number of four bytes
+        path.write_bytes(whole[:at] + bytes([flipped]) + whole[at + 1 :])
         with contextlib.suppress(ip.PlanFileError):
             read_sizes(kind, path)
