@@ -83,7 +83,7 @@ def test_little_memory_for_any_number_of_bins(name: str) -> None:
 @pytest.mark.parametrize("world_size", [6, 1000])
 def test_the_largest_sizes(remainder: str, world_size: int) -> None:
     """The last step of an epoch may end, and a rank's part begin, past the largest int64."""
-    for n in (10**12, 2**63 - 1, 2**63 - 129):
+    for n in (2**63 - 1, 2**63 - 129):
         plan = ip.Plan(
             ip.Shuffle(n), world_size=world_size, batch_size=65, sub_epochs=2, remainder=remainder
         )
