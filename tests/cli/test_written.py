@@ -13,7 +13,6 @@ from hypothesis import given
 import indexplan as ip
 from indexplan.cli.written import order_as_written
 from indexplan.orders import registry as known
-from tests.support.fresh import printed
 from tests.support.nested import PLAIN, layers
 from tests.support.shell import Shell
 
@@ -135,58 +134,37 @@ def test_verb(shell: Shell) -> None:
     assert f"{call}\n\nMany fields.\n\nOf several types.\n" == shell.run("orders", "Many")
 
 
-OWN = '''
+OWN = """
 from dataclasses import dataclass
-import numpy as np
 import indexplan as ip
-
 
 @ip.register
 @dataclass(frozen=True, eq=False)
-class Backwards(ip.Order):
-    """The last sample comes first.
+class Lagging(ip.Sequential):
+    '''The first sample comes last.'''
 
-    Parameters
-    ----------
-    num_samples : int
-    shift : int
-        Samples that come last instead.
-    """
-
-    num_samples: int
-    shift: int = 0
-    algorithm = "backwards-v1"
-
-    def to_dict(self):
-        return {"algorithm": self.algorithm, "num_samples": self.num_samples, "shift": self.shift}
+    algorithm = "lagging-v1"
 
     def fill(self, epoch, starts, stops, out):
-        positions = np.concatenate([np.arange(*run) for run in zip(starts, stops)])
-        out[:] = (self.num_samples - 1 - self.shift - positions) % self.num_samples
+        super().fill(epoch, starts, stops, out)
+        out[:] = (out + 1) % self.num_samples
 
     def find(self, epoch, indices, most=None):
-        positions = (self.num_samples - 1 - self.shift - indices) % self.num_samples
-        return np.arange(len(indices)), positions
-'''
+        return super().find(epoch, (indices - 1) % self.num_samples, most)
+"""
 
 
-@pytest.mark.slow
-def test_an_order_of_ones_own(tmp_path: Path) -> None:
-    """`--import` makes an order of somebody's own known to every verb."""
-    (tmp_path / "mine.py").write_text(OWN)
-
-    def told(*words: str) -> str:
-        path = str(tmp_path)
-        return printed("-m", "indexplan", *words, "--import", "mine", PYTHONPATH=path)
-
-    line = "Backwards(num_samples, shift=0)\n\nThe last sample comes first.\n"
-    assert "Backwards        The last sample comes first.\n" in told("orders")
-    assert told("orders", "Backwards").startswith(line)
-    plan = str(tmp_path / "a.plan")
-    spec = ["--num-samples=9", "--batch-size=3", "--world-size=1", "--order=Backwards(shift=2)"]
-    told("build", plan, *spec)
-    assert "6 5 4\n" == told("show", plan, "--epoch=0", "--step=0", "--rank=0")
-    assert "ok  every byte of every chunk is what the order generates" in told("verify", plan)
+@pytest.mark.usefixtures("_ours")
+def test_an_order_of_ones_own(here: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--import` makes an order of somebody's own known to the verbs."""
+    (here / "lagging_orders.py").write_text(OWN)
+    monkeypatch.syspath_prepend(here)
+    mine = ["--import", "lagging_orders"]
+    assert "Lagging       The first sample comes last.\n" in shell.run("orders", *mine)
+    spec = ["--num-samples=4", "--batch-size=2", "--world-size=1", "--order=Lagging()"]
+    shell.run("build", "a.plan", *spec, *mine)
+    assert "1 2\n" == shell.run("show", "a.plan", "--epoch=0", "--step=0", "--rank=0", *mine)
+    assert "ok  every byte of every chunk" in shell.run("verify", "a.plan", *mine)
 
 
 def test_what_cannot_be_imported(tmp_path: Path, shell: Shell) -> None:

@@ -85,20 +85,6 @@ def test_how_uneven_windows_are(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(expected, points.get_ydata(), rtol=0.02)
 
 
-def test_a_full_shuffle_fills_the_axis() -> None:
-    """The band takes a fifth of the upper axis at least, in every picture the same."""
-    limits = set()
-    for order in (ip.Shuffle(10**6), ip.BlockShuffle(10**6, 1000, 1)):
-        axes = plot.mixing(ip.Plan(order, world_size=2, batch_size=64)).axes[0]
-        limits.add(axes.get_ylim())
-        (band,) = axes.patches
-        low, high = axes.transAxes.inverted().transform(
-            axes.transData.transform([(0, y) for y in band.get_bbox().intervaly])  # type: ignore[attr-defined]
-        )[:, 1]
-        assert high - low > 0.2
-    assert 1 == len(limits)
-
-
 def test_quarters_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are those of the samples sorted by value; an order that sorts reads one at a time."""
     monkeypatch.setattr(mixing_figure, "UNITS", 1000)
