@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numba
@@ -172,6 +173,12 @@ def test_shuffle_is_a_bijection(n: int) -> None:
     read = order.take(1, 0, n)
     assert np.array_equal(every, np.sort(read))
     assert np.array_equal(every, order.locate(1, read))
+
+
+def test_all_small_permutations_occur() -> None:
+    """Over 600 seeds, all 24 orders of 4 samples occur, odd ones too."""
+    seen = {tuple(ip.Shuffle(4, seed).take(0, 0, 4).tolist()) for seed in range(600)}
+    assert math.factorial(4) == len(seen)
 
 
 @pytest.mark.parametrize("order", [ip.Shuffle(100_003, 1), ip.BlockShuffle(100_003, 97, 5, 1)])

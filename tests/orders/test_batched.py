@@ -90,6 +90,20 @@ def test_shares_are_those_of_what_is_read(order: ip.Flat) -> None:
     assert np.allclose(counts / len(row), order.group_shares(1, 0, len(row)))
 
 
+@pytest.mark.parametrize(
+    ("order", "num_units"),
+    [(ip.Flat(ip.Grouped([0] * 10 + [1] * 9, 4, seed=1)), 16), (ip.Distinct(range(10), 4, 3), 8)],
+)
+def test_other_samples_are_left_out_in_each_epoch(order: ip.Order, num_units: int) -> None:
+    """Each sample that fills no batch is left out as often as another."""
+    samples, left_out = {*range(order.num_samples)}, Counter[int]()
+    for epoch in range(200):
+        left_out.update(samples - {*order.take(epoch, 0, num_units).tolist()})
+    assert {*left_out} == samples
+    assert sum(left_out.values()) == 200 * (len(samples) - num_units)
+    assert max(left_out.values()) < 2 * sum(left_out.values()) / len(samples)
+
+
 INSIDE: dict[str, ip.Order] = {
     "groups": ip.Grouped([i % 3 for i in range(50)], 4, seed=1),
     "lengths": ip.LengthGrouped(list(range(1, 50)), 6, num_buckets=3, seed=1),

@@ -216,3 +216,14 @@ def test_rows_are_kept_of_some_epochs() -> None:
     order.locate(1, [5])
     assert sorted_once is order._row_by_sample(1)
     assert set(vars(ip.ShardShuffle(range(30)))) == set(order.__getstate__())
+
+
+@pytest.mark.parametrize("grid", ["epoch", "stream"])
+def test_few_shards_are_live(grid: str) -> None:
+    """Windows are whole turns of a lane; with windows of twice the mean size, 33 would be live."""
+    sizes = np.random.default_rng(0).lognormal(np.log(512), 0.7, 20_000).astype(np.int64) + 1
+    remainder = "carry" if grid == "stream" else "drop"
+    plan = ip.Plan(
+        ip.ShardShuffle(sizes, grid=grid), world_size=128, batch_size=32, remainder=remainder
+    )
+    assert ip.traffic(plan, sizes, ranks_per_node=8, epochs=[0]).live.max() <= 26

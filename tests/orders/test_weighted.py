@@ -6,6 +6,7 @@ import gc
 import hashlib
 import math
 import threading
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,27 @@ def table(order: ip.Weighted, epoch: int = 0) -> list[int]:
 
 
 @given(specs())
-def test_thresholds_are_the_oracles(spec: dict[str, Any]) -> None:
-    """All of them, of which an epoch meets but some."""
-    assert Weighted(**spec).thresholds == table(ip.Weighted(**spec))
+def test_what_is_expected_is_the_share_of_the_weight(spec: dict[str, Any]) -> None:
+    """Up to rounding, E is min(m, s * w) with one s for all, which without a cap is M / W."""
+    oracle = Weighted(**spec)
+    assert oracle.thresholds == table(ip.Weighted(**spec))
+    n, size, most = oracle.n, spec["epoch_size"], spec["max_repeats"]
+    weights = [Fraction(weight) for weight in spec["weights"]]
+    capped: set[int] = set()
+    while True:
+        rest = sum(weight for i, weight in enumerate(weights) if i not in capped)
+        factor = (size - (most or 0) * len(capped)) / rest
+        more = {i for i in range(n) if i not in capped and most and factor * weights[i] > most}
+        if not more:
+            break
+        capped |= more
+    # rounding up adds less than 1 to each of the integers, whose sum is at least 2**60 - n; what
+    # is left of it where caps leave little is not much
+    left = Fraction(rest) / sum(weights)
+    for i, weight in enumerate(weights):
+        expected = most if i in capped else factor * weight
+        error = size * (1 + n) / (2**59 * left) + Fraction(1, 2**oracle.bits)
+        assert abs(oracle.expected(i) - expected) <= error
 
 
 @pytest.mark.parametrize(

@@ -97,3 +97,16 @@ def tokens_of(fields: Windows) -> ip.TokenWindows:
     """Return the order of these fields."""
     first, *more = fields
     return ip.TokenWindows(first, more[0], overlap=more[1], shift=bool(more[2]), seed=more[3])
+
+
+@pytest.mark.parametrize(("num_tokens", "overlap"), [(103, 1), (120, 0), (29, 0), (30, 1), (20, 0)])
+def test_each_epoch_cuts_elsewhere(num_tokens: int, overlap: int) -> None:
+    """All phases come, so that every token that has one before it is a target in some epoch."""
+    order = ip.TokenWindows(num_tokens, 20, overlap=overlap, seed=1)
+    left = num_tokens - overlap - len(order.targets(0))
+    phases = [order.targets(epoch).start - overlap for epoch in range(600)]
+    assert set(range(left + 1)) == set(phases)
+    seen = {token for epoch in range(600) for token in order.targets(epoch)}
+    assert set(range(overlap, num_tokens)) == seen
+    still = ip.TokenWindows(num_tokens, 20, overlap=overlap, shift=False, seed=1)
+    assert {overlap} == {still.targets(epoch).start for epoch in range(9)}
