@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan.reports import lockstep
 from tests.support.bins import Bins
-from tests.support.model import Step, run_of, walk
+from tests.support.model import run_of, walk
 from tests.support.planned import planned
 from tests.support.strategies import EPOCHS, cursors, fresh_plans, orders, partitions, plans
 
@@ -40,22 +42,21 @@ def pairs(draw: st.DrawFn) -> tuple[ip.Plan, ip.Plan]:
     return a, b
 
 
-def walked(plan: ip.Plan, epoch: int, begin: int) -> list[tuple[tuple[int, int, int], Step]]:
-    """The steps of an epoch that start at or past a position, under their names."""
-    return [
-        ((epoch, there.sub_epoch, step.number), step)
-        for there in walk(run_of(plan), epoch + 1)
-        if there.epoch == epoch
-        for step in there.steps
-        if step.slots[0].position >= begin
-    ]
+def rows(plan: ip.Plan, epoch: int, begin: int) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the steps of an epoch that start at or past a position.
 
-
-def read(plan: ip.Plan, step: Step) -> list[Any]:
-    """What a step reads: the samples of each slot, and whether they are padding."""
-    return [
-        (slot.padded, plan.order.take(slot.epoch, slot.position).tolist()) for slot in step.slots
-    ]
+    Of each its name, what it reads (the samples of each slot, and whether they are padding), and by
+    whom: the slots of each rank, and how these are cut into inner batches.
+    """
+    for there in walk(run_of(plan), epoch + 1):
+        for step in there.steps if there.epoch == epoch else ():
+            if step.slots[0].position >= begin:
+                read = [
+                    (slot.padded, plan.order.take(slot.epoch, slot.position).tolist())
+                    for slot in step.slots
+                ]
+                shares = step.ranks, plan._layout.phases[step.phase].inner_counts
+                yield (epoch, there.sub_epoch, step.number), read, shares
 
 
 def differences(a: ip.Plan, b: ip.Plan) -> dict[str, Any]:
@@ -64,20 +65,14 @@ def differences(a: ip.Plan, b: ip.Plan) -> dict[str, Any]:
     started, position = max((plan.start.epoch, plan.start.position) for plan in (a, b))
     for epoch in range(started, max(EPOCHS, started + 1)):
         begin = position if epoch == started else 0
-        rows = [walked(plan, epoch, begin) for plan in (a, b)]
-        for i in range(max(map(len, rows))):
-            if i >= min(map(len, rows)) or read(a, rows[0][i][1]) != read(b, rows[1][i][1]):
-                left = rows[0][i][0] if i < len(rows[0]) else rows[1][i][0]
-                first.setdefault("steps_from", left)
-                first.setdefault("ranks_from", left)
-                break
-            (where, one), (_, other) = rows[0][i], rows[1][i]
-            inner = [
-                plan._layout.phases[step.phase].inner_counts
-                for plan, step in ((a, one), (b, other))
-            ]
-            if one.ranks != other.ranks or inner[0] != inner[1]:
+        for one, other in zip_longest(rows(a, epoch, begin), rows(b, epoch, begin)):
+            where = (one or other)[0]
+            alike = one is not None and other is not None and one[1] == other[1]
+            if not alike or one[2] != other[2]:
                 first.setdefault("ranks_from", where)
+            if not alike:
+                first.setdefault("steps_from", where)
+                break
     return first
 
 
