@@ -230,7 +230,7 @@ def test_each_evaluation_reads_all_of_each_validation_set(num_workers: int) -> N
             assert row + more == sum(read, [])
 
 
-@pytest.mark.parametrize("number", range(20))
+@pytest.mark.parametrize("number", range(8))  # others in CI's stage megatron, by PlanIterator alone
 def test_histories_in_megatrons_own_iterator(number: int) -> None:
     """Each step reads the run's next places, while ranks and batches change and the batch rises."""
     live(Story(number), wrapped=RerunDataIterator)

@@ -44,10 +44,10 @@ def job(folder: str, jobs: legs.Jobs) -> Steps:
 
 def test_recipes_resume_at_every_kind_of_place(tmp_path: Path) -> None:
     """After an epoch's last step, and inside epochs; on more ranks too, with copied files."""
-    jobs = [(4, 3), (3, 1), (2, 2), (4, 2)]
+    jobs = [(2, 3), (1, 1), (3, 2)]
     (steps,) = in_forks(f"{__name__}:job", tmp_path, (str(tmp_path), jobs))
     # an epoch ends with what is left of it, filled up to micro-batches
-    legs.check(steps, [24, 24, 8, 24, 20, 24, 24, 8], samples=50)
+    legs.check(steps, [24, 24, 4, 24, 24, 24], samples=50)
 
 
 def loader(

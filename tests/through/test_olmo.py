@@ -98,14 +98,14 @@ def legs(folder: str, jobs: legs_of.Jobs, samples: int, sized: bool) -> Steps:
         # before the first step, inside an epoch, after its last step, and in the one after, with a
         # return; epochs of 50 samples in steps of 12: 5 steps, then 4
         (
-            [(4, 0), (3, 2), (2, 2), (3, 3, 1), (4, 0), (3, 1), (1, 3), (2, 0)],
+            [(2, 0), (1, 2), (2, 2), (1, 3, 1), (2, 0), (1, 1), (2, 3), (1, 0)],
             50,
             [12] * 9,
             2,
         ),
         # in the middle of an epoch, and over its end
         (
-            [(4, 4), (3, 4), (2, 4)],
+            [(2, 4), (3, 4), (1, 4)],
             200,
             [12] * 3 + [36] * 2 + [60] + [24] * 3 + [12] * 3,
             0,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ import indexplan as ip
 from indexplan_torch import Bins
 from indexplan_torch.causal import join_causal
 from indexplan_torch.transformers import use_plan
-from indexplan_torch.versions import TESTED
 from tests.trainers.ranks import run_ranks
 
 IMPORTED_BY_RANKS = ("tests.through.test_trl",)
@@ -246,11 +244,6 @@ def test_a_ledger_has_each_global_batch_once(tmp_path: Any) -> None:
     assert global_batches() == read
     assert 1 == ledger.account().num_void_steps
     assert [2, 1] == [ledger.at(step).plan.world_size for step in (0, 1)]
-
-
-def test_the_table_of_versions_is_true() -> None:
-    """What runs here is what errors name."""
-    assert TESTED["trl"][1] == version("trl")
 
 
 # --- SFTTrainer on packed rows

@@ -24,7 +24,9 @@ IMPORTED_BY_RANKS = (
     "torch.utils.data",
     "sklearn.datasets",
     "sklearn.metrics",
+    "lightning.pytorch",
     "transformers.models.llama.modeling_llama",
+    "transformers.trainer",
 )
 
 
@@ -83,6 +85,8 @@ def script(name: str, words: list[str]) -> None:
     """Run an example in this process; what it says on stderr is seen where it fails."""
     log = Path(f"{os.environ['RANK']}.log")
     sys.argv = [str(EXAMPLES / name), *words]
+    if "lightning" in Path(sys.argv[0]).read_text():
+        del os.environ["RANK"]  # which Lightning's own launcher does not set
     errors = os.open(log.with_suffix(".err"), os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
     os.dup2(errors, 2)
     try:

@@ -1,7 +1,4 @@
-"""Callers that are looked for: of tested versions, refused where renamed, nobody in a plain pass.
-
-Each is found by the framework's own code in the tests that `SEEN` names, which it refuses.
-"""
+"""Callers that are looked for: refused where renamed, and nobody in a plain pass."""
 
 import importlib
 import re
@@ -21,42 +18,12 @@ from indexplan_torch import (
     transformers,
 )
 from indexplan_torch.callers import Caller
-from indexplan_torch.versions import TESTED
-from tests.trainers.ranks import ROOT
-from tests.variants.test_table import names_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
 
 PLAN = ip.Plan(ip.Sequential(12), batch_size=3)
 FILES = (accelerate, transformers, drawing)
 CALLERS = {n: each for file in FILES for n, each in vars(file).items() if isinstance(each, Caller)}
-SEEN = {
-    "IN_TRANSFORMERS": (
-        "tests/trainers/test_hf_trainer.py",
-        "test_without_the_callback_a_plan_is_refused",
-    ),
-    "COUNTING_DRAWS": (
-        "tests/trainers/test_torchdata_passes.py",
-        "test_nodes_that_count_draws_are_refused",
-    ),
-    "SHARDING": (
-        "tests/trainers/test_accelerate.py",
-        "test_a_shard_made_by_hand_deals_out_no_rank_s_batches",
-    ),
-    "IN_COMPOSER": ("tests/trainers/test_composer.py", "test_fits_of_every_world"),
-    "FETCHING_AHEAD": ("tests/trainers/test_ray.py", "test_ray_train_keeps_the_plan"),
-    "SKIPPING": (
-        "tests/through/test_loops.py",
-        "test_a_loader_with_a_state_is_refused_and_one_without_reads_on",
-    ),
-}
-
-
-def test_every_caller_is_met() -> None:
-    """A new row of the table needs a test with the framework, of a version that is tested."""
-    assert CALLERS.keys() == SEEN.keys()
-    assert all(test in names_in(ROOT / file) for file, test in SEEN.values())
-    assert {each.package for each in CALLERS.values()} <= TESTED.keys()
 
 
 @pytest.mark.parametrize("name", CALLERS)

@@ -11,7 +11,6 @@ import contextlib
 import io
 import runpy
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from torch.utils.data import DataLoader
 
 import indexplan as ip
 from indexplan_torch import Bins, PlanBatchSampler, PlanLoader
-from indexplan_torch.versions import TESTED
 from tests.histories.passes import Loop
 from tests.runs.frameworks import FRAMEWORKS
 from tests.through.test_conformance import check
@@ -271,11 +269,6 @@ def of_bins() -> dict[str, Any]:
         )["batches"],
         "rows": fit(PlanLoader(rows, BINS), **options)["batches"],
     }
-
-
-def test_the_version_is_the_one_of_the_table() -> None:
-    """What runs here is what docs/trainers.md calls tested."""
-    assert TESTED["mosaicml"][1] == version("mosaicml")
 
 
 def test_bins_are_read_whole_or_cut() -> None:

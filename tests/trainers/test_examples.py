@@ -13,7 +13,7 @@ import torch
 import indexplan as ip
 from tests.support.micro import micro_batches
 from tests.support.remote import server, store
-from tests.trainers.launching import found, in_ranks, run, torchrun
+from tests.trainers.launching import found, in_ranks, run
 from tests.trainers.ranks import ROOT
 
 __all__ = ["server"]  # a fixture
@@ -88,7 +88,7 @@ def test_sub_epochs(tmp_path: Path) -> None:
 
 def test_batch_of_batches(tmp_path: Path) -> None:
     """Lightning's default Trainer gives each of its two ranks the plan's 5 groups of 3."""
-    lines = run(tmp_path, [sys.executable], "batch_of_batches.py")
+    lines = in_ranks(tmp_path, 2, "batch_of_batches.py")
     plan = ip.Plan(ip.Shuffle(110, seed=0), world_size=2, batch_size=(5, 3), remainder="pad")
     expected = []
     for epoch, step, rank in np.ndindex(2, 4, 2):
@@ -221,7 +221,7 @@ def steps_after(plan: ip.Plan, cursor: ip.Cursor, world_size: int, epochs: range
 def test_lightning_images(tmp_path: Path) -> None:
     """Stopped in the second epoch on one device; two read what is left, and no more."""
     script = "lightning_images.py"
-    lines = run(tmp_path, [sys.executable], script, "--devices", 1, "--max-steps", 30)
+    lines = in_ranks(tmp_path, 1, script, "--devices", 1, "--max-steps", 30)
     assert [("30",)] == found(r"^(\d+) steps, .*accuracy", lines)
     lines = run(tmp_path, [sys.executable], script, "--devices", 2)
     assert "2 devices start after 30 steps" in lines
@@ -242,9 +242,9 @@ def test_three_corpora(tmp_path: Path) -> None:
 
 def test_hf_imbalanced(tmp_path: Path) -> None:
     """Each class is read equally often; two ranks go on where one has stopped."""
-    lines = run(tmp_path, [sys.executable], "hf_imbalanced.py", "--max-steps", 30)
+    lines = in_ranks(tmp_path, 1, "hf_imbalanced.py", "--max-steps", 30)
     assert lines[-1] in PAGE.splitlines()
-    lines = run(tmp_path, torchrun(2), "hf_imbalanced.py")
+    lines = in_ranks(tmp_path, 2, "hf_imbalanced.py")
     labels = [0] * 900 + [1] * 90 + [2] * 10
     plan = ip.Plan(ip.ClassBalanced(labels, seed=0), world_size=1, batch_size=12)
     left = steps_after(plan, plan.cursor(0, step=30), 2, range(2))

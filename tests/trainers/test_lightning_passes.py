@@ -282,7 +282,7 @@ def test_a_resume_after_limited_epochs_goes_on(tmp_path: Path) -> None:
 
 # --- loaders of two lengths, on one rank and two, resumed after every step
 
-SIZES = (52, 21)  # 6 and 3 steps of two ranks, 11 and 5 of one
+SIZES = (23, 11)  # 3 and 2 steps of two ranks, 5 and 3 of one
 
 
 def trained(folder: str, mode: str) -> dict[str, Any]:

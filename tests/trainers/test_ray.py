@@ -2,12 +2,10 @@
 
 import json
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import indexplan as ip
-from indexplan_torch.versions import TESTED
 from tests.trainers.ranks import run_ranks
 
 EPOCHS = 3
@@ -122,8 +120,3 @@ def test_ray_train_keeps_the_plan(tmp_path: Path) -> None:
         for ledger in ledgers:
             read = [ledger.batch(step, rank).tolist() for step in range(ledger.step)]
             assert fit[: 2 * steps] == read
-
-
-def test_the_version_is_the_one_of_the_table() -> None:
-    """What runs here is what docs/trainers.md calls tested."""
-    assert TESTED["ray"][1] == version("ray")
