@@ -102,37 +102,31 @@ def test_sizes_are_sizes_in_each_verb(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "made"),
+    ("order", "made", "shards"),
     [
-        ("ShardShuffle('sizes.npy', lanes=2)", ip.ShardShuffle(SIZES, lanes=2)),
-        ("TokenWindows(9000, 10)", ip.TokenWindows(9000, 10)),
-        ("Weighted('weights.npy')", ip.Weighted(np.arange(1, 8) / 2)),
+        ("ShardShuffle('sizes.npy', lanes=2)", ip.ShardShuffle(SIZES, lanes=2), False),
+        ("TokenWindows(9000, 10)", ip.TokenWindows(9000, 10), False),
+        ("Weighted('weights.npy')", ip.Weighted(np.arange(1, 8) / 2), False),
+        ("BlockShuffle(block_size=10, seed=3)", ip.BlockShuffle(500, 10, seed=3), True),
+        ("Epochs(Repeat(Shuffle(), 2), 30)", ip.Epochs(ip.Repeat(ip.Shuffle(500), 2), 30), True),
+        ("Epochs(order=Shuffle(), epoch_size=30)", ip.Epochs(ip.Shuffle(500), 30), True),
+        ("Subset(Shuffle(3), [1, 4, 5])", ip.Subset(ip.Shuffle(3), [1, 4, 5], 500), True),
+        ("TokenWindows(length=7)", ip.TokenWindows(500, 7), True),
+        ("ShardShuffle(lanes=2)", ip.ShardShuffle(SIZES, lanes=2), True),
+        ("Epochs(ShardShuffle(lanes=2), 7)", ip.Epochs(ip.ShardShuffle(SIZES, lanes=2), 7), True),
     ],
 )
-def test_the_order_tells(order: str, made: ip.Order, shell: Shell) -> None:
-    """--num-samples may be left out, and is refused, by its own number, if it is another one."""
-    shell.run("build", "a.plan", "--order", order, *BATCHES)
-    assert made == ip.load("a.plan").order
-    said = shell.fails(2, "build", "b.plan", "--order", order, "--num-samples=400", *BATCHES)
-    assert f"400, as the other options say; got {made.num_samples}; " in said
+def test_sizes_that_are_known(order: str, made: ip.Order, shards: bool, shell: Shell) -> None:
+    """What the order tells may be left out, or --shards, where it means the whole dataset.
 
-
-@pytest.mark.parametrize(
-    ("order", "made"),
-    [
-        ("BlockShuffle(block_size=10, seed=3)", ip.BlockShuffle(500, 10, seed=3)),
-        ("Epochs(Repeat(Shuffle(), 2), 30)", ip.Epochs(ip.Repeat(ip.Shuffle(500), 2), 30)),
-        ("Epochs(order=Shuffle(), epoch_size=30)", ip.Epochs(ip.Shuffle(500), 30)),
-        ("Subset(Shuffle(3), [1, 4, 5])", ip.Subset(ip.Shuffle(3), [1, 4, 5], 500)),
-        ("TokenWindows(length=7)", ip.TokenWindows(500, 7)),
-        ("ShardShuffle(lanes=2)", ip.ShardShuffle(SIZES, lanes=2)),
-        ("Epochs(ShardShuffle(lanes=2), 7)", ip.Epochs(ip.ShardShuffle(SIZES, lanes=2), 7)),
-    ],
-)
-def test_sizes_that_are_known(order: str, made: ip.Order, shell: Shell) -> None:
-    """What --shards tells may be left out wherever the order means the whole dataset."""
-    shell.run("build", "a.plan", "--order", order, "--shards=sizes.npy", *BATCHES)
+    --num-samples is refused, by its own number, if it is another one than the order's.
+    """
+    words = ["--order", order, *BATCHES]
+    shell.run("build", "a.plan", *words, *(["--shards=sizes.npy"] if shards else []))
     assert made == ip.load("a.plan").order
+    if not shards:
+        said = shell.fails(2, "build", "b.plan", *words, "--num-samples=400")
+        assert f"400, as the other options say; got {made.num_samples}; " in said
 
 
 @pytest.mark.parametrize(

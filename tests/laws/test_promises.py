@@ -220,8 +220,8 @@ def no_sample_of_a_class_before_all(order: Any, run: Run) -> bool:
     """Return whether a class reads all of its samples before it reads one again."""
     table = order.labels.array.tolist()
     for label in set(table):
-        members = {sample for sample, each in enumerate(table) if each == label}
-        read = [s for units in run for s in flat(units) if s in members]
+        members = members_of(table, label)
+        read = [s for units in run for s in flat(units) if table[s] == label]
         rounds = [read[at : at + len(members)] for at in range(0, len(read), len(members))]
         if any(len(set(each)) < len(each) for each in rounds):
             return False
