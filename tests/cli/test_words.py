@@ -31,23 +31,9 @@ RIGHT = {  # what verbs need besides the option that is tried; others need a pla
     "bench": ["--num-samples=9", "--batch-size=90", "--remainder=drop"],
 }
 SHARED = {"--help", "--json", "--import", "--order", "--column"}
-ALSO = [
-    ["show", "open.json", "--epoch=0", "--step=0"],
-    ["plot", "a.plan", "-o", "a.png", "--kind=work"],
-    ["plot", "bins.json", "-o", "a.png", "--kind=mixing"],
-    ["export", "bins.json", "out"],
-    ["export", "open.json", "out"],
+ALSO = [  # that errors.txt doesn't have
     ["verify", "a.plan", "--dataset=."],
-    ["show", "run.ledger", "--step=-1"],
     ["shards", "nowhere"],
-    ["show", "run.ledger", "--step=99", "--rank=0"],
-    ["locate", "run.ledger", "--index=99"],
-    ["ledger", "run.ledger", "account", "--epoch=9"],
-    ["verify", "run.ledger", "--dataset=nowhere"],
-    ["shards", "."],
-    ["build", "a.plan", "--num-samples=10", "--batch-size=3"],
-    ["build", "new.plan", "--num-samples=9", "--batch-size=2", "--world-size=2147483648"],
-    ["build", "new.plan", "--num-samples=9", "--batch-size=2", "--global-batch-size=2"],
     ["build", "new.plan", "--num-samples=1e18", "--batch-size=2", "--units-per-chunk=1"],
 ]
 
@@ -61,8 +47,6 @@ def _plans(here: Path) -> None:
     ledger = ip.Ledger("run.ledger")
     plan = ip.Plan(ip.Shuffle(10), world_size=2, batch_size=2)
     ledger.record(plan, plan.cursor(1, step=0))
-    bins = ip.Plan(ip.Grouped([0, 1, 0], 2), world_size=2, batch_size=1)
-    Path("bins.json").write_text(bins.to_json())
 
 
 def foreign(message: str, options: list[str]) -> list[str]:
