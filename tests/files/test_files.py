@@ -1,6 +1,5 @@
 """Plan directories: what is written is what is read, whoever writes it and however often."""
 
-import hashlib
 import json
 import sys
 from dataclasses import dataclass
@@ -43,23 +42,6 @@ def test_chunks_are_plain_npy_files(saved: Path) -> None:
     assert {np.dtype("<u4")} == {array.dtype for array in arrays}
     expected = PLAN.order.take(1, np.arange(1000))
     assert expected.tolist() == np.concatenate(arrays).tolist()
-
-
-def test_hashes_are_xxh64_of_every_block(tmp_path: Path) -> None:
-    """The hashes of a chunk: a digest of plan and name, and XXH64 of each 4 MiB of the file."""
-    import xxhash
-
-    plan = ip.Plan(ip.Shuffle(2_500_000), batch_size=8)
-    ip.save(plan, tmp_path / "a.plan")
-    digest = json.loads((tmp_path / "a.plan/plan.json").read_text())["sha256"]
-    name = "epoch-00000/chunk-00000.npy"
-    data = (tmp_path / "a.plan" / name).read_bytes()
-    blocks = [data[start : start + 2**22] for start in range(0, len(data), 2**22)]
-    expected = [xxhash.xxh64(block).intdigest() for block in blocks]
-    found = (tmp_path / "a.plan/epoch-00000/chunk-00000.xxh64").read_bytes()
-    assert hashlib.sha256(f"{digest} {name}".encode()).digest() == found[:32]
-    assert expected == np.frombuffer(found, "<u8", offset=32).tolist()
-    assert 3 == len(expected)
 
 
 @given(st.sampled_from(["<u4", "<i8", "<u8"]), st.integers(0, 2**62))

@@ -104,17 +104,6 @@ def test_readers_while_the_other_plan_is_built(root: Path) -> None:
     assert "must be readable; got 'No such file or directory'" in refused(order.take, 0, 600, 601)
 
 
-def test_link_to_another_plan(root: Path, tmp_path: Path) -> None:
-    """A path that is a link, such as `latest`, is refused when it leads to another plan."""
-    ip.save(OTHER, tmp_path / "b.plan", **MANY)
-    (tmp_path / "latest").symlink_to(root)
-    order = ip.types.Stored(tmp_path / "latest")
-    (tmp_path / "latest").unlink()
-    (tmp_path / "latest").symlink_to(tmp_path / "b.plan")
-    for read in (lambda: order.take(0, 0, 1), lambda: pickle.loads(pickle.dumps(order))):  # noqa: S301
-        assert "must still hold the plan that was opened" in refused(read)
-
-
 def test_forked_workers(root: Path) -> None:
     """A forked worker inherits its parent's reader, and what that will not take."""
     plan = ip.load(root)

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import polars as pl
 import pytest
 
@@ -23,17 +22,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("tables") / "a"
     ip.export(PLAN, root, epochs=range(2), format="parquet")
     return root
-
-
-def test_duckdb(folder: Path) -> None:
-    """A query over both epochs: who read a sample, and a rank's batch."""
-    table = duckdb.read_parquet(f"{folder}/*.parquet")
-    found = table.filter("index = 123 and not padded").project("epoch, step, rank")
-    assert [(epoch, *PLAN.locate(123, epoch)[2:4]) for epoch in range(2)] == found.order(
-        "epoch"
-    ).fetchall()
-    batch = table.filter("epoch = 1 and step = 7 and rank = 2").order("slot").project("index")
-    assert PLAN.batch(1, step=7, rank=2).tolist() == [index for (index,) in batch.fetchall()]
 
 
 def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:

@@ -149,15 +149,6 @@ def test_a_format_of_ones_own(loader_of: Made, shards: ip.Shards) -> None:
     assert [batch.tolist() for batch in plan.batches(0, rank=0)] == list(loader_of(plan, own))
 
 
-def test_as_many_downloads_as_traffic_counts(loader_of: Made, shards: ip.Shards) -> None:
-    """By default the folder has room for what the plan reads: each shard is fetched once."""
-    plan = plan_of(shards, sub_epochs=2, remainder="carry")
-    loader = loader_of(plan)
-    assert plan.account(0).num_steps == len(list(loader))
-    counted = ip.traffic(plan, shards).downloads
-    assert counted.tolist() == [[loader.report().num_samples]]
-
-
 def test_resumed_by_others(loader_of: Made, shards: ip.Shards) -> None:
     """Two ranks begin, three go on from the saved text: each sample is read once an epoch."""
     plan, read, saved = plan_of(shards, 2), [], set()

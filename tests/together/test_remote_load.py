@@ -100,18 +100,6 @@ def test_columns(anywhere: str, cache: Path) -> None:
     assert 2 + 6 == ip.export(ip.load(anywhere), out).num_kept
 
 
-def test_verbs(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The verbs of the command line take URLs, and say them."""
-    spec = ["--num-samples", "1000", "--batch-size", "16", "--world-size", "3"]
-    assert 0 == main(["build", url, *spec])
-    assert capsys.readouterr().out.startswith(f"{url}: 4,128 bytes; 1 file written")
-    for words in (["show", url], ["verify", url], ["locate", url, "--index", "7", "--epoch", "0"]):
-        assert 0 == main(words)
-    capsys.readouterr()
-    assert 1 == main(["show", url + "x"])
-    assert capsys.readouterr().err.startswith(f"indexplan: {url}x must be a plan directory; got no")
-
-
 def test_chunks_are_fetched_when_touched(saved: str, server: str, cache: Path) -> None:
     """Opening fetches no chunk; the first touch fetches one, whole; later ones find it."""
     chunk = f"GET /{saved.removeprefix('s3://')}/{CHUNK}"
