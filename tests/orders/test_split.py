@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.orders import classes as module
+from indexplan.orders.columns import BLOCK
 from tests.support import oracles
 
 PURPOSE = 18
+THIRDS = {"a": 1, "b": 1, "c": 1}
 SHARES = st.lists(st.sampled_from([1, 2, 3, 10, 0.1, 0.25, 0.7]), min_size=1, max_size=5)
 
 # Close together, or as far from each other as hashes are.
@@ -91,6 +93,17 @@ def test_groups_stay_together(groups: list[int], shares: list[float], seed: int)
         assert places == part.locate(0, range(len(groups))).tolist()
 
 
+@pytest.mark.parametrize("apart", [1, 10**7])
+def test_groups_of_more_samples_than_are_looked_at_at_a_time(apart: int) -> None:
+    """A part has all samples of its groups, rising, and the parts have all samples."""
+    num = 2 * BLOCK + 5
+    groups = np.arange(num) * 7919 % 5003 * apart
+    rows = [part.take(0, 0, len(part)) for part in ip.Split(num, THIRDS, groups=groups).values()]
+    for row in rows:
+        np.testing.assert_array_equal(np.flatnonzero(np.isin(groups, groups[row])), row)
+    assert num == sum(map(len, rows))
+
+
 @pytest.mark.parametrize("num_parts", [2, 256, 257, 300])
 def test_groups_are_numbered_once(num_parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the split, whose parts share what it found; a pickled part does it by itself."""
@@ -121,7 +134,7 @@ def test_known_answers() -> None:
     assert "<Split of train: 8 samples, val: 2 samples>" == repr(split)
     grouped = ip.Split(12, {"a": 2, "b": 1}, groups=[5, 5, 1, 1, 1, 9, 9, 2, 2, 3, 3, 3])
     assert [2, 3, 4, 7, 8] == grouped["b"].take(0, 0, 5).tolist()
-    thirds = ip.Split(10**12, {"a": 1, "b": 1, "c": 1})
+    thirds = ip.Split(10**12, THIRDS)
     assert [333333333334, 333333333333, 333333333333] == [len(part) for part in thirds.values()]
     part, sample = thirds["b"], thirds["b"].take(0, 123_456_789_012)
     assert [123_456_789_012] == part.locate(0, sample).tolist()
