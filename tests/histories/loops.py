@@ -121,6 +121,16 @@ class Histories(Machine):
         """
         self.batches = self.expected = self.loader = None
 
+    @property
+    def reads_on(self) -> bool:
+        """Whether nothing may be said of another pass now, as workers are in one."""
+        return False
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether a loop may end in the middle of a pass."""
+        return True
+
     # --- rules
 
     @initialize(plan=plans(), ranks=RANKS)
@@ -143,12 +153,14 @@ class Histories(Machine):
         self.batches: Any = None
         self.expected: Any = None  # of the iterator that is open, once it has begun
 
+    @precondition(lambda self: not self.reads_on)
     @rule(number=st.integers(0, NUM_PASSES))
     def a_user_names_a_pass(self, number: int) -> None:
         """`loader.set_epoch`, as plain loops, HF Trainer and Composer do."""
         self.named.set_epoch(number)
         self.model.name(number)
 
+    @precondition(lambda self: not self.reads_on)
     @rule(further=st.integers(-1, 1))
     def a_user_names_a_pass_nearby(self, further: int) -> None:
         """The pass that the loop is in, the one before, or the next."""
@@ -163,6 +175,7 @@ class Histories(Machine):
         else:
             self.begins(lambda: iter(self.loader))
 
+    @precondition(lambda self: self.may_leave)
     @rule()
     def the_loop_is_left(self) -> None:
         """`break`."""

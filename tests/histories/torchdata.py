@@ -12,10 +12,8 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 import indexplan as ip
 from indexplan_torch import PlanBatchSampler
 from tests.adapters.small import Identity, as_they_are
-from tests.histories.loops import NUM_PASSES, Histories
+from tests.histories.loops import Histories
 from tests.histories.passes import LoopOverTorchdata
-
-between_passes = precondition(lambda self: not self.eager or not self.reads_on)
 
 
 class TorchdataHistories(Histories):
@@ -52,30 +50,17 @@ class TorchdataHistories(Histories):
 
     @property
     def reads_on(self) -> bool:
-        """Whether a loop is in the middle of a pass, or has opened one."""
-        return self.batches is not None or (
-            (left := self.model.left) is not None and not left.whole
-        )
+        """Whether workers are in the middle of a pass, or a loop has opened one."""
+        left = self.model.left
+        inside = self.batches is not None or (left is not None and not left.whole)
+        return self.eager and inside
 
-    @between_passes
-    @rule(number=st.integers(0, NUM_PASSES))
-    def a_user_names_a_pass(self, number: int) -> None:
-        """`loader.set_epoch`, as plain loops, HF Trainer and Composer do."""
-        super().a_user_names_a_pass(number)
+    @property
+    def may_leave(self) -> bool:
+        """Whether a loop may end in the middle of a pass: workers are read to its end."""
+        return not self.eager
 
-    @between_passes
-    @rule(further=st.integers(-1, 1))
-    def a_user_names_a_pass_nearby(self, further: int) -> None:
-        """The pass that the loop is in, the one before, or the next."""
-        super().a_user_names_a_pass_nearby(further)
-
-    @precondition(lambda self: not self.eager)
-    @rule()
-    def the_loop_is_left(self) -> None:
-        """`break`."""
-        super().the_loop_is_left()
-
-    @between_passes
+    @precondition(lambda self: not self.reads_on)
     @rule()
     def it_is_asked_for_batches(self) -> None:
         """`iter(loader)`, whose state the loader has from then on, even if nobody reads it."""
@@ -112,19 +97,13 @@ class TorchdataHistories(Histories):
             self.read(len(self.expected))
         self.a_state_is_saved()
         if self.states:
-            state, saved = self.states[-1]
-            self.loader.load_state_dict(state)
-            self.model.load(saved)
-            self.batches = self.expected = None
+            self.a_state_is_loaded(-1, None)
             if named:
-                self.a_user_names_a_pass(saved.number)
+                self.a_user_names_a_pass(self.states[-1][1].number)
             self.the_pass_is_read()
 
-    @precondition(lambda self: self.model.pending is None)
+    @precondition(lambda self: self.model.pending is None)  # which is loaded by a loop
     @rule()
     def its_length_is_asked_for(self) -> None:
-        """`len(loader)`, of the pass that is set, which torchdata has not loaded before a loop."""
-        if self.model.gone(self.model.set):
-            self.refused(lambda: len(self.loader))
-        else:
-            assert len(self.model) == len(self.loader)
+        """`len(loader)`."""
+        super().its_length_is_asked_for()

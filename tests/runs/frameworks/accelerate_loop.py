@@ -6,6 +6,7 @@ Beside row.py it needs `pip install torch accelerate==1.15.0 torchdata`.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,43 @@ def _train(leg: Leg, configuration: DataLoaderConfiguration) -> Steps:
     if leg.save:
         accelerator.save_state(str(Path(leg.save, f"step_{done + len(read)}")))
     return read
+
+
+def drawn() -> Any:
+    """Accelerate: a prepared loader, and `skip_first_batches` after a resume.
+
+    As its page says: skip the batches of the pass that were done, and go back to the prepared
+    loader for the next one. `save_state` keeps the sampler's epoch and seed, which are given here.
+    """
+    from accelerate import PartialState
+    from accelerate.data_loader import prepare_data_loader, skip_first_batches
+
+    from tests.runs.running import Place, Saved
+
+    PartialState(cpu=True)
+
+    class Skipping:
+        def __init__(self, place: Place, saved: Saved | None) -> None:
+            self.saved = saved
+            dataset: Any = range(place.n)
+            self.loader: Any = prepare_data_loader(
+                DataLoader(dataset, place.batch, shuffle=True, num_workers=place.workers),
+                num_processes=place.world,
+                process_index=place.rank,
+                put_on_device=False,
+                use_seedable_sampler=True,
+                data_seed=place.seed,
+            )
+
+        def batches(self, epoch: int) -> Iterator[Any]:
+            """Set the epoch, skip what is done of it, and iterate."""
+            self.loader.set_epoch(epoch)
+            if self.saved and epoch == self.saved.epoch and self.saved.batches:
+                yield from skip_first_batches(self.loader, self.saved.batches)
+            else:
+                yield from self.loader
+
+        def state(self) -> None:
+            """Need nothing but what the loop counts."""
+
+    return Skipping

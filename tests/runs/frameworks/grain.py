@@ -7,6 +7,7 @@ Beside row.py it needs `pip install torch grain==0.2.18`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import grain
@@ -49,3 +50,75 @@ def _train(leg: Leg, dataset: Any) -> Steps:
         folder.mkdir(parents=True)
         handler.save(folder, iterator)
     return read[leg.before :]
+
+
+def drawn(*, elastic: bool = False) -> Any:
+    """Grain's DataLoader over an IndexSampler, with checkpoints of its iterator.
+
+    Elastic is its ElasticIterator, whose state is a global position: it takes a dataset that is
+    neither batched nor sharded, and the state of any shard restores all of them after changes of
+    the shards and of the global batch size, which the shards have to divide.
+    """
+    from grain.experimental import ElasticIterator
+    from grain.multiprocessing import MultiprocessingOptions
+    from grain.python import DataLoader, MapDataset, RangeDataSource, ReadOptions
+    from grain.samplers import IndexSampler
+    from grain.sharding import ShardOptions
+    from grain.transforms import Batch
+
+    from tests.runs.running import Place, Saved
+
+    # nothing is read from anywhere, so nothing needs to be read ahead
+    ahead = ReadOptions(num_threads=0, prefetch_buffer_size=0)
+
+    class OfIterators:
+        def __init__(self, place: Place, saved: Saved | None) -> None:
+            self.place, self.saved = place, saved
+            self.iterator: Any = None
+            if saved and not saved.after_pass:
+                self.iterator = self.fresh(saved.epoch)
+                self.iterator.set_state(saved.state(0 if elastic else place.rank))
+
+        def fresh(self, epoch: int) -> Any:
+            """Return an iterator of an epoch's start."""
+            place = self.place
+            seed = place.seed + epoch
+            if elastic:
+                workers = (
+                    MultiprocessingOptions(num_workers=place.workers) if place.workers else None
+                )
+                return ElasticIterator(
+                    MapDataset.range(place.n).shuffle(seed=seed),
+                    place.world * place.batch,
+                    ShardOptions(place.rank, place.world),
+                    read_options=ahead,
+                    multiprocessing_options=workers,
+                )
+            shard = ShardOptions(place.rank, place.world, drop_remainder=False)
+            return iter(
+                DataLoader(
+                    data_source=RangeDataSource(0, place.n, 1),
+                    sampler=IndexSampler(place.n, shard, shuffle=True, num_epochs=1, seed=seed),
+                    shard_options=shard,
+                    operations=[Batch(place.batch, drop_remainder=False)],
+                    worker_count=place.workers,
+                    read_options=ahead,
+                )
+            )
+
+        def batches(self, epoch: int) -> Iterator[Any]:
+            """Go on with the iterator that was restored, or begin one."""
+            if not (self.saved and epoch == self.saved.epoch and not self.saved.after_pass):
+                self.iterator = self.fresh(epoch)
+            yield from self.iterator
+
+        def state(self) -> Any:
+            """Return the iterator's own."""
+            return self.iterator.get_state()
+
+    return OfIterators
+
+
+def drawn_elastic() -> Any:
+    """Grain's ElasticIterator."""
+    return drawn(elastic=True)

@@ -10,7 +10,9 @@ Beside row.py it needs `pip install torch mosaicml-streaming==0.13.0`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.runs.row import Leg, Numbered, Steps, by_plan, by_state, name_packages
 
@@ -46,3 +48,31 @@ def write(folder: Path | str, n: int) -> None:
     with MDSWriter(out=str(folder), columns={"n": "int"}, size_limit=SHARD_BYTES) as writer:
         for number in range(n):
             writer.write({"n": number})
+
+
+def drawn() -> Any:
+    """MosaicML Streaming: MDS shards, a StreamingDataset, and a StreamingDataLoader's state.
+
+    As its page and fast_resumption.html beside it say: batch_size given to both, the same
+    num_canonical_nodes, a global batch that stays and that the ranks divide.
+    """
+    from tests.runs.running import Place, Saved, Stateful
+
+    class OfShards(Stateful):
+        def __init__(self, place: Place, saved: Saved | None) -> None:
+            clean_stale_shared_memory()  # of a leg that was ended, as its errors say to
+            dataset = StreamingDataset(
+                local=place.folder,
+                batch_size=place.batch,
+                shuffle=True,
+                shuffle_seed=place.seed,
+                num_canonical_nodes=1,
+            )
+            options = {"batch_size": place.batch, "num_workers": place.workers}
+            super().__init__(StreamingDataLoader(dataset, **options), saved)
+
+        def batches(self, epoch: int) -> Iterator[Any]:
+            """Iterate."""
+            yield from (batch["n"].tolist() for batch in super().batches(epoch))
+
+    return OfShards

@@ -7,6 +7,7 @@ Beside row.py it needs `pip install torch torchdata==0.11.0`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torchdata.nodes import Batcher, IterableWrapper, Loader, Mapper, SamplerWra
 from torchdata.stateful_dataloader import StatefulDataLoader
 from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
-from tests.runs.row import Leg, Steps, line, plan_of, train
+from tests.runs.row import Leg, Numbered, Steps, line, plan_of, train
 
 ENDLESS = False
 
@@ -72,3 +73,54 @@ def _train(leg: Leg, loader: Any, sampler: Any = None) -> Steps:
         parts = {"model": model.state_dict(), "loader": loader.state_dict()}
         torch.save(parts, leg.save / f"{leg.rank}.pt")
     return read
+
+
+def drawn_by_plan() -> Any:
+    """PlanBatchSampler in torchdata's StatefulDataLoader, as docs/trainers.md says."""
+    import indexplan as ip
+    from indexplan_torch import PlanBatchSampler
+    from tests.runs.running import Place, Saved, Stateful
+
+    class OfASampler(Stateful):
+        def __init__(self, place: Place, saved: Saved | None) -> None:
+            plan = ip.Plan(ip.Shuffle(place.n, seed=place.seed), batch_size=place.batch)
+            sampler = PlanBatchSampler(plan, rank=place.rank, world_size=place.world)
+            self.left = saved is not None  # a state, whose pass comes first
+            dataset: Any = range(place.n)
+            loader = StatefulDataLoader(dataset, batch_sampler=sampler, num_workers=place.workers)
+            super().__init__(loader, saved)
+
+        def batches(self, epoch: int) -> Iterator[Any]:
+            """Read what is left of the state's pass, and then epochs that are set."""
+            left, self.left = self.left, False
+            if left:
+                rest = super().batches(epoch)
+                first = next(rest, None)
+                if first is not None:
+                    yield first
+                    yield from rest
+                    return
+            self.loader.batch_sampler.set_epoch(epoch)
+            yield from super().batches(epoch)
+
+    return OfASampler
+
+
+def drawn() -> Any:
+    """Torchdata's StatefulDataLoader over its StatefulDistributedSampler.
+
+    The state is handled across workers, but not across ranks; so each saves and loads its own.
+    """
+    from tests.runs.running import Place, Saved, Stateful
+
+    def make(place: Place, saved: Saved | None) -> Any:
+        here: dict[str, Any] = {"num_replicas": place.world, "rank": place.rank, "seed": place.seed}
+        sized: Any = Numbered(place.n)
+        sampler: Any = StatefulDistributedSampler(sized, **here)
+        dataset: Any = range(place.n)
+        loader = StatefulDataLoader(
+            dataset, place.batch, sampler=sampler, num_workers=place.workers
+        )
+        return Stateful(loader, saved, place.rank, begin=sampler.set_epoch)
+
+    return make
