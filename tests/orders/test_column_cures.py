@@ -91,18 +91,6 @@ def test_values(which: int) -> None:
         call(followed)
 
 
-def test_the_limit_is_counted_alike() -> None:
-    """Milliseconds with a limit in seconds, as fractions or whole, name the unit or the length."""
-    lengths = np.round(1000 * np.asarray(SECONDS)).astype(np.int64)
-    with pytest.raises(ip.IndexPlanError, match="limits too"):
-        ip.TokenBudget(SECONDS, max_tokens=200)
-    with pytest.raises(ip.IndexPlanError, match="counted as the lengths are"):
-        ip.TokenBudget(lengths, max_tokens=7.5)  # type: ignore[arg-type]
-    with pytest.raises(ip.IndexPlanError, match="must be at least 3500, the longest length"):
-        ip.TokenBudget(lengths, max_tokens=200)
-    assert 2 == ip.TokenBudget(lengths, max_tokens=7000, num_buckets=1).num_units(0)
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -121,25 +109,6 @@ def test_missing_values(values: Any) -> None:
             call(values)
 
 
-def test_other_values() -> None:
-    """A table's column, an iterator's list, and the numbers of samples for their names."""
-    for values, said in (
-        (pd.DataFrame({"length": [3, 1]}), "pass one of its columns"),
-        (pa.table({"length": [3, 1]}), "pass one of its columns"),
-        ((each for each in [3, 1]), "pass list(values)"),
-    ):
-        with pytest.raises(ip.IndexPlanError) as error:
-            ip.Balance(values)  # type: ignore[arg-type]
-        assert str(error.value).endswith(f"; {said}")
-    for values, call, said in (
-        (["a.jpg"], INDICES[0], "pass the numbers of samples, counted from 0"),
-        (["a.tar"], ip.ShardShuffle, "pass how many samples each shard holds"),
-    ):
-        with pytest.raises(ip.IndexPlanError) as error:
-            call(values)
-        assert str(error.value).endswith(f"; {said}")
-
-
 @pytest.mark.usefixtures("here")
 def test_files() -> None:
     """What reads a file that is no .npy, by its name; no advice to unpickle one."""
@@ -155,12 +124,6 @@ def test_files() -> None:
             read = advised(call, str(path), path=path, dtype=np.uint32, name="lengths")
             assert [3, 1, 2] == np.asarray(read).tolist()
             call(read)
-    with pytest.raises(ip.IndexPlanError, match="; check the path"):
-        ip.Balance("nowhere.npy")
-    with pytest.raises(ip.IndexPlanError, match="; copy the file to this machine first"):
-        ip.Balance("s3://bucket/a.npy")
-    with pytest.raises(ip.IndexPlanError, match="; pass the path of a file in it"):
-        ip.Balance(".")
 
 
 @pytest.mark.usefixtures("here")

@@ -6,10 +6,13 @@ import json
 from collections import deque
 from dataclasses import asdict, dataclass
 from decimal import Decimal
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 import indexplan as ip
 from indexplan.orders import Traits
