@@ -18,7 +18,6 @@ from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from tests.adapters.small import check_steps, drawn_actions
 from tests.histories.listing import Leg, Listed, act
 from tests.support.examples import examples
-from tests.support.fresh import printed
 
 PLAN = ip.Plan(ip.Shuffle(53, seed=3), batch_size=3)
 
@@ -114,17 +113,6 @@ def test_steps_dealt_again_count_when_they_are_done(tmp_path: Path) -> None:
     check_steps(path, [batch.tolist() for batch in plan.replace(world_size=1).batches(0, rank=0)])
 
 
-def test_a_state_from_before_the_ledger_begins_it(tmp_path: Path) -> None:
-    """A run that had no ledger gets one at a resume, from there on."""
-    loader = PlanLoader(range(53), PLAN)
-    first = read(loader, 4)
-    resumed = PlanLoader(range(53), PLAN, ledger=tmp_path / "run.ledger")
-    resumed.load_state_dict(loader.state_dict())
-    rest = [batch.tolist() for batch in resumed]
-    check_steps(tmp_path / "run.ledger", rest)
-    assert sorted(sum(first + rest, [])) == list(range(53))
-
-
 BY_ONE = PLAN.replace(batch_size=1)
 
 
@@ -215,7 +203,10 @@ def test_a_plan_past_where_the_run_stands_needs_a_word(
 
 
 def test_a_first_state_is_loaded_again(tmp_path: Path) -> None:
-    """Where the ledger begins nothing in it counts, so a state without a hash is no guess there."""
+    """Where the ledger begins nothing in it counts, so a state without a hash is no guess there.
+
+    So a run that had no ledger gets one at a resume, from there on.
+    """
     path = tmp_path / "run.ledger"
     state = saved_after(4, PLAN)
     for plan in (PLAN, BY_ONE, PLAN.replace(batch_size=7)):
@@ -301,15 +292,21 @@ def test_a_run_that_starts_over_is_told_so_once(cure: str, tmp_path: Path) -> No
     assert ([18, 18], 1, 36) == (num_read, len(warned), ip.Ledger(path).step)
 
 
-LEFT_OPEN = """
+AT_EXIT = """
 import sys
 import indexplan as ip
 from indexplan_torch import PlanLoader
 plan = ip.Plan(ip.Shuffle(53, seed=3), batch_size=3)
-first, resumed = (PlanLoader(range(53), plan, ledger=sys.argv[1]) for _ in range(2))
-loop = iter(first)
-for step in range(5):
+loops = [iter(PlanLoader(range(53), plan, ledger=path)) for path in sys.argv[1:5]]
+for loop in loops:
     next(loop)
+for path in sys.argv[2:4]:
+    with open(path, "ab") as other:
+        other.write(b"{}\\n")
+first, resumed = (PlanLoader(range(53), plan, ledger=sys.argv[5]) for _ in range(2))
+left_open = iter(first)
+for step in range(5):
+    next(left_open)
     if step == 1:
         state = first.state_dict()
 resumed.load_state_dict(state)
@@ -318,36 +315,21 @@ next(iter(resumed))
 
 
 @pytest.mark.slow
-def test_what_a_loop_has_read_is_recorded_before_another_continues(tmp_path: Path) -> None:
-    """Though the loop is left open, as an interrupted trainer's; nothing is said at the end."""
-    printed("-c", LEFT_OPEN, tmp_path / "run.ledger")
-    account = ip.Ledger(tmp_path / "run.ledger").account()
-    assert (3, 3) == (account.num_steps, account.num_void_steps)
-
-
-AT_EXIT = """
-import sys
-import indexplan as ip
-from indexplan_torch import PlanLoader
-plan = ip.Plan(ip.Shuffle(53, seed=3), batch_size=3)
-loops = [iter(PlanLoader(range(53), plan, ledger=path)) for path in sys.argv[1:]]
-for loop in loops:
-    next(loop)
-for path in sys.argv[2:4]:
-    with open(path, "ab") as other:
-        other.write(b"{}\\n")
-"""
-
-
-@pytest.mark.slow
 def test_all_loops_are_recorded_when_the_process_ends(tmp_path: Path) -> None:
-    """Two whose ledgers cannot be written are named, and the others have theirs."""
-    paths = [str(tmp_path / f"{name}.ledger") for name in "abcd"]
+    """Two whose ledgers cannot be written are named, and the others have theirs.
+
+    What a loop has read is recorded before another continues, though the loop is left open, as an
+    interrupted trainer's; nothing is said of that.
+    """
+    paths = [str(tmp_path / f"{name}.ledger") for name in "abcde"]
     command = [sys.executable, "-c", AT_EXIT, *paths]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     for path in paths[1:3]:
         assert f"{path} must have one writer at a time" in done.stderr
+    assert not [path for path in (paths[0], *paths[3:]) if path in done.stderr]
     assert [1, 1] == [ip.Ledger(path).step for path in (paths[0], paths[3])]
+    account = ip.Ledger(paths[4]).account()
+    assert (3, 3) == (account.num_steps, account.num_void_steps)
 
 
 def test_a_ledger_stays_up_to_date_and_travels(tmp_path: Path) -> None:
