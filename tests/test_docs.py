@@ -29,7 +29,6 @@ from benchmarks.render.pages import PAGES, short
 from benchmarks.render.tables import markdown
 from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
-from tests.support.headings import anchors
 from tests.support.ports import free_port
 from tests.test_public_names import OF_OWN_ORDERS
 
@@ -43,6 +42,12 @@ BLOCK = re.compile(
 def blocks(name: str) -> list[str]:
     """The Python blocks of a page."""
     return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
 def test_readme_runs(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hatchling.metadata.spec import DEFAULT_METADATA_VERSION, get_core_metadata_
 from hatchling.plugin.manager import PluginManager
 
 from indexplan.cli.parsing import ADDRESS
-from tests.support.headings import anchors
+from tests.test_docs import anchors
 
 ROOT = Path(__file__).parents[1]
 

@@ -139,9 +139,7 @@ class Drawn(ip.Order):
         return by_offsets(np.concatenate([np.empty(0, np.int64), *found]), offsets)
 
 
-def bin_orders(
-    *kinds: type[Bins], num_samples: st.SearchStrategy[int] | None = None
-) -> st.SearchStrategy[Bins]:
+def bin_orders(*kinds: type[Bins]) -> st.SearchStrategy[Bins]:
     """Return a strategy for orders of bins."""
-    sizes = st.integers(1, 150) if num_samples is None else num_samples
-    return st.builds(lambda kind, n: kind(n), st.sampled_from(kinds or (Bins, ChangingBins)), sizes)
+    kind = st.sampled_from(kinds or (Bins, ChangingBins))
+    return st.builds(lambda kind, n: kind(n), kind, st.integers(1, 150))
