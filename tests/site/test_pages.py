@@ -64,15 +64,16 @@ def test_address_of_the_site(published: bool, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def references(site: Path) -> tuple[list[tuple[Path, str, str]], dict[Path, set[str]]]:
-    """What each page refers to: page, tag and address; and the places that each page has."""
-    found, places = [], {}
+def references(site: Path) -> tuple[list[tuple[Path, str, str]], dict[Path, set[str]], list[Any]]:
+    """What each page refers to: page, tag and address; the places that it has; and pictures."""
+    found, places, pictures = [], {}, []
     for page in site.rglob("*.html"):
         html = BeautifulSoup(page.read_text(), "html.parser")
         for tag in html.select("[href], [src]"):
             found.append((page, tag.name, str(tag.get("src") or tag["href"])))
         places[page] = {str(tag["id"]) for tag in html.select("[id]")}
-    return found, places
+        pictures += [(page.name, each) for each in html.select("article img")]
+    return found, places, pictures
 
 
 def test_nothing_from_other_hosts(site: Path, references: tuple[Any, ...]) -> None:
@@ -86,7 +87,7 @@ def test_nothing_from_other_hosts(site: Path, references: tuple[Any, ...]) -> No
 
 def test_links(site: Path, references: tuple[Any, ...]) -> None:
     """Every link inside the site leads to a file that is there, and to a place that it has."""
-    found, places = references
+    found, places, _ = references
     wrong, followed = [], 0
     for page, _, address in found:
         target = urlsplit(address)
@@ -101,12 +102,9 @@ def test_links(site: Path, references: tuple[Any, ...]) -> None:
     assert followed > 5000
 
 
-def test_every_picture_has_words(site: Path) -> None:
+def test_every_picture_has_words(references: tuple[Any, ...]) -> None:
     """Who can't see a picture is told what it shows."""
-    pictures = []
-    for page in site.rglob("*.html"):
-        html = BeautifulSoup(page.read_text(), "html.parser")
-        pictures += [(page.name, each) for each in html.select("article img")]
+    *_, pictures = references
     assert len(pictures) > 10
     assert [] == [(name, str(each)[:80]) for name, each in pictures if not each.get("alt")]
 
