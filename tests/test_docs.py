@@ -78,13 +78,6 @@ def test_readme_runs(tmp_path: Path) -> None:
     assert 3 * 313 + (313 - 5) + 313 == len(steps)
 
 
-def rows_of_home() -> list[list[str]]:
-    """The rows of the home page's table of what to write."""
-    text = (ROOT / "docs" / "index.md").read_text()
-    (table,) = re.findall(r"^\| you have, or want .*\n\|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
-    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()]
-
-
 def test_home_says_what_to_write(tmp_path: Path) -> None:
     """What the home page's table tells to write makes a plan, or reads one."""
     (tmp_path / "data").mkdir()
@@ -99,7 +92,9 @@ def test_home_says_what_to_write(tmp_path: Path) -> None:
         "num_tokens": 9_000,
     }
     names |= {"weights": np.ones(10), "labels": np.arange(10) % 2, "lengths": np.full(10, 700)}
-    for _, code, _ in rows_of_home():
+    text = (ROOT / "docs" / "index.md").read_text()
+    (table,) = re.findall(r"^\| you have, or want .*\n\|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    for _, code, _ in (row.strip("|").split("|") for row in table.splitlines()):
         plan = names["plan"] = ip.Plan(ip.Shuffle(1000), batch_size=2)
         for written in re.findall(r"`(.*?)`", code):
             with contextlib.chdir(tmp_path):

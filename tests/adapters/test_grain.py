@@ -155,18 +155,6 @@ def test_a_state_passes_through_later_transformations() -> None:
     assert sorted(PLAN.order.take(0, 36, 48).tolist()) == next(one).tolist()
 
 
-def test_grains_checkpoint_handler_saves_and_restores(tmp_path: Any) -> None:
-    """By the files that Grain writes."""
-    handler, (made,) = grain.checkpoint.CheckpointHandler(), datasets(1)
-    first = iter(made)
-    next(first)
-    handler.save(tmp_path, first)
-    second = handler.restore(tmp_path, iter(made))
-    assert next(first).tolist() == next(second).tolist()
-    (saved,) = tmp_path.iterdir()
-    assert "process_0-of-1.json" == saved.name
-
-
 def test_a_plan_may_be_open_or_resumed() -> None:
     """An open world size is Grain's; a cursor says where either begins."""
     resumed = PLAN.resume(PLAN.replace(world_size=5).cursor(0, step=2))
