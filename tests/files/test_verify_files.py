@@ -18,11 +18,11 @@ import indexplan as ip
 from indexplan.cli import main
 from indexplan.files import running, verifying
 from indexplan.files.format import SLAB_UNITS, Build, Chunk
-from indexplan.orders import Traits, Units, expand
+from indexplan.orders import Units
 from indexplan.stores.store import BLOCK_BYTES
 from tests.support.bins import Bins, ChangingBins, Drawn
 from tests.support.forging import rewritten
-from tests.support.found import at
+from tests.support.planted import Heavy
 
 BYTES = "every byte of every chunk is what the order generates"
 WRITTEN = "every byte of every chunk is what was written"
@@ -293,31 +293,22 @@ def test_counting(num_samples: int, reads: list[int]) -> None:
 
 @ip.register
 @dataclass(frozen=True, eq=False)
-class Wide(ip.Order):
-    """Bins of 1000 samples; it asserts that no more are drawn at a time than fit a slab."""
-
-    num_samples: int
+class Wide(Heavy):
+    """Bins of 1,024 samples; it asserts that no more are drawn at a time than fit a slab."""
 
     algorithm = "test-wide-v1"
-    traits = Traits(deals_bins=True)
-
-    def num_units(self, epoch: int) -> int:
-        return self.num_samples // 1000
 
     def deal(self, epoch: int, starts: np.ndarray, stops: np.ndarray) -> Units:
-        samples = expand(starts * 1000, stops * 1000)
-        assert len(samples) <= 2 * SLAB_UNITS
-        return Units(samples, np.full(len(samples) // 1000, 1000))
-
-    def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
-        return at(indices // 1000)
+        units = super().deal(epoch, starts, stops)
+        assert len(units.samples) <= 2 * SLAB_UNITS
+        return units
 
 
 def test_bins_are_drawn_some_at_a_time(tmp_path: Path) -> None:
     """However many samples the bins of a chunk hold, a build and a check draw few at a time."""
-    plan = ip.Plan(Wide(1_300_000), world_size=1, batch_size=7)
-    found = checks(plan, tmp_path / "a.plan")
+    order = Wide(1300 * 1024)
+    found = checks(ip.Plan(order, world_size=1, batch_size=7), tmp_path / "a.plan")
     assert all(check.ok for check in found.values())
-    assert 1_300_000 == found[COUNTED].num_checked
+    assert order.num_samples == found[COUNTED].num_checked
     read = ip.load(tmp_path / "a.plan").order
-    assert np.array_equal(np.arange(1_300_000), read.take(0, 0, 1300))
+    assert np.array_equal(np.arange(900 * 1024), read.take(0, 0, 900))

@@ -28,7 +28,7 @@ from tests.histories.runs import Run
 from tests.support.forging import ledger_of
 
 Lines: TypeAlias = list[dict[str, Any]]
-LONG = 120  # steps after which a ledger gets no more of them
+LONG = 60  # steps after which a ledger gets no more of them
 
 
 def lines_of(path: Path) -> Lines:

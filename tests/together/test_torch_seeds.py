@@ -85,8 +85,15 @@ def test_each_worker_draws_its_own_stream() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
-@pytest.mark.parametrize("start", ["fork", "spawn"])
-@pytest.mark.parametrize("kind", [DataLoader, StatefulDataLoader, PlanSampler])
+@pytest.mark.parametrize(
+    ("kind", "start"),
+    [
+        (DataLoader, "fork"),
+        (StatefulDataLoader, "fork"),
+        (PlanSampler, "fork"),
+        (DataLoader, "spawn"),
+    ],
+)
 def test_passes_that_follow_each_other_have_streams_of_their_own(kind: Any, start: str) -> None:
     """Workers of a loop that sets no epoch are seeded for the pass that they read."""
     plan = PLAN.replace(remainder="drop")
