@@ -1,4 +1,7 @@
-"""Every trainer whose loader keeps a ledger: resumed, moved to another plan, and then asked."""
+"""Every trainer whose loader keeps a ledger: resumed, moved to another plan, and then asked.
+
+Plain loops do the same in tests/adapters/test_recording.py and test_move.py.
+"""
 
 from __future__ import annotations
 
@@ -153,19 +156,6 @@ def by_fabric(
     return by_hand(batches, save, resumed, stop, lambda: move(loader))
 
 
-def by_a_loop(
-    loader: PlanLoader, folder: Path, resumed: bool, stop: int | None, move: Any
-) -> list[list[int]]:
-    """Train in a plain loop."""
-    if resumed:
-        loader.load_state_dict(torch.load(folder / "run.pt"))
-
-    def save() -> None:
-        torch.save(loader.state_dict(), folder / "run.pt")
-
-    return by_hand(loader, save, resumed, stop, lambda: move(loader))
-
-
 def by_hand(batches: Any, save: Any, resumed: bool, stop: int | None, move: Any) -> list[list[int]]:
     """Read the rest of three epochs, or up to a step."""
     read: list[list[int]] = []
@@ -178,10 +168,7 @@ def by_hand(batches: Any, save: Any, resumed: bool, stop: int | None, move: Any)
     return read
 
 
-TRAINERS = {
-    each.__name__: each
-    for each in (by_lightning, by_hf_trainer, by_accelerate, by_fabric, by_a_loop)
-}
+TRAINERS = {each.__name__: each for each in (by_lightning, by_hf_trainer, by_accelerate, by_fabric)}
 
 
 def train(
