@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 
 import indexplan as ip
+from tests.histories.listing import PLACE, place_of
 from tests.support.bins import Shrinking
 from tests.support.planned import READS_NOTHING
 
@@ -108,11 +109,9 @@ def test_what_is_left_of_the_epoch_of_a_resume_may_have_no_step(
     cursor = ones.cursor(epoch, part, step=data.draw(st.integers(0, len(ones.steps(epoch, part)))))
     size = [ip.Phase(at, size) for at, size in drawn["phases"]]
     spec = {**json.loads(ones.to_json()), "global_batch_size": [each.to_dict() for each in size]}
-    spec["resumed"] = dict(
-        zip(("epoch", "sub_epoch", "step", "position"), place(cursor), strict=True)
-    )
+    spec["resumed"] = dict(zip(PLACE, place_of(cursor), strict=True))
     steps = expected_of(**drawn)
-    first = cursor.epoch if not any(place(cursor)[1:]) else cursor.epoch + 1
+    first = cursor.epoch if not any(place_of(cursor)[1:]) else cursor.epoch + 1
     changed = ones.replace(global_batch_size=size)  # which nobody asks before the resume
     if all(steps[first:]):
         plan = ip.Plan.from_json(json.dumps(spec), order=order)
@@ -123,11 +122,6 @@ def test_what_is_left_of_the_epoch_of_a_resume_may_have_no_step(
             ip.Plan.from_json(json.dumps(spec), order=order)
         with pytest.raises(ip.IndexPlanError, match="must have a full step"):
             changed.resume(cursor).steps(epoch, part)
-
-
-def place(cursor: ip.Cursor) -> tuple[int, int, int, int]:
-    """Return the four numbers of a cursor."""
-    return cursor.epoch, cursor.sub_epoch, cursor.step, cursor.position
 
 
 @given(st.integers(1, 60), st.integers(1, 7), st.integers(1, 12), st.integers(0, 59))
