@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import os
@@ -11,7 +10,7 @@ import runpy
 import sys
 import tarfile
 from contextlib import redirect_stdout
-from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +69,13 @@ def write_for_recipes() -> None:
 def run_page(page: str) -> None:
     """Run a page's blocks, and hold it to what it says of a plan without showing it.
 
-    That is in `shown`, which has the page's names.
+    `SHOWN` holds it to that, by the page's names.
     """
     sys.path.insert(0, "")  # for the files that it shows
     name_packages(*PAGES[page])
     names = check_page(page, Path())
-    shown = f"tests.migrate.shown.{Path(page).name.replace('-', '_')}"
-    if find_spec(shown):
-        importlib.import_module(shown).check(names)
+    for hold in SHOWN.get(page, ()):
+        hold(names)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -86,6 +84,161 @@ def test_page_runs(page: str, tmp_path: Path) -> None:
     if page == "recipes":
         in_forks(f"{__name__}:write_for_recipes", tmp_path, ())
     in_forks(f"{__name__}:run_page", tmp_path, (page,))
+
+
+# --- what pages say of a plan without showing it
+
+
+def packed_rows_have_the_loss_of_their_chats(page: dict[str, Any]) -> None:
+    """A packed row's loss is that of its chats one by one."""
+    import torch
+
+    row, model = page["row"], page["model"].eval()
+    ends = row["cu_seq_lens_q"].tolist()
+
+    def alone(start: int, stop: int) -> tuple[Any, Any]:
+        tokens, labels = (row[name][:, start:stop] for name in ("input_ids", "labels"))
+        return model(input_ids=tokens, labels=labels).loss, (labels[:, 1:] != -100).sum()
+
+    with torch.no_grad():
+        packed = model(**row).loss
+        parts = [alone(start, stop) for start, stop in pairwise(ends)]
+    apart = sum(loss * count for loss, count in parts) / sum(count for _, count in parts)
+    assert torch.isclose(packed, apart, rtol=1e-5)
+
+
+def one_shape(page: dict[str, Any]) -> None:
+    """It is compiled once, and the losses are those of the images alone."""
+    plan, order, mean_loss, weights = (page[x] for x in ("plan", "order", "mean_loss", "weights"))
+    images, labels, losses = page["images"], page["labels"], page["losses"]
+    assert 1 == mean_loss._cache_size()
+    assert 5 == plan.step_size(epoch=0, step=28)
+    rows = order.take(0, 28 * 64, 1797)  # the last five images alone
+    alone = mean_loss(weights, images[rows], labels[rows], np.ones(5), np.float32(5))
+    assert abs(losses[28] - float(alone)) < 1e-5
+    sizes = [plan.step_size(epoch=0, step=step) for step in range(29)]
+    everything = mean_loss(weights, images, labels, np.ones(1797), np.float32(1797))
+    assert abs(np.dot(losses, sizes) / 1797 - float(everything)) < 1e-5
+    nested = ip.Plan(order, world_size=4, batch_size=(5, 3), remainder="pad")
+    micro_batches = nested.units(epoch=0, step=29, rank=2).micro_batches
+    assert [3] * 5 == [len(part) for part in micro_batches]
+
+
+def on_the_device(page: dict[str, Any]) -> None:
+    """Each device's rows are those of its rank."""
+    full = page["full"]
+    expected = [full.batch(epoch=3, step=17, rank=rank) for rank in range(4)]
+    assert np.concatenate(expected).tolist() == page["rows_of_devices"](17).tolist()
+
+
+def dataset_of(split: str = "1,0,0") -> Any:
+    """Megatron's training dataset of the page's documents."""
+    from megatron.core.datasets.blended_megatron_dataset_builder import (
+        BlendedMegatronDatasetBuilder,
+    )
+    from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
+    from megatron.core.tokenizers.text.libraries.null_tokenizer import NullTokenizer
+
+    config = GPTDatasetConfig(
+        random_seed=1,
+        sequence_length=64,
+        blend=(["docs"], None),
+        split=split,
+        tokenizer=NullTokenizer(1000),
+        create_attention_mask=False,
+        reset_position_ids=True,
+        reset_attention_mask=False,
+        eod_mask_loss=False,
+    )
+    sizes = (None, None, None)  # of train, valid and test
+    return BlendedMegatronDatasetBuilder(GPTDataset, sizes, lambda: True, config).build()[0]
+
+
+def loader_of(dataset: Any, rank: int, world_size: int, kind: str = "single") -> Any:
+    """The loader of `--dataloader-type` in Megatron Bridge."""
+    from megatron.bridge.data.samplers import build_pretraining_data_loader
+
+    return build_pretraining_data_loader(
+        dataset,
+        0,
+        kind,
+        micro_batch_size=8,
+        num_workers=0,
+        pin_memory=False,
+        data_sharding=True,
+        data_parallel_rank=rank,
+        data_parallel_size=world_size,
+    )
+
+
+def fields_and_reruns(page: dict[str, Any]) -> None:
+    """Batches have GPTDataset's fields, and Megatron can run an iteration again."""
+    import torch
+    from megatron.core.rerun_state_machine import (
+        RerunDataIterator,
+        RerunMode,
+        initialize_rerun_state_machine,
+    )
+
+    before = dataset_of()
+    assert page["order"].num_units(epoch=0) == len(before)
+    assert list(page["first"]) == list(next(iter(loader_of(before, 0, 4))))
+    initialize_rerun_state_machine(mode=RerunMode.VALIDATE_RESULTS)  # as --rerun-mode does
+    external = loader_of(page["iterator_of"](0, 4), 0, 4, kind="external")
+    iterator = RerunDataIterator(external)  # what the training loop reads
+    batch = next(iterator)
+    iterator.rewind()  # to run an iteration again
+    assert torch.equal(batch["tokens"], next(iterator)["tokens"])
+    iterator.advance()
+    assert torch.equal(page["second"]["tokens"], next(iterator)["tokens"])
+
+
+def splits(page: dict[str, Any]) -> None:
+    """A subset of the documents has the windows of `--split`."""
+    kept = np.arange(594)  # of 600 documents, those of "99,1,0"
+    lengths = page["documents"].sequence_lengths
+    train = ip.Subset(ip.DocumentWindows(lengths[kept], length=64, seed=1), kept, len(lengths))
+    assert train.num_units(epoch=0) == len(dataset_of(split="99,1,0"))
+
+
+def downloading_ahead(page: dict[str, Any]) -> None:
+    """What was prepared serves a node's steps, and is less than half of the shards."""
+    node = page["Samples"](remote="web", local="ahead")
+    four_nodes = page["plan"].replace(world_size=8)
+    stop = page["download_ahead"](node, four_nodes, epoch=0, step=0, ranks=range(2, 4))
+    fetched = set(os.listdir("ahead"))  # noqa: PTH208 (names)
+    for step in range(stop):
+        for rank in (2, 3):
+            indices = four_nodes.batch(epoch=0, step=step, rank=rank).tolist()
+            assert indices == [node[index]["id"] for index in indices]
+    assert set(os.listdir("ahead")) == fetched  # noqa: PTH208
+    assert len(fetched) < len(page["sizes"]) / 2
+
+
+def sources(page: dict[str, Any]) -> None:
+    """All of 300 books are read in three epochs, 100 at a time, of streams one after another."""
+    from streaming.base import MDSWriter, Stream
+
+    with MDSWriter(out="books", columns={"id": "int"}, size_limit=256) as writer:
+        for number in range(300):
+            writer.write({"id": number})
+    both = page["Samples"](streams=[Stream(local="web"), Stream(local="books")])
+    assert 2300 == len(both)  # one after another
+    assert (1999, 0) == (both[1999]["id"], both[2000]["id"])
+    orders = {"web": ip.Shuffle(2000), "books": ip.Shuffle(300, seed=1)}
+    mixture = ip.Mixture(orders, {"web": 0.9, "books": 0.1}, epoch_size=1000)
+    parts = [mixture.split(mixture.take(epoch, 0, 1000)) for epoch in range(3)]
+    books = [samples[source == 1] for source, samples in parts]
+    assert [100, 100, 100] == [len(part) for part in books]
+    assert 300 == len(set(np.concatenate(books)))
+
+
+SHOWN: dict[str, tuple[Any, ...]] = {
+    "migrate/hugging-face": (packed_rows_have_the_loss_of_their_chats,),
+    "migrate/jax": (one_shape, on_the_device),
+    "migrate/megatron": (fields_and_reruns, splits),
+    "migrate/streaming": (downloading_ahead, sources),
+}
 
 
 # --- JAX

@@ -44,10 +44,10 @@ def run_ranks(
 def in_forks(
     function: str, folder: Path, *each: tuple[Any, ...], timeout: int = 900, **environment: str
 ) -> list[Any]:
-    """Call `package.module:name` in a folder, with each arguments in a process of its own.
+    """Call `package.module:name` in a folder, in a process for each tuple of arguments.
 
-    They are no ranks: none has variables of torchrun, or has started anything. Return what each
-    returned; the function is what says which module has to be imported before they are forked.
+    They are no ranks, so variables of torchrun are not set. Return what each call returned. The
+    function's module is imported, with what it says that ranks import, before they are forked.
     """
     forks, told = forks_of(function.partition(":")[0]), {"TIMEOUT": str(timeout), **environment}
     names = [str(number) for number in range(len(each))]
