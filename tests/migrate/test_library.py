@@ -74,6 +74,7 @@ def run_page(page: str) -> None:
     sys.path.insert(0, "")  # for the files that it shows
     name_packages(*PAGES[page])
     names = check_page(page, Path())
+    assert SHOWN.keys() <= PAGES.keys()  # also where a page is renamed
     for hold in SHOWN.get(page, ()):
         hold(names)
 
