@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -39,14 +39,6 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[Executor]:
-    """A pool of two processes, which stand in another folder."""
-    spawn = get_context("spawn")
-    with ProcessPoolExecutor(2, mp_context=spawn, initializer=os.chdir, initargs=("/",)) as pool:
-        yield pool
-
-
-@pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     """A Dask cluster of two processes, each of which is started again as often as it dies.
 
@@ -68,15 +60,18 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
         yield client
 
 
-def test_pools_of_the_caller(
-    tmp_path: Path, expected: dict[str, bytes], processes: Executor
-) -> None:
+def test_pools_of_the_caller(tmp_path: Path, expected: dict[str, bytes]) -> None:
     """Threads, loky's workers and spawned processes build the same files, and are left open.
 
     A path may be relative to the caller, wherever the workers stand.
     """
     sizes = {"num_bytes": 1_449_216, "fingerprint": PLAN.fingerprint}
-    with ThreadPoolExecutor(3) as threads, get_reusable_executor(2) as loky:
+    spawn = get_context("spawn")
+    with (
+        ThreadPoolExecutor(3) as threads,
+        get_reusable_executor(2) as loky,
+        ProcessPoolExecutor(2, spawn, initializer=os.chdir, initargs=("/",)) as processes,
+    ):
         for name, pool in {"a": threads, "b": loky, "c": processes}.items():
             with contextlib.chdir(tmp_path):
                 for written in (72, 0):
