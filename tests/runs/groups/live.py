@@ -7,6 +7,7 @@ here imports indexplan, but what ours read by.
 from __future__ import annotations
 
 import importlib
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -82,6 +83,8 @@ def opened(stack: ExitStack) -> Forks:
     """Return a process that forks groups, for all histories."""
     from tests.runs.groups.groups import forks_of
 
+    # torchft's lighthouse says a lot; what groups say is in files
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     forks = forks_of(LOOPS)
     stack.callback(forks.end)
     return forks
