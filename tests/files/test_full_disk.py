@@ -78,7 +78,7 @@ def save_refused(kind: str, root: Path, call: str, error: int, files: int) -> st
     ("call", "error", "got", "cure"),
     [
         ("write", errno.ENOSPC, "No space left on device", FREE),
-        ("link", errno.ENOSPC, "No space left on device", FREE),
+        ("link", errno.EDQUOT, "Disk quota exceeded", FREE),
         ("mkdir", errno.ENOSPC, "No space left on device", FREE),
         ("fsync", errno.EIO, "Input/output error", CHECK),
     ],
