@@ -21,10 +21,11 @@ from tests.trainers.ranks import ROOT
 
 
 def installed_by_ci(name: str) -> set[str]:
-    """Return every version of a package that CI installs: what is locked, and what it names."""
+    """Return every version of a package that CI installs: locked ones, and those of commands."""
     pin = re.compile(rf"(?<![\w.-]){name}==([\d.]+)")
-    files = [*(ROOT / ".ci").glob("locked-*.txt"), ROOT / ".ci" / "run"]
-    assert {file.stem for file in files} == {f"locked-{each}" for each in locks()} | {"run"}
+    files = [*(ROOT / ".ci").glob("locked-*.txt")]
+    assert {file.stem for file in files} == {f"locked-{each}" for each in locks()}
+    files += ROOT / "README.md", ROOT / "CONTRIBUTING.md"
     return {version for file in files for version in pin.findall(file.read_text())}
 
 

@@ -4,6 +4,7 @@
     python -m tests.kills builders [500 [SEED [URL]]]
                                                 kill up to three builders at once, at random moments
     python -m tests.kills tables [250]          kill processes that build or map a shared table
+    python -m tests.kills disks                 no kills, but disks that are really full
 
 Each kills processes that are forked from a warm one, has another look at what is left, and lets an
 undisturbed one finish, whose bytes or answers have to be those of a process that was alone. Ends
@@ -12,7 +13,8 @@ with 1 at the first difference.
 `calls` is for what a crash can leave: a build of one chunk makes some thirty calls that open,
 write, sync, name or remove something, and is killed before each. The calls of both builders
 together are checked for what a power cut could do to them, and printed. With "renames", the kernel
-refuses links, as some file systems do; so it does to a third of the random builders.
+refuses links, as some file systems do; so it does to a third of the random builders. Mounting the
+disks, of tmpfs, needs a namespace (`unshare` of util-linux), which some systems forbid.
 """
 
 from __future__ import annotations
@@ -25,12 +27,15 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -40,6 +45,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
+from indexplan.stores import tables
 from tests.support import shared_tables
 from tests.support.builders import KINDS, digests
 from tests.support.children import in_child
@@ -334,10 +340,86 @@ def at_tables(folder: Path, times: str = "250") -> str:
     return "\n".join([*lines, f"{killed.total()} killed at work; all read right"])
 
 
+# --- full disks
+
+STEP = 256  # KiB
+
+
+@contextmanager
+def mounted(folder: Path, kib: int) -> Iterator[tuple[Path, Callable[[], object]]]:
+    """A disk of this size, and what makes it larger."""
+    disk = folder / "disk"
+    disk.mkdir(exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "tmpfs", str(disk), "-o"]
+    subprocess.run([*mount, f"size={kib}k"], check=True)
+    yield disk, lambda: subprocess.run([*mount, "remount,size=64m"], check=True)
+    gc.collect()  # else the disk is busy
+    subprocess.run(["umount", disk], check=True)  # noqa: S607
+
+
+def fill_cache(folder: Path, kib: int, expected: list[Any]) -> bool:
+    """Read an order whose table is kept on a disk of this size. Return if that was too small."""
+    with mounted(folder, kib) as (disk, enlarge):
+        shared_tables.share_all(str(disk))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            assert expected == shared_tables.read_alone("Packed", lengths())
+        full = bool(said)
+        assert full is not bool(shared_tables.kept(disk))
+        assert ["No space left on device" in str(each.message) for each in said] == [True] * full
+        assert not [path for path in disk.rglob(".*") if path.is_file()]
+        enlarge()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert expected == shared_tables.read_alone("Packed", lengths())
+        assert shared_tables.kept(disk)
+        tables.TABLES.clear()
+    return full
+
+
+def fill(folder: Path, kib: int, expected: dict[str, str]) -> bool:
+    """Build on a disk of this size; if it was too small, on a larger one. Return if it was."""
+    with mounted(folder, kib) as (disk, enlarge):
+        full, root = False, disk / "a.plan"
+        try:
+            KINDS["large"].save(root)
+        except ip.PlanFileError as error:
+            cure = "got 'No space left on device'; free some space, then run it again"
+            assert str(error).endswith(cure), error  # noqa: PT017
+            full = True
+            left = digests(root) if root.exists() else {}
+            assert left.items() < expected.items(), sorted(left)
+            enlarge()
+        check_finished("large", str(root), expected)
+    return full
+
+
+def on_full_disks(folder: Path, *inside: str) -> str:
+    """Go into a namespace where mounting is allowed, and try disks of many sizes."""
+    if not inside:
+        again = [sys.executable, "-m", "tests.kills", "disks", "inside"]
+        command = ["unshare", "--user", "--map-root-user", "--mount", *again]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    num_bytes = KINDS["large"].save(folder / "b.plan").num_bytes
+    expected = digests(folder / "b.plan")
+    sizes = range(4, num_bytes // 1024 + 2 * STEP, STEP)
+    full = [fill(folder, kib, expected) for kib in sizes]
+    alone = shared_tables.reads("Packed", lengths())
+    tried = range(4, lengths().size * 4 // 1024 + 2 * STEP, STEP // 4)
+    small = [fill_cache(folder, kib, alone) for kib in tried]
+    return (
+        f"{len(sizes)} disks of {sizes[0]} to {sizes[-1]} KiB, {sum(full)} of them too small: "
+        "clean errors, whole files; with more space, the bytes of an undisturbed build\n"
+        f"{len(tried)} disks for a table, {sum(small)} of them too small: kept in memory, with one "
+        "warning; with more space, in a file"
+    )
+
+
 COMMANDS: dict[str, Callable[..., str]] = {
     "calls": before_each_call,
     "builders": at_random,
     "tables": at_tables,
+    "disks": on_full_disks,
 }
 
 
