@@ -73,6 +73,7 @@ def histories(draw: st.DrawFn) -> tuple[ip.Plan, list[Leg]]:
 DROPPED = ip.Plan(ip.Shuffle(26), batch_size=1, remainder="drop")
 
 
+@pytest.mark.slow
 @examples(60)
 @given(drawn=histories(), num_workers=st.just(0))
 @example(  # too few for three

@@ -271,6 +271,7 @@ def seen_at_a_terminal(*arguments: str) -> str:
     return said.decode()
 
 
+@pytest.mark.slow
 def test_progress() -> None:
     """Somebody at a terminal sees how far a verb is, how fast, and how long it will take."""
     said = seen_at_a_terminal("build", "c.plan", *BUILD)

@@ -150,6 +150,7 @@ def copied(root: Path, in_place: bool = False) -> Iterator[Path]:
             shutil.copytree(f"{root}.whole", root)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(
     kind=st.sampled_from([*PLANS]),

@@ -96,6 +96,7 @@ def test_a_file_that_was_replaced(tmp_path: Path) -> None:
     assert data[:200] == ledger.path.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_killed_writer() -> None:
     """Whenever the process that writes is killed, the ledger fits the last checkpoint."""
     kills.live(story := Story(1), Given())
@@ -115,6 +116,7 @@ def append(ledger: ip.Ledger, begin: int, told: int) -> None:
     os.write(told, f"{step} {error}".encode())
 
 
+@pytest.mark.slow
 def test_two_processes_that_append_at_once(tmp_path: Path) -> None:
     """One of them has the file, the other is told so, and has written nothing."""
     for number in range(8):

@@ -292,6 +292,7 @@ def ask(path: Path) -> ip.Ledger | None:
     return ip.Ledger(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=settings().max_examples * 2)
 @given(seed=st.integers(0, 2**32), write=st.sampled_from(HONEST), moves=st.integers(0, 12))
 def test_legal_moves_are_accepted_and_answered(seed: int, write: Any, moves: int) -> None:
@@ -302,6 +303,7 @@ def test_legal_moves_are_accepted_and_answered(seed: int, write: Any, moves: int
         check(ledger)
 
 
+@pytest.mark.slow
 @settings(max_examples=settings().max_examples * 2)
 @given(seed=st.integers(0, 2**32), write=st.sampled_from(HONEST))
 def test_forged_lines_are_refused_or_answered(seed: int, write: Any) -> None:
@@ -355,6 +357,7 @@ def test_no_line_asks_for_endless_work(fields: Any, tmp_path: Path) -> None:
             ask(path)
 
 
+@pytest.mark.slow
 def test_a_long_stretch_has_several_lines(tmp_path: Path) -> None:
     """A run that records 4,100 epochs at once gets lines that its readers take."""
     for remainder in ("pad", "carry"):

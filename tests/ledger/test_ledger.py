@@ -21,6 +21,7 @@ from tests.histories.listing import check, num_samples
 from tests.histories.runs import run_of
 
 
+@pytest.mark.slow
 @settings(max_examples=settings().max_examples * 2 // 5)  # each is a run of its own
 @given(seed=st.integers(0, 2**32))
 def test_it_answers_as_a_list_of_all_batches(seed: int) -> None:

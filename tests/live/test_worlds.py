@@ -28,6 +28,7 @@ def plans(draw: st.DrawFn, inner: int) -> ip.Plan:
     return ip.Plan(order, global_batch_size=size, remainder=remainder)
 
 
+@pytest.mark.slow
 @examples(30)  # each of 60 steps of up to 12 loaders
 @given(st.data(), st.integers(0, 2**32), st.sampled_from([1, 2, 3]), st.booleans(), st.booleans())
 def test_quorums_read_what_lists_say(

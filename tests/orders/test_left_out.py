@@ -23,6 +23,7 @@ SHUFFLE = ip.Shuffle(1000, seed=1)
 PLAN = ip.Plan(SHUFFLE, world_size=4, batch_size=8)
 
 
+@pytest.mark.slow
 @examples(60)
 @example(seed=22)  # in which a bin loses a part of what it holds
 @given(seed=st.integers(0, 2**32))

@@ -148,6 +148,7 @@ def read_while_refused(folder: str, call: str) -> tuple[list[Any], list[Any], li
         return before, read_alone("Packed", COLUMN), [str(each.message) for each in said]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["write", "fsync", "mkdir", "flock"])
 def test_a_full_disk(call: str, cache: Path) -> None:
     """The table stays in memory, nothing of it is left, and one warning says why."""
