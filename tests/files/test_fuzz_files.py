@@ -221,6 +221,7 @@ def test_arrays_edited_with_their_hashes(
                 assert np.size(ask()) <= 2 * np.size(expected) + 8
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(kind=st.sampled_from([*PLANS]), data=st.data())
 def test_moved_files(roots: dict[str, Path], kind: str, data: st.DataObject) -> None:
@@ -277,6 +278,7 @@ def changed(draw: Any, value: Any) -> Any:
     return draw(VALUES)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(kind=st.sampled_from([*PLANS]), data=st.data())
 def test_forged_json(roots: dict[str, Path], kind: str, data: st.DataObject) -> None:

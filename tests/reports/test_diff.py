@@ -192,6 +192,7 @@ def test_differences_that_no_step_reads() -> None:
     assert (0, 1, 0) == ip.diff(a, b, [0]).steps_from
 
 
+@pytest.mark.slow
 def test_any_number_of_sub_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are laid out alike are compared once: 1e9 of them are no more work than 40."""
     monkeypatch.setattr(lockstep, "MOST_DRAWN", 2**18)

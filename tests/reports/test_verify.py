@@ -133,6 +133,7 @@ def test_open_world() -> None:
     assert words not in str(ip.verify(plan.replace(world_size=1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("remainder", REMAINDERS)
 @pytest.mark.parametrize("sub_epochs", [1000, 2**60])
 def test_many_sub_epochs(remainder: str, sub_epochs: int) -> None:
