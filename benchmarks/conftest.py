@@ -72,10 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in late]
 
 
-def pytest_benchmark_update_machine_info(
-    config: pytest.Config,  # noqa: ARG001 (the hook's signature)
-    machine_info: dict[str, Any],
-) -> None:
+def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     """Keep the host's name out of the results."""
     machine_info.pop("node", None)
 

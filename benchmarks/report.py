@@ -28,7 +28,7 @@ from benchmarks.render import losing, pictures, summary
 from benchmarks.render import rows as kept
 from benchmarks.render.pages import PAGES, to_readme
 from benchmarks.render.rows import Row
-from benchmarks.render.tables import markdown
+from benchmarks.render.tables import markdown, refresh
 
 Data = dict[str, Any]
 KEPT = ROOT / "build" / "measured"
@@ -130,7 +130,7 @@ def main() -> int:
         environment = {**os.environ, **INSTRUCTIONS.get(code, {})}
         failed |= subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     to_readme(ROOT / "README.md")
-    summary.to_page(ROOT / "docs" / "benchmarks.md")
+    refresh(ROOT / "docs" / "benchmarks.md", "measured", [summary.measured()])
     pictures.draw(ROOT / "docs" / "images")
     return failed
 

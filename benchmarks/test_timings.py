@@ -264,7 +264,8 @@ def test_call(call: Call, timed: Callable[..., Any], effort: Effort) -> None:
             rival,
             size,
             id=f"{rival.order_name}, n = {power(size)}",
-            marks=[pytest.mark.nightly] * (size not in {10**6, 10**8}),
+            marks=[pytest.mark.nightly]
+            * (size not in {10**6, 10**8} or (rival.package, size) == ("numpy", 10**8)),
         )
         for size in (10**3, 10**4, 10**5, 10**6, 10**7, 10**8)
         for rival in present()

@@ -29,49 +29,44 @@ def labels_of(n: int) -> Any:
     return labels
 
 
-def counted(batches: Any, labels: Any) -> tuple[int, int, int]:
-    """Return samples that share a label in a batch, those that are not read, and read again."""
+def say(what: str, seconds: float, batches: Any, labels: Any) -> None:
+    """Print what an epoch cost, and how often labels meet, and samples are not read or again."""
     meet, reads = 0, np.zeros(len(labels), np.int64)
     for batch in batches:
         meet += len(batch) - len(np.unique(labels[batch]))
         np.add.at(reads, batch, 1)
-    return meet, int((reads == 0).sum()), int((reads - 1).clip(0).sum())
+    print(
+        f"{what}: {seconds:.2f} s, {meet} share a label in a global batch, "
+        f"{(reads == 0).sum()} are not read, {(reads - 1).clip(0).sum()} again"
+    )
 
 
-def theirs(labels: Any) -> None:
-    """Print what an epoch of NO_DUPLICATES_HASHED costs and reads, on one rank and on two."""
+def main(labels: Any) -> None:
+    """Print this of Distinct, for any number of ranks, and of theirs, for one rank and two."""
     import torch
     from datasets import Dataset
     from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
 
-    rows = Dataset.from_dict({"query": labels, "answer": np.arange(len(labels)) + len(labels)})
-    for size in (G, G // 2):  # its batches are one rank's; two make a global batch
-        generator, began = torch.Generator(), process_time()
-        sampler = NoDuplicatesBatchSampler(
-            rows, size, True, generator=generator, precompute_hashes=True, precompute_num_proc=1
-        )
-        batches = list(sampler)
-        seconds, times = process_time() - began, G // size
-        whole = [np.concatenate(batches[i : i + times]) for i in range(0, len(batches), times)]
-        found = counted(whole, labels)
-        print(f"NO_DUPLICATES_HASHED, {times} ranks: {seconds:.1f} s an epoch, {told(found)}")
-
-
-def ours(labels: Any) -> None:
-    """Print what an epoch of Distinct costs and reads, on any number of ranks."""
     began = process_time()
     order = ip.Distinct(labels, G, seed=1)
     batches = [order.take(0, step * G, (step + 1) * G) for step in range(order.num_units(0) // G)]
-    seconds = process_time() - began
-    print(f"Distinct: {seconds:.2f} s, {told(counted(batches, labels))}")
-
-
-def told(found: tuple[int, int, int]) -> str:
-    """Return counts in words."""
-    return "{} share a label in a global batch, {} are not read, {} again".format(*found)
+    say("Distinct", process_time() - began, batches, labels)
+    rows = Dataset.from_dict({"query": labels, "answer": np.arange(len(labels)) + len(labels)})
+    for ranks in (1, 2):  # its batches are one rank's
+        generator, began = torch.Generator(), process_time()
+        sampler = NoDuplicatesBatchSampler(
+            rows,
+            G // ranks,
+            True,
+            generator=generator,
+            precompute_hashes=True,
+            precompute_num_proc=1,
+        )
+        read = list(sampler)
+        seconds = process_time() - began
+        whole = [np.concatenate(read[i : i + ranks]) for i in range(0, len(read), ranks)]
+        say(f"NO_DUPLICATES_HASHED, {ranks} ranks", seconds, whole, labels)
 
 
 if __name__ == "__main__":
-    drawn = labels_of(int(float(sys.argv[1])))
-    ours(drawn)
-    theirs(drawn)
+    main(labels_of(int(float(sys.argv[1]))))

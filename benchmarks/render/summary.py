@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 from benchmarks.render import losing
 from benchmarks.render import rows as kept
 from benchmarks.render.pages import PAGES
-from benchmarks.render.tables import TEXTS, refresh, table
+from benchmarks.render.tables import TEXTS, table
 
 
 def measured() -> str:
@@ -30,8 +29,3 @@ def measured() -> str:
         lines.append((link, *of_key.facing(rows, shown, case), where))
     titles = ("what", "indexplan", "best rival", "ahead somewhere (in how many cases)")
     return table(titles, sorted(lines, key=lambda line: not line[-1]), "lrrl")
-
-
-def to_page(page: Path) -> None:
-    """Bring the page's table up to date."""
-    refresh(page, "measured", [measured()])
