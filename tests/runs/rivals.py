@@ -34,6 +34,7 @@ TABLES = {
     "trainers": "tests.runs.frameworks",
     "torchft": "tests.runs.groups.live",
 }
+PATIENCE = 6 * 3600  # seconds for all histories of one, which may hang
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,11 @@ def run(kind: str, given: Given) -> int:
     for each in asked:
         child = get_context("fork").Process(target=_run, args=(kind, each, given))
         child.start()
-        child.join()
+        child.join(PATIENCE)
+        if child.is_alive():
+            print(f"{each.name} was ended after {PATIENCE} s")  # noqa: T201 (the report)
+            child.kill()
+            child.join()
         failed |= bool(child.exitcode)
     return failed
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -83,7 +84,8 @@ def opened(stack: ExitStack) -> Forks:
     """Return a process that forks groups, for all histories."""
     from tests.runs.groups.groups import forks_of
 
-    # torchft's lighthouse says a lot; what groups say is in files
+    # torchft's lighthouse says a lot; what groups say is in files, and errors are said here
+    sys.stderr = os.fdopen(os.dup(2), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     forks = forks_of(LOOPS)
     stack.callback(forks.end)
