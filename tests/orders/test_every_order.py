@@ -273,7 +273,12 @@ MORE: list[ip.Order] = [  # what is not drawn, or seldom
 def test_the_kit_on_each_algorithm(order: ip.Order) -> None:
     """Also on those that are not drawn above; and nothing that is worked out is pickled."""
     before = order.to_dict(), len(pickle.dumps(order))
-    epochs = [0, 1, 2**31] if any(order is each for each in MORE) else [1]
+    if any(order is each for each in MORE):
+        epochs = [0, 1, 2**31]
+    elif isinstance(order, ip.Layer | ip.Mixture | ip.Distinct | ip.ShardShuffle):
+        epochs = [0, 1, 2, 2**31, 2**32 - 1]  # more than they keep
+    else:
+        epochs = [1]
     assert check_order(order, epochs=epochs, fresh_process=False).ok
     assert before == (order.to_dict(), len(pickle.dumps(order)))
 

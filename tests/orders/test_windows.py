@@ -110,3 +110,12 @@ def test_each_epoch_cuts_elsewhere(num_tokens: int, overlap: int) -> None:
     assert set(range(overlap, num_tokens)) == seen
     still = ip.TokenWindows(num_tokens, 20, overlap=overlap, shift=False, seed=1)
     assert {overlap} == {still.targets(epoch).start for epoch in range(9)}
+
+
+def test_windows_of_an_evaluation() -> None:
+    """The way of docs/tokens.md to read windows in order, at fixed places: the same windows."""
+    num_tokens, length = 1003, 20
+    n = (num_tokens - 1) // length
+    order = ip.Subset(ip.Sequential(n), range(0, n * length, length), num_tokens)
+    still = ip.TokenWindows(num_tokens, length, shift=False)
+    assert sorted(still.take(0, 0, n).tolist()) == order.take(5, 0, n).tolist()

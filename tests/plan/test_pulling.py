@@ -215,11 +215,15 @@ def test_the_end_of_an_epoch_is_the_start_of_the_next() -> None:
 
 
 def test_the_state_has_one_size() -> None:
-    """1e10 units into a run, it has a few digits more than at its start."""
+    """1e10 units into a run, and after many acts, it has a few digits more than at its start."""
     plan = ip.Plan(ip.Sequential(100), world_size=1, batch_size=2, remainder="carry")
     size = len(json.dumps(ip.stream(plan, rank=0).state_dict()))
     far = ip.stream(plan, plan.cursor_at(10**10), rank=0)
-    far.trained(len(far.draw(7_000)))
+    for _ in range(300):
+        far.draw(5)
+        far.give_back(1)
+        far.trained(3)
+        far.discarded(1)
     assert len(json.dumps(far.state_dict())) < size + 30
 
 

@@ -251,6 +251,7 @@ def test_mixing_by_default() -> None:
     good = plot.mixing(ip.Plan(ip.Shuffle(10**9), world_size=8, batch_size=256))
     assert "typically 0.98 times as uneven" in heading(good)[1]
     assert " 95% of the shares below lie in the grey band" in heading(good)[1]
+    assert bad.axes[0].get_ylim() == good.axes[0].get_ylim()  # so that two can be compared
     small = plot.mixing(ip.Plan(ip.Shuffle(10**6), world_size=2, batch_size=32))
     assert "step (64 of 489 windows of 32 steps, 2,048 units of each looked at)" == (
         small.axes[1].get_xlabel()
