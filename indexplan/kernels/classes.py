@@ -54,9 +54,10 @@ def count_labels(labels: Int64s, least: int, counts: Int64s) -> None:
 
 @kernel(READ_INT64, INT64, WRITE_UINT8)
 def mark_labels(labels: Int64s, least: int, bits: UInt8s) -> None:
-    """Set the bit of each label, of which the first is `least`'s."""
+    """Set the bit of each label; `least` has the first. Labels past them are of a changed file."""
     for label in labels:
-        bits[(label - least) >> 3] |= np.uint8(1 << ((label - least) & 7))
+        if 0 <= label - least < 8 * len(bits):
+            bits[(label - least) >> 3] |= np.uint8(1 << ((label - least) & 7))
 
 
 @kernel(READ_INT64, INT64, READ_UINT8, WRITE_INT64)
@@ -65,7 +66,8 @@ def find_marked(labels: Int64s, least: int, bits: UInt8s, out: Int64s) -> int:
     num = 0
     for i in range(len(labels)):
         out[num] = i  # written over unless it counts
-        num += (bits[(labels[i] - least) >> 3] >> ((labels[i] - least) & 7)) & 1
+        if 0 <= labels[i] - least < 8 * len(bits):
+            num += (bits[(labels[i] - least) >> 3] >> ((labels[i] - least) & 7)) & 1
     return num
 
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan import kernels
 from indexplan.orders import classes as module
 from indexplan.orders.columns import BLOCK
 from tests.support import oracles
@@ -150,3 +151,12 @@ def test_shares_are_numbers_as_they_are_written(share: Any) -> None:
     assert sizes == {name: len(part) for name, part in ip.Split(2**54, sizes).items()}
     with pytest.raises(ip.IndexPlanError, match=r"a larger share$"):
         ip.Split(3, {"train": 10**5000, "val": 1})
+
+
+def test_labels_of_a_changed_file_stay_inside() -> None:
+    """Those past the least and the last that were seen are neither marked nor found."""
+    labels, bits, found = np.array([-9, 3, 2**60, 64]), np.zeros(8, np.uint8), np.empty(4, np.int64)
+    kernels.classes.mark_labels(labels, 0, bits)
+    assert [8, *[0] * 7] == bits.tolist()
+    assert 1 == kernels.classes.find_marked(labels, 0, bits, found)
+    assert 1 == found[0]
