@@ -1,13 +1,20 @@
 """Ray Train: PlanLoaders, by themselves and in prepare_data_loader, two workers on this machine."""
 
+import faulthandler
 import json
+import multiprocessing
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import indexplan as ip
 from tests.trainers.ranks import run_ranks
 
+pytestmark = pytest.mark.ray
+
+PATIENCE = 300  # seconds after which a worker prints where its threads are, and ends
 EPOCHS = 3
 PLAN = ip.Plan(ip.Shuffle(103, seed=5), batch_size=5)
 REFUSED = (
@@ -25,6 +32,10 @@ def worker(config: dict[str, Any]) -> None:
 
     from indexplan_torch import PlanLoader
 
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)
+    # Ray's workers have many threads, and what such a process forks can hang (CPython issue 112275).
+    multiprocessing.set_start_method("forkserver")
+    multiprocessing.set_forkserver_preload(["torch"])
     model = ray.train.torch.prepare_model(torch.nn.Linear(1, 1))
     seen: dict[str, Any] = {"type": type(model).__name__}
     device = ray.train.torch.get_device()
