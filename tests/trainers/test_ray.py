@@ -33,7 +33,7 @@ def worker(config: dict[str, Any]) -> None:
     from indexplan_torch import PlanLoader
 
     faulthandler.dump_traceback_later(PATIENCE, exit=True)
-    # Ray's workers have many threads, and what such a process forks can hang (CPython issue 112275).
+    # Ray's workers have many threads; what one forks can hang (CPython issue 112275).
     multiprocessing.set_start_method("forkserver")
     multiprocessing.set_forkserver_preload(["torch"])
     model = ray.train.torch.prepare_model(torch.nn.Linear(1, 1))
