@@ -11,34 +11,12 @@ from hypothesis import example, given
 
 import indexplan as ip
 from tests.histories.listing import PLACE, place_of
+from tests.support import model
 from tests.support.bins import Shrinking
 from tests.support.planned import READS_NOTHING
 
 LOOKED_AT = 7  # epochs; phases and excluded samples begin in the first three
 Phases = list[tuple[Any, int]]  # (place or (epoch, sub-epoch), size)
-
-
-def length(num: int, parts: int, part: int) -> int:
-    """Return how many of `num` units a sub-epoch has, by dealing them out one by one."""
-    return num // parts + (part < num % parts)
-
-
-def num_steps(nums: list[int], parts: int, phases: Phases, epoch: int) -> int:
-    """Count the full steps of an epoch one by one; `nums` has the units of every epoch."""
-    found, place = 0, sum(nums[:epoch])
-    for part in range(parts):
-        stop = place + length(nums[epoch], parts, part)
-        at = place
-        while at + (size := size_at(phases, epoch, part, at)) <= stop:
-            found, at = found + 1, at + size
-        place = stop
-    return found
-
-
-def size_at(phases: Phases, epoch: int, part: int, at: int) -> int:
-    """Return the size of the last phase that has begun at a place of the run, in a sub-epoch."""
-    here = (epoch, part)
-    return [size for start, size in phases if start <= (at if isinstance(start, int) else here)][-1]
 
 
 @st.composite
@@ -68,9 +46,12 @@ def order_of(n: int, excluded: int, since: int) -> ip.Order:
 
 
 def expected_of(n: int, parts: int, phases: Phases, excluded: int, since: int) -> list[int]:
-    """Return how many steps each of the first epochs has, by counting."""
-    nums = [n - excluded * (epoch >= since) for epoch in range(LOOKED_AT)]
-    return [num_steps(nums, parts, phases, epoch) for epoch in range(LOOKED_AT)]
+    """Return how many steps each of the first epochs has, by walking them place by place."""
+    run = model.Run(lambda epoch: n - excluded * (epoch >= since), 1, phases, parts, "drop")
+    walked = model.walk(run, LOOKED_AT)
+    return [
+        sum(len(each.steps) for each in walked if each.epoch == epoch) for epoch in range(LOOKED_AT)
+    ]
 
 
 @given(fields())
