@@ -50,21 +50,13 @@ def steps(plan: ip.Plan, num_epochs: int) -> list[list[int]]:
     ]
 
 
-class Dealt(NamedTuple):
-    """What each rank reads in a step, and what all of them read."""
-
-    ranks: list[list[int]]
-    step_size: int
-
-
-def dealt(plan: ip.Plan, cursor: ip.Cursor, world_size: int) -> Dealt:
+def dealt(plan: ip.Plan, cursor: ip.Cursor, world_size: int) -> list[list[int]]:
     """Return what each rank reads in the step that comes next."""
     cursor = there(plan, cursor)
     rest = plan.replace(world_size=world_size).resume(cursor)
     where = cursor.epoch, cursor.sub_epoch
     ranks = range(world_size)
-    read = [rest.batch(*where, step=cursor.step, rank=rank).tolist() for rank in ranks]
-    return Dealt(read, rest.step_size(*where, step=cursor.step))
+    return [rest.batch(*where, step=cursor.step, rank=rank).tolist() for rank in ranks]
 
 
 def after(plan: ip.Plan, cursor: ip.Cursor) -> ip.Cursor:
@@ -347,7 +339,7 @@ class Quorums:
         assert all(read == got[: self.inner] for read in spare), "a spare reads what the first does"
         samples = sum(got, [])
         assert samples == self._read(most), "L2: other samples than the model says"
-        assert got == dealt(self.plan, cursor, world).ranks, "L6: others than a plan's"
+        assert got == dealt(self.plan, cursor, world), "L6: others than a plan's"
         failed = self.random.random()
         read = Lineage(source.read, samples)
         for group in groups:
