@@ -15,12 +15,11 @@ from tempfile import TemporaryDirectory
 
 import indexplan as ip
 from tests.histories.stories import Given, Story
-from tests.runs.groups.groups import Groups, forks_of
-from tests.runs.groups.logs import Logs
+from tests.runs.groups.group import Groups, forks_of
+from tests.runs.groups.live import LOOPS, Logs
 from tests.runs.groups.loops import LEDGER
 from tests.runs.row import lost_and_twice
 
-LOOPS = "tests.runs.groups.loops"
 SAMPLES = 997
 GROUPS = 3
 STEPS_AFTER = 25  # the last kill

@@ -21,7 +21,6 @@ from tests.histories.stories import run as run_histories
 from tests.runs import page, results, through_page
 from tests.runs.frameworks import FRAMEWORKS
 from tests.runs.groups import live
-from tests.runs.groups.logs import Logs
 from tests.runs.histories import (
     ANYTHING,
     KINDS,
@@ -290,7 +289,7 @@ def counted(folder: Path, *groups: list[list[Any]]) -> tuple[int, int]:
     for group, written in enumerate(groups):
         said = "".join(f"{json.dumps(line)}\n" for line in written)
         Path(folder, f"g{group}.1.log").write_text(said)
-    counts = live.count(Logs(folder))
+    counts = live.count(live.Logs(folder))
     return counts["lost"], counts["twice"]
 
 

@@ -1,31 +1,31 @@
 """Groups of a torchft run come and go within an epoch: what is lost, and what is read twice.
 
 What is counted is what the groups have written of the steps that count, and were summed up: nothing
-here imports indexplan, but what ours read by.
+here imports indexplan, but what ours read by, nor torchft, which may be missing.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.histories.stories import Given, Story
-from tests.runs.groups.logs import Logs
 from tests.runs.results import Block, tabular
 from tests.runs.rivals import Rival
 from tests.runs.row import lost_and_twice
 
-if TYPE_CHECKING:  # it imports torchft, which may be missing
-    from tests.runs.groups.groups import Groups
+if TYPE_CHECKING:
+    from tests.runs.groups.group import Groups
     from tests.support.forked import Forks
 
 LOOPS = "tests.runs.groups.loops"
@@ -58,7 +58,7 @@ class Loader(Rival):
 
     def load(self) -> Any:
         """Import its code, and what forks groups."""
-        importlib.import_module("tests.runs.groups.groups")
+        importlib.import_module("tests.runs.groups.group")
         return importlib.import_module(LOOPS)
 
     def most(self, given: Given) -> int:
@@ -82,7 +82,7 @@ class Loader(Rival):
 @cache
 def opened(stack: ExitStack) -> Forks:
     """Return a process that forks groups, for all histories."""
-    from tests.runs.groups.groups import forks_of
+    from tests.runs.groups.group import forks_of
 
     # torchft's lighthouse says a lot; what groups say is in files, and errors are said here
     sys.stderr = os.fdopen(os.dup(2), "w")
@@ -152,7 +152,7 @@ KINDS: dict[str, tuple[str, Callable[..., None]]] = {
 
 def run(loader: Loader, kind: str, folder: Path, forks: Forks) -> dict[str, Any]:
     """Read an epoch by groups that come and go; return what was lost and read twice."""
-    from tests.runs.groups.groups import Groups
+    from tests.runs.groups.group import Groups
 
     groups = Groups(forks, folder, min_groups=GROUPS - 1, join_ms=2000)
 
@@ -168,6 +168,51 @@ def run(loader: Loader, kind: str, folder: Path, forks: Forks) -> dict[str, Any]
     finally:
         groups.end()
     return count(Logs(folder))
+
+
+class Step(NamedTuple):
+    """A step that counts, as the last quorum in which it does has read it."""
+
+    number: int
+    world: int
+    samples: list[int]
+
+
+class Logs:
+    """What each quorum has read in each step, and which steps count."""
+
+    def __init__(self, folder: Path) -> None:
+        self.read: dict[tuple[int, int], dict[int, list[int]]] = defaultdict(dict)
+        """By quorum and step, the rows of each rank: of the last try, if it was tried again."""
+        self.worlds: dict[tuple[int, int], int] = {}
+        self.quorums: dict[int, set[int]] = defaultdict(set)
+        """By step, in which quorums it counts: for torchft, perhaps in more than one."""
+        self.different = 0
+        """How often a rank read something else in a step that was tried again."""
+        for log in folder.glob("*.log"):
+            for line in log.read_text().split("\n")[:-1]:  # the last may be half a line
+                kind, *words = json.loads(line)
+                if kind == "counts":
+                    quorum, step = words
+                    self.quorums[step].add(quorum)
+                elif kind == "read":
+                    quorum, step, world, rank, rows = words
+                    key = quorum, step
+                    self.different += rows != self.read[key].get(rank, rows)
+                    self.different += world != self.worlds.get(key, world)
+                    self.read[key][rank], self.worlds[key] = rows, world
+
+    def of(self, quorum: int, step: int) -> list[int]:
+        """Return what a quorum has read in a step, rank by rank."""
+        parts = self.read[quorum, step]
+        return sum((parts[rank] for rank in sorted(parts)), [])
+
+    def steps(self) -> list[Step]:
+        """Return the steps that count."""
+        return [
+            Step(step, self.worlds.get((max(of), step), 0), self.of(max(of), step))
+            for step, of in sorted(self.quorums.items())
+        ]
 
 
 def count(logs: Logs) -> dict[str, Any]:
