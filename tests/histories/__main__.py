@@ -51,8 +51,8 @@ KINDS = {
     "groups": "groups:live",
     "shards": "storm.driver:live",
     "tars": "storm.driver:live_of_tars",
-    "changes": "changes:live",
-    "kills": "kills:live",
+    "changes": "ledgers:changes",
+    "kills": "ledgers:kills",
 }
 
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from tests.histories import changes, kills
-from tests.histories.changes import a_ledger
+from tests.histories.ledgers import a_ledger, changes, kills
 from tests.histories.stories import Given, Story
 
 NUM = 300
@@ -20,7 +19,7 @@ NUM = 300
 
 def test_each_change_of_a_byte_is_seen() -> None:
     """Bytes changed, lines dropped, doubled or swapped: opening or `verify` finds each."""
-    changes.live(Story(3), Given(steps=NUM))
+    changes(Story(3), Given(steps=NUM))
 
 
 def a_life(path: Path) -> Iterator[Callable[[], object]]:
@@ -99,7 +98,7 @@ def test_a_file_that_was_replaced(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_writer() -> None:
     """Whenever the process that writes is killed, the ledger fits the last checkpoint."""
-    kills.live(story := Story(1), Given())
+    kills(story := Story(1), Given())
     assert story.counts["", "steps that count"]
 
 

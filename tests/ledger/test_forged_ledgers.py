@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from tests.histories.changes import a_ledger
+from tests.histories.ledgers import a_ledger
 from tests.histories.listing import check, cursor_at, listed, place_of, steps_of
 from tests.histories.runs import Run
 from tests.support.forging import ledger_of
