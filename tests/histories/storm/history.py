@@ -11,7 +11,6 @@ from random import Random
 from typing import Any
 
 from tests.histories.stories import Story
-from tests.histories.storm.counting import Log, count
 from tests.histories.storm.leg import KILLS, REPLACE, Leg
 from tests.histories.storm.planting import PLANTS, plant
 from tests.histories.storm.store import FATES, SLOW, Mood, Store
@@ -22,7 +21,9 @@ from tests.histories.storm.truth import (
     OTHER,
     REVERSED,
     RIGHT,
+    Log,
     Truth,
+    count,
     drawn,
 )
 from tests.support.forked import Forked, Forks
@@ -228,7 +229,7 @@ class History:
             self.fail(f"the error names no cure: {message}")
 
     def _count(self, *, finished: bool) -> None:
-        found = count(self.truth, self.logs, NUM_EPOCHS, finished=finished)
+        found = count(self.truth, self.logs, finished=finished)
         for name, which in (("lost", found.lost), ("twice", found.twice), ("wrong", found.wrong)):
             if which:
                 self.fail(f"{len(which)} samples {name}, such as {', '.join(which[:3])}")

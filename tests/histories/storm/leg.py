@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.histories.storm.counting import RECORD, Log
 from tests.histories.storm.store import Mood
-from tests.histories.storm.truth import GLOBAL_BATCH, NUM_EPOCHS
+from tests.histories.storm.truth import GLOBAL_BATCH, NUM_EPOCHS, RECORD, Log
 from tests.support.forked import Forked
 
 if TYPE_CHECKING:

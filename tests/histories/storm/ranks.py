@@ -14,7 +14,7 @@ import s3fs
 
 import indexplan as ip
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet, open_tar
-from tests.histories.storm.counting import RECORD
+from tests.histories.storm.truth import RECORD
 
 PAUSE, STALL = 0.05, 1.5  # seconds; a run has longer ones
 

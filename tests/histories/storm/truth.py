@@ -1,20 +1,30 @@
-"""What the storm put into the store: the only thing that the count knows. Imports no indexplan."""
+"""What the storm put into the store, and the count: what the ranks noted, compared with that.
+
+Imports no indexplan: a fault in the library cannot be in the count as well.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import struct
 import tarfile
 import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
+from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 RIGHT, OTHER, LONGER, REVERSED = "right", "other values", "longer values", "rows reversed"
 GLOBAL_BATCH, NUM_EPOCHS = 16, 2  # of each run
+RECORD = struct.Struct("<qqqq")  # steps done before, epoch, sample, checksum of its value
 
 
 @dataclass(frozen=True)
@@ -58,10 +68,6 @@ class Truth:
         more = 512 if self.tars else 8  # tars fill blocks of 512 bytes
         width = self.width + more * (version == LONGER)
         return hashlib.shake_256(f"{self.seed} {version} {sample}".encode()).digest(width)
-
-    def checksums_of_values(self) -> list[int]:
-        """Return the checksum of each sample's value."""
-        return [zlib.crc32(self.value(sample)) for sample in range(self.num_samples)]
 
     def file(self, number: int, version: str = RIGHT) -> bytes:
         """Return the bytes of a file; all versions but LONGER have as many."""
@@ -124,3 +130,46 @@ def drawn(random: Random, seed: str, *, tars: bool) -> Truth:
         checksums=random.random() < 0.5,
         tars=tars,
     )
+
+
+class Log(NamedTuple):
+    """What one process of a rank noted; it counts up to the step from which another went on."""
+
+    path: Path
+    until: int
+
+
+class Count(NamedTuple):
+    """Samples that were read wrong by anybody; of those that counted, lost and read twice."""
+
+    wrong: list[str]
+    lost: list[str]
+    twice: list[str]
+    num_read: int
+
+
+def records(path: Path) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the records of a log, which may end in half of one."""
+    data = path.read_bytes() if path.exists() else b""
+    yield from RECORD.iter_unpack(data[: len(data) // RECORD.size * RECORD.size])
+
+
+def count(truth: Truth, logs: Iterable[Log], *, finished: bool) -> Count:
+    """Count every sample of every epoch; those that were read wrong count wherever they were."""
+    sums = [zlib.crc32(truth.value(sample)) for sample in range(truth.num_samples)]
+    times: Counter[tuple[int, int]] = Counter()
+    wrong, num_read = [], 0
+    for log in logs:
+        for done, epoch, sample, checksum in records(log.path):
+            num_read += 1
+            where = f"epoch {epoch}, sample {sample} ({log.path.name})"
+            if not 0 <= sample < len(sums):
+                wrong.append(f"no such sample: {where}")
+            elif checksum != sums[sample]:
+                wrong.append(f"another value: {where}")
+            if done < log.until:
+                times[epoch, sample] += 1
+    every = product(range(NUM_EPOCHS * finished), range(len(sums)))
+    lost = [f"epoch {key[0]}, sample {key[1]}" for key in every if not times[key]]
+    twice = [f"epoch {epoch}, sample {sample}" for (epoch, sample), n in times.items() if n > 1]
+    return Count(wrong, lost, twice, num_read)
