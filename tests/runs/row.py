@@ -23,7 +23,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -135,8 +134,8 @@ def run(
 
 def lost_and_twice(samples: list[int], num_samples: int) -> tuple[int, int]:
     """Return how many of all samples were not read, and how many reads were one too many."""
-    times = Counter(samples)
-    return num_samples - len(times), len(samples) - len(times)
+    once = len({*range(num_samples)} & {*samples})
+    return num_samples - once, len(samples) - once
 
 
 class RefusedError(RuntimeError):

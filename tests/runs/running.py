@@ -111,8 +111,8 @@ class Stateful:
 class Ran:
     """What came of a leg."""
 
-    reads: np.ndarray
-    """How often each sample was read; shape (EPOCHS, n)."""
+    reads: list[list[int]] = field(default_factory=lambda: [[] for _ in range(EPOCHS)])
+    """The samples that were read in each pass."""
     entered: set[int] = field(default_factory=set)
     """The passes that its loop began."""
     uneven: bool = False
@@ -138,8 +138,8 @@ def said(raised: str) -> str:
 
 
 def train(
-    loaders: Sequence[Loader],
-    history: History,
+    make: Make,
+    places: Sequence[Place],
     leg: Leg,
     saved: Saved | None,
     anywhere: Callable[[bool], bool],
@@ -148,9 +148,12 @@ def train(
 
     A rank that has no batch left waits for those that have: in training it would hang.
     """
-    ran = Ran(np.zeros((EPOCHS, history.n), np.int64))
+    ran, begun = Ran(), perf_counter()
+    loaders = [make(places[0], saved)]
+    took = perf_counter() - begun
+    loaders += [make(place, saved) for place in places[1:]]
+    start = perf_counter() - took  # other ranks make theirs in processes of their own
     batches, done = (saved.batches, 0) if saved else (0, 0)
-    start = perf_counter()
     for epoch in range(saved.epoch if saved else 0, EPOCHS):
         ran.entered.add(epoch)
         running = [iter(loader.batches(epoch)) for loader in loaders]
@@ -166,7 +169,7 @@ def train(
                 if batch is not None:
                     # a loader that counts its passes itself is taken at its word
                     own = getattr(loaders[i], "epoch", epoch)
-                    ran.reads[own] += np.bincount(np.asarray(batch).ravel(), minlength=history.n)
+                    ran.reads[own] += np.asarray(batch).ravel().tolist()
             if not anywhere(some):
                 break
             ran.uneven |= anywhere(none)
@@ -181,12 +184,6 @@ def train(
                 ran.saved = Saved(epoch + 1, 0, True, states)
             return ran
     return ran
-
-
-def made(make: Make, place: Place, saved: Saved | None) -> tuple[Loader, float]:
-    """Return a rank's loader, with the seconds that it took to make it and load its state."""
-    start = perf_counter()
-    return make(place, saved), perf_counter() - start
 
 
 @contextmanager
@@ -215,14 +212,9 @@ def in_process(make: Make, history: History, leg: Leg, saved: Saved | None, fold
     """Run a leg with all its ranks in this process."""
     try:
         with patience(PATIENCE):
-            pairs = [made(make, place, saved) for place in places(history, leg, folder)]
-            ran = train([loader for loader, _ in pairs], history, leg, saved, bool)
-            ran.seconds = None if ran.seconds is None else pairs[0][1] + ran.seconds
+            ran = train(make, places(history, leg, folder), leg, saved, bool)
     except Exception as error:  # whatever it is, it is a refusal
-        ran = Ran(
-            np.zeros((EPOCHS, history.n), np.int64),
-            refused=said(f"{type(error).__name__}: {error}"),
-        )
+        ran = Ran(refused=said(f"{type(error).__name__}: {error}"))
     if leg.workers:
         gc.collect()  # of workers that an error holds on to
     return ran
@@ -246,9 +238,7 @@ def in_processes(make: Make, history: History, leg: Leg, saved: Saved | None, fo
                 dist.all_reduce(number)
                 return bool(number.item())
 
-            loader, seconds = made(make, place, saved)
-            ran = train([loader], history, leg, saved, anywhere)
-            ran.seconds = None if ran.seconds is None else seconds + ran.seconds
+            ran = train(make, [place], leg, saved, anywhere)
             dist.barrier()  # nobody cleans up what others still use
             atexit._run_exitfuncs()
             return ran
@@ -256,10 +246,9 @@ def in_processes(make: Make, history: History, leg: Leg, saved: Saved | None, fo
         try:
             rans = row.in_processes(rank, places(history, leg, folder), Path(root, "leg"), PATIENCE)
         except row.RefusedError as error:
-            return Ran(np.zeros((EPOCHS, history.n), np.int64), refused=said(str(error)))
+            return Ran(refused=said(str(error)))
     together: Ran = rans[0]
-    for ran in rans[1:]:
-        together.reads += ran.reads
+    together.reads = [sum(reads, []) for reads in zip(*(ran.reads for ran in rans), strict=True)]
     if together.saved:
         states = tuple(ran.saved.states[0] for ran in rans if ran.saved)
         together.saved = replace(together.saved, states=states)
@@ -314,10 +303,11 @@ def counted(history: History, rans: list[Ran], policy: Policy) -> Sums:
         if ran.began and ran.leg and not ran.leg.workers and ran.seconds is not None
     ]
     for epoch in range(EPOCHS):
-        reads = sum((ran.reads[epoch] for ran in rans), np.zeros(history.n, np.int64))
-        again = int(np.maximum(reads - 1, 0).sum())
-        missing = int((reads == 0).sum()) if epoch < finished else 0
-        found["samples"] += history.n if epoch < finished else int((reads > 0).sum())
+        read = sum((ran.reads[epoch] for ran in rans), [])
+        missing, again = row.lost_and_twice(read, history.n)
+        if epoch >= finished:  # what it had not read is not counted as lost
+            missing, found["samples"] = 0, found["samples"] - missing
+        found["samples"] += history.n
         legs = [ran.leg for ran in rans if ran.leg and epoch in ran.entered]
         dropped, padded = policy(history.n, legs) if legs else (0, 0)
         dropped, padded = min(dropped, missing), min(padded, again)
