@@ -19,7 +19,6 @@ from benchmarks.measure.fresh import ROOT
 from tests.histories.stories import Given, Story
 from tests.histories.stories import run as run_histories
 from tests.runs import page, results, through_page
-from tests.runs.frameworks import FRAMEWORKS
 from tests.runs.groups import live
 from tests.runs.histories import (
     ANYTHING,
@@ -260,16 +259,6 @@ def test_a_row_can_be_run_alone(tmp_path: Path) -> None:
         f"theirs, {KINDS_THROUGH['whole']}: {EXACT}",
         *(f"theirs, {KINDS_THROUGH[kind]}: {lost}" for kind in KINDS_THROUGH if kind != "whole"),
     ]
-
-
-def test_links_and_modules_of_the_table() -> None:
-    """Each entry has a page, with the heading that it names, and a module of its own."""
-    for each in FRAMEWORKS:
-        file, _, anchor = each.docs.partition("#")
-        titles = re.findall("^#+ (.*)$", (ROOT / "docs" / file).read_text(), re.MULTILINE)
-        assert not anchor or anchor in {title.lower().replace(" ", "-") for title in titles}
-        assert (Path(__file__).parent / "frameworks" / f"{each.module}.py").exists()
-    assert len({each.variant + each.module for each in FRAMEWORKS}) == len(FRAMEWORKS)
 
 
 # --- groups that come and go
