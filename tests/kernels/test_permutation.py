@@ -75,7 +75,6 @@ def test_shuffle_matches_oracle(n: int, seed: int, epoch: int, data: st.DataObje
     expected = [oracles.shuffle_forward(n, seed, epoch, position) for position in positions]
     assert expected == order.take(epoch, starts, stops).tolist()
     assert positions == order.locate(epoch, expected).tolist()
-    assert positions == [oracles.shuffle_inverse(n, seed, epoch, index) for index in expected]
 
 
 @given(
@@ -208,14 +207,12 @@ def test_block_shuffle_matches_oracle(
     spec = (n, block_size, window, seed, epoch)
     order = ip.BlockShuffle(n, block_size, window, seed)
     blocks = oracles.Blocks(*spec)
-    edges = {0, n, blocks.start_of(blocks.short_slot), blocks.start_of(blocks.short_slot + 1)}
-    near = st.sampled_from(sorted(edges)).flatmap(
-        lambda edge: st.integers(max(0, edge - 3), min(n - 1, edge + 3))
-    )
-    starts = data.draw(st.lists(st.one_of(near, st.integers(0, n - 1)), max_size=5))
+    starts = data.draw(st.lists(st.integers(0, n - 1), max_size=5))
     stops = [data.draw(st.integers(start, min(n, start + 12))) for start in starts]
+    around = (0, blocks.start_of(blocks.short_slot), blocks.start_of(blocks.short_slot + 1), n)
+    starts += [max(0, edge - 3) for edge in around]
+    stops += [min(n, edge + 3) for edge in around]
     positions = [p for start, stop in zip(starts, stops, strict=True) for p in range(start, stop)]
     expected = [oracles.block_shuffle_forward(*spec, position) for position in positions]
     assert expected == order.take(epoch, starts, stops).tolist()
     assert positions == order.locate(epoch, expected).tolist()
-    assert positions == [oracles.block_shuffle_inverse(*spec, index) for index in expected]

@@ -6,6 +6,7 @@ Written from the definitions in docs/specification.md, not the kernels: too simp
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -85,10 +86,6 @@ def shuffle_forward(n: int, seed: int, epoch: int, position: int) -> int:
     return forward(n, key_words(seed, SHUFFLE, epoch, 2 * rounds_of(n), n), position)
 
 
-def shuffle_inverse(n: int, seed: int, epoch: int, index: int) -> int:
-    return backward(n, key_words(seed, SHUFFLE, epoch, 2 * rounds_of(n), n), index)
-
-
 def drawn_words(m: int, first: int, number: int, last: int, key: Sequence[int]) -> list[int]:
     """Return the key words of a shuffle on [0, m), from Philox(first, number, i // 2, last)."""
     words = []
@@ -124,14 +121,7 @@ class Blocks:
 
     def slot_at(self, position: int) -> int:
         """Return the slot of a position, by bisection."""
-        low, high = 0, self.num_blocks
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.start_of(middle) <= position:
-                low = middle
-            else:
-                high = middle
-        return low
+        return bisect_right(range(self.num_blocks), position, key=self.start_of) - 1
 
     def window_of(self, slot: int) -> tuple[int, int, int]:
         """Return a slot's window, and the start and stop of its positions."""
@@ -149,18 +139,6 @@ def block_shuffle_forward(
     place = start + forward(stop - start, words, position - start)
     slot = blocks.slot_at(place)
     return blocks.block_in(slot) * block_size + place - blocks.start_of(slot)
-
-
-def block_shuffle_inverse(
-    n: int, block_size: int, window: int, seed: int, epoch: int, index: int
-) -> int:
-    blocks = Blocks(n, block_size, window, seed, epoch)
-    block, within = divmod(index, block_size)
-    slot = blocks.slot_of(block)
-    v, start, stop = blocks.window_of(slot)
-    words = window_words(n, stop - start, seed, epoch, v)
-    place = blocks.start_of(slot) + within
-    return start + backward(stop - start, words, place - start)
 
 
 def local_window(
