@@ -68,9 +68,12 @@ def document_windows(order: Any, epoch: int) -> tuple[int, Unit]:
     """Return what windows of documents read."""
     _, *names = Documents._fields
     fields = Documents(tuple(plain(order.lengths)), *(getattr(order, name) for name in names))
-    if sum(fields.lengths) < 10**5:  # else the stream is too long for a list
-        return listed([[[*piece] for piece in unit] for unit in fields.units(epoch)])
-    return fields.num, lambda position: [[*piece] for piece in fields.far(epoch, position)]
+    row = fields.row(epoch)
+
+    def unit(position: int) -> list[Any]:
+        return [[*piece] for piece in fields.window(row, fields.number(epoch, position))]
+
+    return fields.num, unit
 
 
 def weighted(order: Any, epoch: int) -> tuple[int, Unit]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import NamedTuple
 
 from tests.support.oracles import drawn_words, forward, key_words, rounds_of
@@ -71,34 +70,23 @@ class Documents(NamedTuple):
             row += [first + forward(m, own, j) for j in range(m)]
         return row
 
-    def stream(self, epoch: int) -> list[tuple[int, int]]:
-        """Return the stream: of each token its document, and its number there."""
-        return [(each, i) for each in self.row(epoch) for i in range(self.lengths[each])]
-
     def number(self, epoch: int, position: int) -> int:
         """Return which window of the stream is dealt at a position."""
         words = key_words(self.seed, BINS, epoch, 2 * rounds_of(self.num), len(self.lengths))
         return forward(self.num, words, position)
 
-    def window(self, stream: list[tuple[int, int]], number: int) -> list[Piece]:
-        """Return what a window of the stream reads, cut out of it."""
+    def window(self, row: list[int], number: int) -> list[Piece]:
+        """Return what a window of a stream reads, whose documents follow each other in a row."""
         start = number * self.length
-        tokens = stream[start : start + self.length + self.overlap]
-        pieces = [(each, [i for _, i in some]) for each, some in groupby(tokens, lambda t: t[0])]
-        return [(each, some[0], some[-1] + 1) for each, some in pieces]
-
-    def units(self, epoch: int) -> list[list[Piece]]:
-        """Return what each unit of an epoch reads."""
-        stream = self.stream(epoch)
-        return [self.window(stream, self.number(epoch, p)) for p in range(self.num)]
-
-    def far(self, epoch: int, position: int) -> list[Piece]:
-        """Return what a unit reads, by sums: of a stream too long for a list."""
-        start = self.number(epoch, position) * self.length
         stop, begin, pieces = start + self.length + self.overlap, 0, []
-        for each in self.row(epoch):
+        for each in row:
             end = begin + self.lengths[each]
             if begin < stop and start < end:
                 pieces.append((each, max(start, begin) - begin, min(stop, end) - begin))
             begin = end
         return pieces
+
+    def units(self, epoch: int) -> list[list[Piece]]:
+        """Return what each unit of an epoch reads."""
+        row = self.row(epoch)
+        return [self.window(row, self.number(epoch, p)) for p in range(self.num)]
