@@ -6,7 +6,6 @@ import gc
 import os
 import pickle
 import threading
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice, pairwise
@@ -22,7 +21,9 @@ import indexplan as ip
 from indexplan_fetch import ShardFile, ShardLoader, open_parquet
 from indexplan_fetch.folder import Folder
 from indexplan_fetch.locks import hold, is_held
+from tests.support.forked import until
 from tests.support.in_a_fork import refused_in_a_fork
+from tests.support.strategies import steps_of
 
 SIZES = [30, 1, 52, 44, 17, 60, 38, 25, 33, 48]
 NUM = sum(SIZES)
@@ -68,22 +69,6 @@ def plan_of(shards: ip.Shards, world_size: int = 1, **changes: Any) -> ip.Plan:
     return ip.Plan(order, **{"world_size": world_size, "global_batch_size": 24, **changes})
 
 
-def steps(plan: ip.Plan, num_epochs: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the epoch, sub-epoch and step of all steps of a run."""
-    for epoch in range(num_epochs):
-        for sub_epoch in range(plan.sub_epochs):
-            for step in plan.steps(epoch, sub_epoch):
-                yield epoch, sub_epoch, step
-
-
-def until(found: Callable[[], Any]) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + 60
-    while not found():
-        assert time.monotonic() < end
-        time.sleep(0.002)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -102,7 +87,7 @@ def test_samples_and_cursors(
     plan = plan_of(shards, 2).replace(**changes)
     loader = loader_of(plan, rank=rank, num_epochs=2)
     assert plan.start == loader.cursor
-    for epoch, sub_epoch, step in steps(plan, 2):
+    for epoch, sub_epoch, step in steps_of(plan, 2):
         expected = plan.batch(epoch, sub_epoch, step=step, rank=rank).tolist()
         assert expected == next(loader)
         assert plan.cursor(epoch, sub_epoch, step=step + 1) == loader.cursor

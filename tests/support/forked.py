@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,15 @@ def wait_for(ranks: list[Forked]) -> None:
     finally:
         for rank in ranks:
             rank.kill()
+
+
+def until(found: Callable[[], Any], process: Forked | None = None) -> None:
+    """Wait until something is so, which a process sees to that has to live."""
+    end = time.monotonic() + 120
+    while not found():
+        assert process is None or process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.002)
 
 
 def _run(job: dict[str, Any]) -> None:

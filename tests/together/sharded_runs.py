@@ -9,8 +9,7 @@ import os
 import runpy
 import sys
 import tarfile
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -225,12 +224,3 @@ def ids_of(loader: Iterable[Any]) -> list[list[int]]:
 def expected(plan: ip.Plan, rank: int) -> list[list[int]]:
     """What a rank reads in the first epoch."""
     return [plan.batch(0, step=step, rank=rank).tolist() for step in range(plan.steps(0).stop)]
-
-
-def until(found: Callable[[], Any], process: Forked | None = None) -> None:
-    """Wait until something is so, which a process sees to that has to live."""
-    end = time.monotonic() + 120
-    while not found():
-        assert process is None or process.poll() is None
-        assert time.monotonic() < end
-        time.sleep(0.002)

@@ -32,7 +32,7 @@ from tests.histories.storm.store import (
     Store,
 )
 from tests.histories.storm.truth import REVERSED, Truth
-from tests.support.forked import results
+from tests.support.forked import results, until
 from tests.support.remote import ROOT, forget, server, store
 from tests.together.sharded_runs import (
     Opened,
@@ -44,7 +44,6 @@ from tests.together.sharded_runs import (
     plan_of,
     refused,
     start_alone,
-    until,
     write_shards,
 )
 

@@ -25,7 +25,7 @@ from indexplan_fetch.folder import Folder, RankNote
 from indexplan_fetch.locks import hold, hold_new
 from indexplan_fetch.source import Source
 from indexplan_fetch.sums import Sums
-from tests.support.forked import results
+from tests.support.forked import results, until
 from tests.together.sharded_runs import (
     Opened,
     at,
@@ -34,7 +34,6 @@ from tests.together.sharded_runs import (
     plan_of,
     refused,
     start_alone,
-    until,
     write_shards,
 )
 
