@@ -9,13 +9,10 @@ import contextlib
 import multiprocessing
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 NOBODY = 65534
 
@@ -76,15 +73,3 @@ def nobody(modes: dict[str, int]) -> Iterator[None]:
             os.seteuid(0)
         for path, mode in reversed(before.items()):
             path.chmod(mode)
-
-
-def where_all_may_enter(call: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a call in an empty folder that users without rights can reach."""
-
-    def follow() -> None:
-        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-            Path(folder).chmod(0o755)
-            patch.chdir(folder)
-            call()
-
-    return follow
