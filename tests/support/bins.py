@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from indexplan.orders import Traits, Units
-from tests.support.found import at, by_offsets
+from tests.support.found import at
 
 Int64 = NDArray[np.int64]
 
@@ -133,10 +133,8 @@ class Drawn(ip.Order):
         out[:] = [sample for start, stop in runs for sample in row[start:stop]]
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        row = self.row(epoch)
-        found = [np.flatnonzero(row == index) for index in indices.tolist()]
-        offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
-        return by_offsets(np.concatenate([np.empty(0, np.int64), *found]), offsets)
+        which, positions = np.nonzero(indices[:, None] == self.row(epoch))
+        return which, positions
 
 
 def bin_orders(*kinds: type[Bins]) -> st.SearchStrategy[Bins]:

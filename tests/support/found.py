@@ -12,8 +12,3 @@ def at(positions: Int64) -> tuple[Int64, Int64]:
     """Return the reads of samples of which each has one position, or -1."""
     which = np.flatnonzero(positions >= 0)
     return which, positions[which]
-
-
-def by_offsets(positions: Int64, offsets: Int64) -> tuple[Int64, Int64]:
-    """Return the reads of samples whose positions lie between offsets."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), positions

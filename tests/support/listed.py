@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from indexplan.orders import Traits, Units
-from tests.support.found import by_offsets
 
 Int64 = NDArray[np.int64]
 
@@ -41,9 +40,8 @@ class Listed(ip.Order):
         out[:] = np.concatenate([np.empty(0, np.int64), *parts])
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        found = [np.flatnonzero(self.samples.array == index) for index in indices.tolist()]
-        offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
-        return by_offsets(np.concatenate([np.empty(0, np.int64), *found]), offsets)
+        which, positions = np.nonzero(indices[:, None] == self.samples.array)
+        return which, positions
 
 
 @ip.register
