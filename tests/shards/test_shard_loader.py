@@ -7,18 +7,15 @@ import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import indexplan as ip
-from indexplan_fetch import ShardFile, ShardLoader, open_parquet
+from indexplan_fetch import ShardFile, ShardLoader
 from indexplan_fetch.folder import Folder
 from indexplan_fetch.locks import hold, is_held
 from tests.support.forked import until
@@ -111,20 +108,6 @@ def test_bins(loader_of: Made) -> None:
 def units_of(plan: ip.Plan) -> Iterator[Any]:
     """Yield what one rank reads in the first epoch."""
     return plan.batches(0, rank=0, units=True)
-
-
-def test_row_groups_and_columns(loader_of: Made, tmp_path: Path) -> None:
-    """Row groups are fetched one by one, of the columns that are read; each sample is a dict."""
-    table = pa.table({"id": range(200), "text": [f"{i}" * 5000 for i in range(200)]})
-    pq.write_table(table, tmp_path / "a.parquet", row_group_size=20, compression="none")
-    parts = ip.shard_sizes(tmp_path / "a.parquet")
-    plan = plan_of(parts)
-    loader = loader_of(plan, parts, open_shard=partial(open_parquet, columns=["id"]))
-    expected = [[{"id": i} for i in batch.tolist()] for batch in plan.batches(0, rank=0)]
-    assert expected == list(loader)
-    report = loader.report()
-    assert (10, 200) == (report.num_fetches, report.num_samples)
-    assert report.num_bytes < 500_000 < 10**6 < (tmp_path / "a.parquet").stat().st_size
 
 
 def test_a_format_of_ones_own(loader_of: Made, shards: ip.Shards) -> None:
