@@ -229,42 +229,27 @@ def test_array_record() -> None:
             ip.shard_sizes("b.array_record")
 
 
-MDS = {  # as mosaicml-streaming 0.13.0 writes it, without hashes
-    "shards": [
-        {
-            "column_encodings": ["int"],
-            "column_names": ["x"],
-            "column_sizes": [8],
-            "compression": None,
-            "format": "mds",
-            "hashes": [],
-            "raw_data": {"basename": "b.mds", "bytes": 104, "hashes": {}},
-            "samples": 7,
-            "size_limit": 400,
-            "version": 2,
-            "zip_data": None,
-        },
-        {
-            "compression": "zstd",
-            "format": "mds",
-            "raw_data": {"basename": "a.mds", "bytes": 390, "hashes": {}},
-            "samples": 18,
-            "zip_data": {"basename": "a.mds.zstd", "bytes": 25, "hashes": {}},
-        },
-    ],
-    "version": 2,
-}
+SHARD = {"raw_data": {"basename": "a.mds", "bytes": 9}, "samples": 5, "format": "mds"}
+
+
+def index(*shards: dict[str, Any]) -> str:
+    """Write an MDS index of shards, and the file of SHARD."""
+    Path("a.mds").write_bytes(bytes(9))
+    Path("index.json").write_text(json.dumps({"shards": shards, "version": 2}))
+    return "index.json"
 
 
 def test_mds() -> None:
     """The index's order; raw or zipped. Indexes by the library itself: test_library.py."""
-    Path("mds").mkdir()
-    Path("mds/index.json").write_text(json.dumps(MDS))
-    Path("mds/b.mds").write_bytes((7).to_bytes(4, "little") + bytes(100))
-    Path("mds/a.mds.zstd").write_bytes(bytes(25))
-    found = ip.shard_sizes("mds")
-    assert (("b.mds", "a.mds"), (104, 390)) == (found.files, found.num_bytes)
-    assert [7, 18] == sizes("mds") == sizes("mds/index.json")
+    raw = {"raw_data": {"basename": "b.mds", "bytes": 104}, "zip_data": None, "samples": 7}
+    zipped = {"raw_data": {"basename": "0.mds", "bytes": 390}, "samples": 18}
+    zipped["zip_data"] = {"basename": "0.mds.zstd", "bytes": 25}
+    index({"format": "mds", **raw}, SHARD, {"format": "mds", "compression": "zstd", **zipped})
+    Path("b.mds").write_bytes(bytes(104))
+    Path("0.mds.zstd").write_bytes(bytes(25))
+    found = ip.shard_sizes(".")
+    assert (("b.mds", "a.mds", "0.mds"), (104, 9, 390)) == (found.files, found.num_bytes)
+    assert [7, 5, 18] == sizes(".") == sizes("index.json")
 
 
 def tar(name: str, num: int) -> None:
@@ -379,16 +364,6 @@ def test_damaged_anywhere(kind: str, tmp_path: Path) -> None:
 
 
 # What an index of shards or a table may do to its reader: claim things, but no more than that.
-
-
-SHARD = {"raw_data": {"basename": "a.mds", "bytes": 9}, "samples": 5, "format": "mds"}
-
-
-def index(shard: dict[str, Any]) -> str:
-    """Write an MDS index of one shard, and that."""
-    Path("a.mds").write_bytes(bytes(9))
-    Path("index.json").write_text(json.dumps({"shards": [shard], "version": 2}))
-    return "index.json"
 
 
 def test_huge_counts() -> None:
