@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
-from tests.golden.lines import FOLDER
-
-PATH = FOLDER / "shuffle_v1_cases.json"
+from tests.golden.lines import cases
 
 
 class Case(NamedTuple):
@@ -20,10 +17,6 @@ class Case(NamedTuple):
     indices: list[int]
 
 
-def read() -> list[Case]:
-    """Return the cases; large numbers are texts in the file."""
-    rows = json.loads(PATH.read_text())["cases"]
-    return [Case(*map(int, row[:4]), [*map(int, row[4])]) for row in rows]
-
-
-CASES = read()
+CASES = [  # large numbers are texts in the file
+    Case(*map(int, row[:4]), [*map(int, row[4])]) for row in cases("shuffle_v1_cases")
+]
