@@ -15,8 +15,8 @@ from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Partition, steps_in
 from indexplan.reports import laws as checks
 from indexplan.reports.show import show_plan
+from tests.support.bins import at
 from tests.support.examples import examples
-from tests.support.found import at
 from tests.support.planned import planned
 from tests.support.strategies import resumed_plans
 

@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from indexplan.orders import Traits, Units
-from tests.support.found import at
 
 Int64 = NDArray[np.int64]
+
+
+def at(positions: Int64) -> tuple[Int64, Int64]:
+    """Return the reads of samples of which each has one position, or -1, as `find` does."""
+    which = np.flatnonzero(positions >= 0)
+    return which, positions[which]
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import indexplan as ip
 from indexplan.orders import Traits, Units
 from indexplan.orders.units import expand
-from tests.support.found import at
+from tests.support.bins import at
 
 Int64 = NDArray[np.int64]
 N = 30

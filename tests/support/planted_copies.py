@@ -9,7 +9,7 @@ import numpy as np
 
 import indexplan as ip
 from indexplan.orders.units import expand
-from tests.support.found import at
+from tests.support.bins import at
 from tests.support.planted import PLANTED, Good, Int64, N, Planted, planted
 
 PROCESS = "answer the same in a new process"
