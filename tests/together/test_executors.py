@@ -185,60 +185,54 @@ def test_threads_take_an_order_that_cannot_be_pickled(tmp_path: Path) -> None:
 # Tasks on an executor: a bounded number in flight, and none begun after an error.
 
 
-class Counting(ThreadPoolExecutor):
+class Counting:
     """A pool that remembers its tasks."""
 
-    def submit(self, *task: object) -> Future:  # type: ignore[override]
-        future = super().submit(*task)
+    def submit(self, *task: Any) -> Future:
+        future: Future = super().submit(*task)  # type: ignore[misc]
         self.__dict__.setdefault("all", []).append(future)
         return future
 
 
-def test_tasks_in_flight_are_bounded() -> None:
-    """A plan of many chunks keeps a bounded number of tasks, and takes each result once."""
+class Threads(Counting, ThreadPoolExecutor):
+    """To whose tasks everything is at hand."""
+
+
+class Others(Counting, Elsewhere):
+    """Whose tasks travel, with all that they need."""
+
+
+def negated(_: bytes, item: int) -> int:
+    """Return an item's opposite, whatever is sent with it."""
+    return -item
+
+
+@pytest.mark.parametrize(
+    ("pool", "num_bytes", "most"),
+    [
+        (lambda: Threads(2), 2**26, IN_FLIGHT),
+        (Others, 2**17, IN_FLIGHT),
+        (Others, 2**20, 255),
+        (Others, 2**26, max(3, 2 * num_cores())),
+    ],
+)
+def test_tasks_in_flight_are_bounded(pool: Any, num_bytes: int, most: int) -> None:
+    """However many chunks a plan has; of tasks that carry much fewer, but enough for the cores.
+
+    Each result is taken once.
+    """
     taken: list[int] = []
-    most = 0
+    in_flight: list[int] = []
 
     def take(item: int, result: int) -> None:
-        nonlocal most
-        most = max(most, len(pool.all) - len(taken))  # type: ignore[attr-defined]
+        in_flight.append(len(made.all) - len(taken))
         assert -item == result
         taken.append(item)
 
-    with Counting(2) as pool:
-        run(pool, int.__neg__, (), range(3 * IN_FLIGHT), take)
-    assert list(range(3 * IN_FLIGHT)) == sorted(taken)
-    assert IN_FLIGHT == most
-
-
-class Numbering(Elsewhere):
-    """A pool that is none of threads, so that its tasks travel; it counts them."""
-
-    num_tasks = 0
-
-    def submit(self, task: Any, *arguments: Any, **options: Any) -> Future:
-        self.num_tasks += 1
-        return super().submit(task, *arguments, **options)
-
-
-def second(_: bytes, item: int) -> int:
-    """Return the second argument."""
-    return item
-
-
-@pytest.mark.parametrize(("num_bytes", "most"), [(2**20, 255), (2**26, 3)])
-def test_bytes_in_flight_are_bounded(num_bytes: int, most: int) -> None:
-    """Of tasks that carry much, few are in flight at once, but enough for the cores."""
-    in_flight: list[int] = []
-
-    def take(*_: int) -> None:
-        in_flight.append(pool.num_tasks - len(in_flight))
-
-    most = max(most, 2 * num_cores())
-    with Numbering() as pool:
-        run(pool, second, (b"x" * num_bytes,), range(most + 9), take)
+    with pool() as made:
+        run(made, negated, (b"x" * num_bytes,), range(most + 9), take)
+    assert list(range(most + 9)) == sorted(taken)
     assert most == max(in_flight)
-    assert most + 9 == len(in_flight)
 
 
 def test_error_cancels_what_waits() -> None:
@@ -250,7 +244,7 @@ def test_error_cancels_what_waits() -> None:
             raise ip.PlanFileError("the disk is full")
         failed.wait(60)
 
-    with Counting(1) as pool:
+    with Threads(1) as pool:
         with pytest.raises(ip.PlanFileError, match="the disk is full"):
             run(pool, task, (), range(100), lambda *_: None)
         cancelled = [future.cancelled() for future in pool.all]  # type: ignore[attr-defined]
