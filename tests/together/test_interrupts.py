@@ -245,10 +245,9 @@ import json, os, signal, sys
 import indexplan as ip
 from indexplan_torch import PlanLoader
 
-if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: None)  # workers have their own, and die
+def survived(context):
     plan, received = ip.Plan(ip.Shuffle(400, seed=1), batch_size=4), []
-    loader = PlanLoader(range(400), plan, num_workers=2, multiprocessing_context=sys.argv[1])
+    loader = PlanLoader(range(400), plan, num_workers=2, multiprocessing_context=context)
     try:
         for batch in loader:
             received += batch.tolist()
@@ -264,20 +263,26 @@ if __name__ == "__main__":
         for batch in again:
             received += batch.tolist()
         print(json.dumps([received, plan.replace(world_size=1).indices(0, rank=0).tolist()]))
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: None)  # workers have their own, and die
+    for context in ("fork", "spawn"):
+        survived(context)
 """
 
 
 def test_workers_die_with_the_group() -> None:
     """After a resume each sample was read once, in the plan's sequence, forked and spawned."""
-    for context in ("fork", "spawn"):
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED_GROUP, context],
-            capture_output=True,
-            text=True,
-            check=False,
-            start_new_session=True,  # a group of its own
-            timeout=300,
-        )
-        assert 0 == done.returncode, done.stderr
-        received, expected = json.loads(done.stdout)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_GROUP],
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,  # a group of its own
+        timeout=300,
+    )
+    assert 0 == done.returncode, done.stderr
+    for line in done.stdout.splitlines():
+        received, expected = json.loads(line)
         assert expected == received
+    assert 2 == len(done.stdout.splitlines())
