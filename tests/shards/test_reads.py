@@ -17,7 +17,15 @@ import indexplan as ip
 from indexplan.shards import shard_reads as module
 from tests.support.bins import Bins, bin_orders
 from tests.support.examples import examples
-from tests.support.strategies import balanced_plans, orders, plans, seeds, start_of, sub_epochs_of
+from tests.support.strategies import (
+    balanced_plans,
+    orders,
+    plans,
+    seeds,
+    start_of,
+    steps_of,
+    sub_epochs_of,
+)
 
 
 def shard_of(sizes: Sequence[int]) -> list[int]:
@@ -117,14 +125,6 @@ def test_sizes_in_any_form(tmp_path: Path) -> None:
         assert expected == rows(ip.reads(each, None, 0))
 
 
-def steps_in(plan: ip.Plan, epoch: int) -> list[tuple[int, int]]:
-    """Return what is left of an epoch: sub-epochs and steps."""
-    first = start_of(plan)[1] if epoch == start_of(plan)[0] else 0
-    return [
-        (part, step) for part in range(first, plan.sub_epochs) for step in plan.steps(epoch, part)
-    ]
-
-
 def nodes_of(plan: ip.Plan, each: int) -> list[range]:
     """Return the ranks of each node."""
     world = plan.world_size or 0
@@ -146,15 +146,9 @@ def test_traffic_is_that_of_the_batches(plan: ip.Plan, each: int, data: st.DataO
         patch.setattr(module, "LOOK", data.draw(st.sampled_from([1, 256, 2**18])))
         found = ip.traffic(plan, sizes, ranks_per_node=each, epochs=epochs)
     for i, epoch in enumerate(epochs):
-        steps = steps_in(plan, epoch)
-        mixed = [
-            {shard for node in nodes for shard in node}
-            for nodes in (
-                [read_in(plan, sizes, epoch, *step, ranks) for ranks in nodes_of(plan, each)]
-                for step in steps
-            )
-        ]
-        counts = list(map(len, mixed))
+        steps = [where for of, *where in steps_of(plan, epoch + 1) if of == epoch]
+        all_ranks = range(plan.world_size or 0)
+        counts = [len(set(read_in(plan, sizes, epoch, *step, all_ranks))) for step in steps]
         mean = sum(counts) / max(len(counts), 1)
         assert (min(counts, default=0), mean, max(counts, default=0)) == found.different[i]
         assert len(steps) == found.num_steps[i]

@@ -10,6 +10,7 @@ from typing import Any
 
 import indexplan as ip
 from tests.support.bins import Bins
+from tests.support.trees import tree
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,4 @@ def warm() -> None:
 
 def digests(root: Path) -> dict[str, str]:
     """The sha256 of every file of a plan directory, hidden and temporary ones too, by name."""
-    return {
-        str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in root.rglob("*")
-        if file.is_file()
-    }
+    return {name: hashlib.sha256(data).hexdigest() for name, data in tree(root).items()}

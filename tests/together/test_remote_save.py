@@ -66,8 +66,8 @@ def test_export(anywhere: str, tmp_path: Path, kind: str, num: int, name: str) -
 
 def test_killed_builders(url: str) -> None:
     """Builders and parts that die at any moment, three at once, leave what the next completes."""
-    code = "import sys; from tests.kills import main; main(sys.argv[1:])"
-    assert printed("-c", code, "builders", "12", "7", url).endswith("build, nothing left over\n")
+    said = printed("-m", "tests.kills", "builders", "12", "7", url)
+    assert said.endswith("build, nothing left over\n")
 
 
 def test_other_builders_at_once(url: str) -> None:
