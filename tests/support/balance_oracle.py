@@ -13,14 +13,9 @@ Units = Callable[[model.Slot], list[Any]]  # the samples of the unit that a slot
 
 def cells_of(places: list[int], counts: tuple[int, ...]) -> list[list[int]]:
     """Cut a rank's places into counts[0] parts, each of those into counts[1], and so on."""
-    if not counts:
-        return [places]
-    each, more = divmod(len(places), counts[0])
-    cells, start = [], 0
-    for part in range(counts[0]):
-        stop = start + each + (part < more)
-        cells += cells_of(places[start:stop], counts[1:])
-        start = stop
+    cells = [places]
+    for count in counts:
+        cells = [part for cell in cells for part in model.deal(cell, count)]
     return cells
 
 

@@ -28,9 +28,7 @@ def rounds_of(n: int) -> int:
 
 def sides_of(n: int) -> tuple[int, int]:
     """Return a and b, the sides of the domain of the network."""
-    a = math.isqrt(n)
-    if a * a < n:
-        a += 1  # ceil(sqrt(n))
+    a = math.isqrt(n - 1) + 1  # ceil(sqrt(n))
     b = -(-n // a)
     return a, b + b % 2
 

@@ -5,6 +5,7 @@ Written from the definition in docs/specification.md, not the kernels: too simpl
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import NamedTuple
 
 from tests.support.oracles import drawn_words, forward, key_words, rounds_of
@@ -51,13 +52,7 @@ class Shards(NamedTuple):
     def in_pieces(self, epoch: int, lane: int, samples: list[int]) -> list[int]:
         """Return the samples of a lane with its pieces of shards put in order anew."""
         shard_of = [shard for shard, size in enumerate(self.sizes) for _ in range(size)]
-        pieces: list[list[int]] = []
-        for sample in samples:
-            if not pieces or shard_of[pieces[-1][-1]] != shard_of[sample]:
-                pieces.append([])
-            pieces[-1].append(sample)
-        if not pieces:
-            return []
+        pieces = [[*piece] for _, piece in groupby(samples, shard_of.__getitem__)]
         m, key = len(pieces), self.words(PIECES, epoch, 2)
         words = drawn_words(m, lane, 0, 0, key)
         return [sample for i in range(m) for sample in pieces[forward(m, words, i)]]
