@@ -353,14 +353,6 @@ def test_batches_are_not_skipped_twice(
         list(loader)
 
 
-def test_either_of_the_two_reads_the_rest() -> None:
-    """Accelerate skips batches of a loader without a state, or the state does."""
-    whole = [batch.tolist() for batch in SKIPPED.batches(0, rank=0)]
-    alone = [skip_first_batches(PlanLoader(range(40), SKIPPED), 3), loaded()]
-    for loader in [*alone, PlanLoader(range(40), RESUMED)]:
-        assert whole[3:] == [batch.tolist() for batch in loader]
-
-
 @pytest.mark.parametrize("kind", [PlanLoader, PlanBatchSampler])
 def test_a_state_of_fewer_sources(kind: Any) -> None:
     """Other ranks go on with a source that joins at the state's place, of a longer dataset."""

@@ -246,7 +246,7 @@ def leg(folder: str, saving: bool) -> dict[str, Any]:
     loader = PlanLoader(torch.arange(103.0), PLAN)
     model, optimizer, loader = prepare(accelerator, model, optimizer, loader)
     assert type(optimizer).__name__ == "AcceleratedOptimizer"
-    assert accelerator.prepare(loader) is loader
+    assert prepare(accelerator, loader) is accelerator.prepare(loader) is loader
     if not saving:
         accelerator.load_state(folder)
     seen: dict[str, Any] = {"batches": [], "synchronised": []}
@@ -302,13 +302,6 @@ def test_a_seedable_sampler_deals_nothing_out(kind: str, num_workers: int, split
     prepared = prepare_data_loader(loader, use_seedable_sampler=True, **given)
     with pytest.raises(ip.IndexPlanError, match=r"^a plan's sampler must not be given to accelera"):
         next(iter(prepared))
-
-
-def test_a_prepared_loader_stays_as_it_is() -> None:
-    """Prepared once more, it is the same; it answers isinstance by the class of its loader."""
-    accelerator = Accelerator(cpu=True)
-    prepared = prepare(accelerator, PlanLoader(range(12), ip.Plan(ip.Shuffle(12), batch_size=3)))
-    assert prepared is prepare(accelerator, prepared)
 
 
 def test_a_name_that_was_refused_is_forgotten() -> None:
