@@ -10,6 +10,7 @@ import runpy
 import sys
 import tarfile
 from contextlib import redirect_stdout
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,8 @@ IMPORTED_BY_RANKS = (
 PAGES: dict[str, tuple[str, ...]] = {
     "migrate/hugging-face": (),
     "migrate/jax": (),
-    # with packages whose `__init__.py` imports more than these pages use: torchvision, AutoBridge,
-    # what trains
-    "migrate/megatron": ("megatron", "megatron.bridge", "megatron.bridge.data"),
+    # with packages whose `__init__.py` imports more than these pages use: torchvision, what trains
+    "migrate/megatron": (),
     "migrate/large-runs": (),
     "migrate/streaming": ("streaming",),
     "reinforcement-learning": (),
@@ -132,74 +132,19 @@ def on_the_device(page: dict[str, Any]) -> None:
     assert np.concatenate(expected).tolist() == page["rows_of_devices"](17).tolist()
 
 
-def dataset_of(split: str = "1,0,0") -> Any:
-    """Megatron's training dataset of the page's documents."""
+def splits(page: dict[str, Any]) -> None:
+    """A subset of the documents has the windows of `--split`."""
     from megatron.core.datasets.blended_megatron_dataset_builder import (
         BlendedMegatronDatasetBuilder,
     )
-    from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
-    from megatron.core.tokenizers.text.libraries.null_tokenizer import NullTokenizer
 
-    config = GPTDatasetConfig(
-        random_seed=1,
-        sequence_length=64,
-        blend=(["docs"], None),
-        split=split,
-        tokenizer=NullTokenizer(1000),
-        create_attention_mask=False,
-        reset_position_ids=True,
-        reset_attention_mask=False,
-        eod_mask_loss=False,
-    )
+    config = replace(page["config"], split="99,1,0")
     sizes = (None, None, None)  # of train, valid and test
-    return BlendedMegatronDatasetBuilder(GPTDataset, sizes, lambda: True, config).build()[0]
-
-
-def loader_of(dataset: Any, rank: int, world_size: int, kind: str = "single") -> Any:
-    """The loader of `--dataloader-type` in Megatron Bridge."""
-    from megatron.bridge.data.samplers import build_pretraining_data_loader
-
-    return build_pretraining_data_loader(
-        dataset,
-        0,
-        kind,
-        micro_batch_size=8,
-        num_workers=0,
-        pin_memory=False,
-        data_sharding=True,
-        data_parallel_rank=rank,
-        data_parallel_size=world_size,
-    )
-
-
-def fields_and_reruns(page: dict[str, Any]) -> None:
-    """Batches have GPTDataset's fields, and Megatron can run an iteration again."""
-    import torch
-    from megatron.core.rerun_state_machine import (
-        RerunDataIterator,
-        RerunMode,
-        initialize_rerun_state_machine,
-    )
-
-    before = dataset_of()
-    assert page["order"].num_units(epoch=0) == len(before)
-    assert list(page["first"]) == list(next(iter(loader_of(before, 0, 4))))
-    initialize_rerun_state_machine(mode=RerunMode.VALIDATE_RESULTS)  # as --rerun-mode does
-    external = loader_of(page["iterator_of"](0, 4), 0, 4, kind="external")
-    iterator = RerunDataIterator(external)  # what the training loop reads
-    batch = next(iterator)
-    iterator.rewind()  # to run an iteration again
-    assert torch.equal(batch["tokens"], next(iterator)["tokens"])
-    iterator.advance()
-    assert torch.equal(page["second"]["tokens"], next(iterator)["tokens"])
-
-
-def splits(page: dict[str, Any]) -> None:
-    """A subset of the documents has the windows of `--split`."""
-    kept = np.arange(594)  # of 600 documents, those of "99,1,0"
+    build = BlendedMegatronDatasetBuilder(page["GPTDataset"], sizes, lambda: True, config).build
+    kept = np.arange(594)  # of 600 documents
     lengths = page["documents"].sequence_lengths
     train = ip.Subset(ip.DocumentWindows(lengths[kept], length=64, seed=1), kept, len(lengths))
-    assert train.num_units(epoch=0) == len(dataset_of(split="99,1,0"))
+    assert train.num_units(epoch=0) == len(build()[0])
 
 
 def downloading_ahead(page: dict[str, Any]) -> None:
@@ -237,7 +182,7 @@ def sources(page: dict[str, Any]) -> None:
 SHOWN: dict[str, tuple[Any, ...]] = {
     "migrate/hugging-face": (packed_rows_have_the_loss_of_their_chats,),
     "migrate/jax": (one_shape, on_the_device),
-    "migrate/megatron": (fields_and_reruns, splits),
+    "migrate/megatron": (splits,),
     "migrate/streaming": (downloading_ahead, sources),
 }
 
