@@ -40,3 +40,10 @@ def check(steps: Steps, sizes: list[int], samples: int) -> None:
     assert sizes == [len(step) for step in steps]
     for step in steps:
         assert sorted(next(places) for _ in step) == sorted(step)
+
+
+def told_by(ledger: ip.Ledger) -> list[list[list[int]]]:
+    """Return what a ledger tells of each step: the samples of each rank."""
+    assert ledger.verify().ok, str(ledger.verify())
+    ranks = [range(ledger.at(step).plan.world_size or 0) for step in range(ledger.step)]
+    return [[ledger.batch(step, rank).tolist() for rank in each] for step, each in enumerate(ranks)]

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import indexplan as ip
+from tests.adapters.small import check_steps
 from tests.runs.row import Leg, Numbered, Steps
 from tests.through import legs as legs_of
 from tests.trainers.ranks import in_forks, run_ranks
@@ -121,10 +122,8 @@ def test_the_trainer_resumes(
     (steps,) = in_forks(f"{__name__}:legs", tmp_path, given)
     legs_of.check(steps, sizes, samples)
     ledger = ip.Ledger(tmp_path / "run.ledger")
-    assert (True, void) == (ledger.verify().ok, ledger.account().num_void_steps)
-    ranks = [range(ledger.at(step).plan.world_size or 0) for step in range(ledger.step)]
-    told = [[ledger.batch(step, rank).tolist() for rank in each] for step, each in enumerate(ranks)]
-    assert steps == [sum(each, []) for each in told]
+    assert steps == [sum(ranks, []) for ranks in legs_of.told_by(ledger)]
+    assert void == ledger.account().num_void_steps
 
 
 # --- drawn histories, through the protocol that the Trainer calls
@@ -176,7 +175,10 @@ class History:
                 pass
             state = self.save()
         if self.ledger:
-            self.compare_ledger(ip.Ledger(self.ledger))
+            ledger = ip.Ledger(self.ledger)
+            assert self.steps == legs_of.told_by(ledger)
+            # a state that counts again has void steps too
+            assert self.num_void <= ledger.account().num_void_steps
 
     def save(self) -> Any:
         """Return the state of rank 0, equal on all ranks but for the ledger's hash."""
@@ -185,16 +187,6 @@ class History:
         assert all(alike == other for other in others), (state, others)
         self.saved.append((state, self.epoch, self.position, self.least, [*self.steps]))
         return state
-
-    def compare_ledger(self, ledger: ip.Ledger) -> None:
-        """Compare each step of each rank with what the ledger tells."""
-        assert ledger.verify().ok, str(ledger.verify())
-        assert len(self.steps) == ledger.step
-        for step, ranks in enumerate(self.steps):
-            assert len(ranks) == ledger.at(step).plan.world_size
-            assert ranks == [ledger.batch(step, rank).tolist() for rank in range(len(ranks))]
-        # a state that counts again has void steps too
-        assert self.num_void <= ledger.account().num_void_steps
 
     def size(self) -> int:
         """Draw a global batch, in samples."""
@@ -343,8 +335,7 @@ def test_workers_may_be_ahead_where_the_size_is_set(tmp_path: Path) -> None:
         assert one == other
         steps.append(one)
     state = ahead.state_dict()
-    ledger = ip.Ledger(tmp_path / "run.ledger")
-    assert steps == [ledger.batch(step, 0).tolist() for step in range(ledger.step)]
+    ledger = check_steps(tmp_path / "run.ledger", steps)
     assert {**alone.state_dict(), "ledger": ledger.hash} == state
 
 
@@ -510,9 +501,7 @@ def test_a_state_of_a_run_with_a_ledger_needs_it(tmp_path: Path) -> None:
     new = loader(ledger=tmp_path / "new.ledger", global_batch_size=4 * LENGTH)
     new.load_state_dict(state)
     new.reshuffle()
-    batches = read(new, 2)
-    ledger = ip.Ledger(tmp_path / "new.ledger")
-    assert batches == [ledger.batch(step, 0).tolist() for step in range(2)]
+    check_steps(tmp_path / "new.ledger", read(new, 2))
 
 
 def test_an_epoch_starts_over_only_without_a_ledger(tmp_path: Path) -> None:
@@ -534,9 +523,8 @@ def test_an_epoch_starts_over_only_without_a_ledger(tmp_path: Path) -> None:
     ours.load_state_dict(state)
     ours.reshuffle()
     steps += read(ours, 9)
-    ledger = ip.Ledger(path)
-    assert steps == [ledger.batch(step, 0).tolist() for step in range(5)]
-    assert 0 == ledger.account().num_void_steps
+    assert 5 == len(steps)
+    assert 0 == check_steps(path, steps).account().num_void_steps
 
 
 def beside_each_other(folder: str) -> list[Any]:
@@ -560,7 +548,6 @@ def test_ranks_that_read_the_same_are_recorded_once(tmp_path: Path) -> None:
     """One of all writes, and all have the hash."""
     told = run_ranks(f"{__name__}:beside_each_other", 4, str(tmp_path))
     ledger = ip.Ledger(tmp_path / "run.ledger")
-    assert 2 == ledger.step
-    for rank, (state, steps) in enumerate(told):
-        assert ledger.hash == state["ledger"]
-        assert steps == [ledger.batch(step, rank // 2).tolist() for step in range(2)]
+    ranks = zip(*legs_of.told_by(ledger), strict=True)
+    assert [steps for _, steps in told] == [[*steps] for steps in ranks for _ in range(2)]
+    assert {ledger.hash} == {state["ledger"] for state, _ in told}
