@@ -151,9 +151,9 @@ def steps_in(plan: ip.Plan, epoch: int, part: int, positions: range) -> range:
     return steps[low : bisect_left(steps, positions.stop, key=starts_at)]
 
 
-def plan_of(state: dict[str, Any], order: ip.Order | None = None) -> ip.Plan:
-    """The plan of a state, before it stops; of positions, if given Sequential."""
-    order = order or ip.Shuffle(state["n"], seed=state["seed"])
+def plan_of(state: dict[str, Any]) -> ip.Plan:
+    """The plan of a state, before it stops."""
+    order = ip.Shuffle(state["n"], seed=state["seed"])
     kinds: dict[str, Any] = {"remainder": state["remainder"], "sub_epochs": state["subEpochs"]}
     return ip.Plan(order, world_size=state["ranks"], batch_size=state["batch"], **kinds)
 
@@ -164,7 +164,7 @@ def total(state: dict[str, Any]) -> int:
     return sum(len(plan.steps(state["epoch"], part)) for part in range(plan.sub_epochs))
 
 
-def read_by(plan: ip.Plan, positions_of: ip.Plan, state: Any, stop: tuple[int, int]) -> list[Any]:
+def read_by(plan: ip.Plan, state: Any, stop: tuple[int, int]) -> list[Any]:
     """What is read in the columns before a sub-epoch's step: number, rank and samples, if any.
 
     The places of a step follow each other from its first position on, rank by rank.
@@ -180,10 +180,9 @@ def read_by(plan: ip.Plan, positions_of: ip.Plan, state: Any, stop: tuple[int, i
         for step in steps_in(plan, epoch, part, positions):
             if (part, step) >= stop:
                 break
-            of_rank = [plan.batch(epoch, part, step=step, rank=rank).tolist() for rank in ranks]
-            reader = next(rank for rank, samples in enumerate(of_rank) if samples)
-            place = int(positions_of.batch(epoch, part, step=step, rank=reader)[0])
-            for rank, samples in enumerate(of_rank):
+            place = plan.cursor(epoch, part, step=step).position
+            for rank in ranks:
+                samples = plan.batch(epoch, part, step=step, rank=rank).tolist()
                 where = enumerate(samples, place)
                 is_shown = [each for at, each in where if at in (past if at >= end else positions)]
                 found += [(step, rank, is_shown)] if is_shown else []
@@ -194,19 +193,15 @@ def read_by(plan: ip.Plan, positions_of: ip.Plan, state: Any, stop: tuple[int, i
 def expected(state: dict[str, Any]) -> list[list[Any]]:
     """What the package says that the rows of ranks show."""
     epoch, left, end = state["epoch"], state["stop"], (state["subEpochs"], 0)
-    plans = plan, _ = plan_of(state), plan_of(state, ip.Sequential(state["n"]))
-    rows = [read_by(*plans, state, end)]
+    plan = plan_of(state)
+    rows = [read_by(plan, state, end)]
     if left == total(state):
         return rows
     part = 0
     while left > len(steps := plan.steps(epoch, part)):
         left, part = left - len(steps), part + 1
-    cursors = [each.cursor(epoch, part, step=left) for each in plans]
-    rest = [
-        each.replace(world_size=state["then"]).resume(cursor)
-        for each, cursor in zip(plans, cursors, strict=True)
-    ]
-    return [*rows, read_by(*plans, state, (part, left)) + read_by(*rest, state, end)]
+    rest = plan.replace(world_size=state["then"]).resume(plan.cursor(epoch, part, step=left))
+    return [*rows, read_by(plan, state, (part, left)) + read_by(rest, state, end)]
 
 
 NUMBERS = ("position", "sample", "sub-epoch")
