@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import torch
 from hypothesis import strategies as st
 from torch.utils.data import Dataset
 
@@ -79,6 +80,14 @@ def check_steps(path: Any, batches: list[list[int]]) -> ip.Ledger:
     samples = range(ledger.plan.order.num_samples)
     assert [counts[index] for index in samples] == ledger.seen(samples).tolist()
     return ledger
+
+
+def check_fields(expected: dict[str, Any], found: dict[str, Any]) -> None:
+    """Compare two rows or batches: names in their sequence, types, shapes and values."""
+    assert [*expected] == [*found]
+    for name, field in expected.items():
+        assert (field.dtype, field.shape) == (found[name].dtype, found[name].shape), name
+        assert torch.equal(field, found[name]), name
 
 
 def refused(loader: Iterable[Any], kind: type[Exception] = ip.IndexPlanError) -> Any:

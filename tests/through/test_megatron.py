@@ -16,6 +16,7 @@ from torch.utils.data import default_collate
 import indexplan as ip
 from indexplan_torch import Piece
 from indexplan_torch.megatron import PlanIterator
+from tests.adapters.small import check_fields
 from tests.histories.megatron import live
 from tests.histories.stories import Story
 from tests.test_docs import blocks
@@ -93,14 +94,6 @@ def bins(order: ip.Order, num: int, first: int = 0) -> list[list[Piece]]:
     return [[Piece(*row) for row in each.tolist()] for each in units.bins]
 
 
-def assert_equal(expected: dict[str, Any], found: dict[str, Any]) -> None:
-    """Compare two batches field by field: names in their sequence, types, shapes and values."""
-    assert [*expected] == [*found]
-    for name, field in expected.items():
-        assert (field.dtype, field.shape) == (found[name].dtype, found[name].shape), name
-        assert torch.equal(field, found[name]), name
-
-
 @pytest.mark.parametrize("extra", [True, False])
 @pytest.mark.parametrize("flags", [*product([True, False], repeat=4)])
 def test_samples_have_the_fields_of_gpt_dataset(
@@ -115,8 +108,8 @@ def test_samples_have_the_fields_of_gpt_dataset(
     found = [samples[window] for window in asked]
     expected = [theirs(documents, window, of)[0] for window in asked]
     for ours, gpts in zip(found, expected, strict=True):
-        assert_equal(gpts, ours)
-    assert_equal(default_collate(expected), default_collate(found))
+        check_fields(gpts, ours)
+    check_fields(default_collate(expected), default_collate(found))
 
 
 def test_an_epoch_has_as_many_windows_and_the_same_tokens(tmp_path: Path) -> None:
@@ -151,7 +144,7 @@ def test_a_blend_is_a_mixture(tmp_path: Path) -> None:
         blended = BlendedDataset([mine, mine], [1.0, 1.0], 2, of)
         blended.dataset_index[:] = source
         blended.dataset_sample_index[:] = 0
-        assert_equal(default_collate([blended[0]]), default_collate([samples[window]]))
+        check_fields(default_collate([blended[0]]), default_collate([samples[window]]))
         seen.add(source)
     assert {0, 1} == seen
 

@@ -24,6 +24,7 @@ import indexplan as ip
 from indexplan_torch import Piece
 from indexplan_torch.causal import UNTRAINED
 from indexplan_torch.torchtitan import PlanDataLoader
+from tests.adapters.small import check_fields
 from tests.adapters.test_token_rows import Rows
 from tests.histories.megatron import draw_order, stream
 from tests.runs.frameworks import torchtitan as run
@@ -277,7 +278,7 @@ def test_windows_are_the_rows_of_torchtitans_text_dataset() -> None:
     lengths = [len(text) - 1 for text in texts]
     assert len(found) == ip.DocumentWindows(lengths, LENGTH, overlap=0).num_units(0)
     for theirs, ours in zip(expected, found, strict=True):
-        assert_equal(theirs, ours)
+        check_fields(*({**fields, "labels": labels} for fields, labels in (theirs, ours)))
 
 
 class Chats(text_datasets.ChatDataset):
@@ -309,13 +310,4 @@ def test_bins_are_the_rows_of_torchtitans_chat_dataset() -> None:
         found.append(rows[taken])
     assert len(expected) == len(found) > 20
     for theirs, ours in zip(expected, found, strict=True):
-        assert_equal(theirs, ours)
-
-
-def assert_equal(theirs: Any, ours: Any) -> None:
-    """Compare two rows: names, types, shapes and values."""
-    assert [*theirs[0]] == [*ours[0]]
-    for name, field_ in [*theirs[0].items(), ("labels", theirs[1])]:
-        mine = ours[0].get(name, ours[1])
-        assert (field_.dtype, field_.shape) == (mine.dtype, mine.shape)
-        assert torch.equal(field_, mine), name
+        check_fields(*({**fields, "labels": labels} for fields, labels in (theirs, ours)))
