@@ -267,13 +267,12 @@ def epochs_of(loader: PlanLoader, *epochs: int) -> list[Any]:
     return read
 
 
-SLOW = pytest.mark.slow
+OTHERS = (("spawn", True), ("forkserver", False), ("not persistent", True))
 
 
-@pytest.mark.parametrize("shards", [False, pytest.param(True, marks=SLOW)])
 @pytest.mark.parametrize(
-    "context",
-    ["fork", *(pytest.param(how, marks=SLOW) for how in ("spawn", "forkserver", "not persistent"))],
+    ("context", "shards"),
+    [("fork", False), *(pytest.param(*each, marks=pytest.mark.slow) for each in OTHERS)],
 )
 def test_workers_augment_by_epoch_and_copy(context: str, shards: bool, tmp_path: Path) -> None:
     """Three epochs in the same workers, and a resume on two ranks: as in one plain loop."""
