@@ -87,10 +87,9 @@ def windows_of(documents: IndexedDataset, overlap: int = 1, seed: int = 3) -> ip
     )
 
 
-def bins(order: ip.Order, num: int, first: int = 0) -> list[list[Piece]]:
+def bins(order: ip.Order, num: int) -> list[list[Piece]]:
     """Return some windows of an order, as a loader asks a dataset for them."""
-    plan = ip.Plan(order, world_size=1, batch_size=num)
-    units = plan.units(0, step=first, rank=0)
+    units = ip.Plan(order, world_size=1, batch_size=num).units(0, step=0, rank=0)
     return [[Piece(*row) for row in each.tolist()] for each in units.bins]
 
 

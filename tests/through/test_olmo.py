@@ -339,14 +339,14 @@ def test_workers_may_be_ahead_where_the_size_is_set(tmp_path: Path) -> None:
     assert {**alone.state_dict(), "ledger": ledger.hash} == state
 
 
-def numpy_dataset(tmp_path: Path, num: int = 50) -> Any:
-    """Return a dataset of OLMo-core's own, whose instances are numbered."""
-    tokens = tmp_path / f"{num}.npy"
-    torch.arange(num, dtype=torch.uint8).repeat_interleave(LENGTH).numpy().tofile(tokens)
+def numpy_dataset(tmp_path: Path) -> Any:
+    """Return a dataset of OLMo-core's own, whose 50 instances are numbered."""
+    tokens = tmp_path / "tokens.npy"
+    torch.arange(50, dtype=torch.uint8).repeat_interleave(LENGTH).numpy().tofile(tokens)
     dataset = NumpyFSLDatasetConfig(
         paths=[str(tokens)],
         sequence_length=LENGTH,
-        tokenizer=TokenizerConfig(num + 1, num, num),
+        tokenizer=TokenizerConfig(51, 50, 50),
         work_dir=str(tmp_path),
     ).build()
     dataset.prepare()
