@@ -85,7 +85,6 @@ COMMANDS = [
     ["shards", "sizes.npy"],
     ["shards", "one.npy", "--plan=one.plan", "--ranks-per-node=1"],
     ["show", "groups.plan"],
-    ["show", "groups.plan"],
     ["show", "balanced.plan"],
     ["show", "files.plan"],
     ["locate", "one.plan", "--index=1", "--epoch=0"],

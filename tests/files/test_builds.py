@@ -27,7 +27,6 @@ from tests.support.refused_calls import refuse
 from tests.support.trees import PLAN, tree
 
 TWO: dict[str, Any] = {"epochs": range(2), "units_per_chunk": 256}  # 8 chunks
-ROOT = Path(__file__).parents[2]
 EPOCH = "epoch-00001"
 NAMED = "indexplan-01234567-1234-0123456789ab"
 

@@ -18,8 +18,6 @@ import indexplan
 from tests.support.fresh import printed
 from tests.support.in_a_fork import counted_in_a_fork
 
-ROOT = Path(__file__).parents[2]
-
 # `typed`, which the compiler calls, makes it stop. Half a second later it goes on by itself, since
 # whoever forks may wait for it.
 SCRIPT = """

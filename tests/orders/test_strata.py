@@ -17,19 +17,8 @@ from indexplan.orders import packed
 from indexplan.orders.strata import _edges, _sorted
 from indexplan.stores.tables import TABLES
 from tests.support import packed_oracle, strata_oracle
-from tests.support.lengths import (
-    fields_of,
-    lengths,
-)
+from tests.support.lengths import fields_of, lengths
 from tests.support.units import units_of
-
-KINDS: dict[str, Any] = {
-    "length-grouped-v1": ip.LengthGrouped,
-    "token-budget-v1": ip.TokenBudget,
-    "grouped-v1": ip.Grouped,
-    "packed-v1": ip.Packed,
-}
-EPOCHS = st.sampled_from([0, 1, 2, 7, 2**31, 2**32 - 1])
 
 
 @given(

@@ -26,7 +26,6 @@ from tests.support.reweighted import reweighted
 from tests.support.units import units_of
 from tests.support.weighted_oracle import Weighted
 
-EPOCHS = st.sampled_from([0, 1, 2, 7, 2**31, 2**32 - 1])
 WEIGHTS = st.one_of(
     st.floats(0, allow_infinity=False),
     st.sampled_from([0.0, -0.0, 1.0, 0.5, 3.0, 1e-10, 5e-324, 1.7e308]),

@@ -15,7 +15,6 @@ from tests.support.strategies import seeds
 from tests.support.units import units_of
 from tests.support.windows_oracle import Documents, Piece, Windows
 
-epochs = st.integers(0, 2**32 - 1)
 # of few tokens or many; single tokens, which make windows of many documents; one giant among them
 rows = st.one_of(
     st.lists(st.integers(1, 9), min_size=1, max_size=40),
