@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import indexplan as ip
-from indexplan.orders import Units, expand
+from indexplan.orders import expand
 from indexplan.orders.registry import order_from_dict
 from indexplan.testing import check_order
 from tests.support.bins import Bins
 from tests.support.listed import Wrapped
 from tests.support.nested import layers
+from tests.support.planted import Keeps
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,20 +131,6 @@ class Reaching(Backwards):
         return epoch + (position > 0), 0
 
 
-@dataclass(frozen=True, eq=False)
-class Keeps(Bins):
-    """Deals arrays that it keeps, which an order should not."""
-
-    algorithm = "test-layer-keeps-v1"
-    kept: ClassVar[dict[Any, Units]] = {}
-
-    def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
-        asked = epoch, starts.tobytes(), stops.tobytes()
-        if asked not in self.kept:
-            self.kept[asked] = super().deal(epoch, starts, stops)
-        return self.kept[asked]
-
-
 MIXTURE = ip.Mixture({"a": ip.Shuffle(30), "b": ip.Shuffle(50, seed=1)}, {"a": 1, "b": 1})
 
 
@@ -169,7 +156,7 @@ def test_a_layer_that_reads_elsewhere_does_not_continue_over_a_changed_order() -
 
 @pytest.mark.parametrize("kept", [range(5, 65, 3), np.arange(5, 65, 3)])
 def test_a_layer_does_not_write_over_what_is_dealt_to_it(kept: Any) -> None:
-    """An order inside that keeps what it dealt deals the same again."""
+    """An order inside that keeps what it dealt, which it should not, deals the same again."""
     order = ip.Subset(Keeps(20), kept, 100)
     first = order.take(0, 0, 5).tolist()
     assert first == order.take(0, 0, 5).tolist()

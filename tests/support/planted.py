@@ -228,10 +228,10 @@ class Raises(Good):
 class Keeps(Binned):
     """Deals an array that it keeps."""
 
-    kept: ClassVar[dict[bytes, Any]] = {}
+    kept: ClassVar[dict[Any, Units]] = {}
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
-        asked = bytes([epoch]) + starts.tobytes() + stops.tobytes()
+        asked = self.num_samples, epoch, starts.tobytes(), stops.tobytes()
         if asked not in self.kept:
             self.kept[asked] = super().deal(epoch, starts, stops)
         return self.kept[asked]
