@@ -163,15 +163,6 @@ class Empty(Good):
 
 
 @planted(
-    "have a whole number of units in each epoch, at least one",
-    "IndexPlanError in epoch 0 (num_units of FloatUnits must be an integer; got 30.0; return one)",
-)
-class FloatUnits(Good):
-    def num_units(self, epoch: int) -> Any:
-        return float(self.num_samples)
-
-
-@planted(
     "cut what it reads into units by offsets that rise from 0",
     "2 samples at position 0 of epoch 0, though its traits do not say deals_bins",
 )
@@ -252,21 +243,12 @@ class OneMore(Good):
 
 
 SPANS = "say which part of each sample it reads, if it cuts some"
-CUTS = Traits(deals_bins=True, cuts_samples=True)
-
-
-@planted(
-    SPANS,
-    "IndexPlanError in epoch 0 (spans of NoSpans must be given by its deal, as its traits",
-)
-class NoSpans(Binned):
-    traits = CUTS
 
 
 class Halves(Binned):
     """Reads the tokens [position, position + 2) of each sample."""
 
-    traits = CUTS
+    traits = Traits(deals_bins=True, cuts_samples=True)
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         units = super().deal(epoch, starts, stops)
@@ -309,13 +291,6 @@ class RemembersAnEpoch(Good):
 SAME = "read the same in whatever intervals it is asked for"
 
 
-@planted(SAME, "4 at place 1 of take(0, [4, 4], [14, 14]), and 5 by itself")
-class Sorts(Good):
-    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        super().fill(0, starts, stops, out)
-        out.sort()
-
-
 @planted(SAME, "14 at place 10 of take(0, [4, 4], [14, 14]), and 4 by itself")
 class FirstIntervalOnly(Good):
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
@@ -326,10 +301,8 @@ class FirstIntervalOnly(Good):
 @planted(SAME, "29 at place 0 of take(0, [29, 14], [29, 15]), and 14 by itself")
 class EmptyIntervals(Good):
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        out[:] = expand(starts, np.maximum(stops, starts + 1))[: len(out)]
-
-    def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
-        return at(indices.copy())
+        read = expand(starts, np.maximum(stops, starts + 1))[: len(out)]
+        out[:] = (read + epoch) % self.num_samples
 
 
 @planted(SAME, "1 at place 0 of fill(1, [0], [30]), and 0 by itself")
@@ -428,15 +401,6 @@ class ChangesIndices(Good):
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         indices -= epoch + 1
         return at((indices + 1) % self.num_samples)
-
-
-@planted(
-    LOCATE,
-    "IndexPlanError in epoch 0 (find of NoInverse must be written, as the inverse of what the "
-    "order reads; got None; see docs/orders.md)",
-)
-class NoInverse(Good):
-    find = ip.Order.find
 
 
 FIRST = "locate the first read of a sample, and -1 if there is none"
