@@ -35,15 +35,6 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "a.plan"
 
 
-def test_chunks_are_plain_npy_files(saved: Path) -> None:
-    """NumPy alone reads an epoch's order from the chunks."""
-    files = sorted((saved / "epoch-00001").glob("*.npy"))
-    arrays = [np.load(file) for file in files]
-    assert {np.dtype("<u4")} == {array.dtype for array in arrays}
-    expected = PLAN.order.take(1, np.arange(1000))
-    assert expected.tolist() == np.concatenate(arrays).tolist()
-
-
 @given(st.sampled_from(["<u4", "<i8", "<u8"]), st.integers(0, 2**62))
 def test_header_is_what_numpy_reads(dtype: str, length: int) -> None:
     """The header is 128 bytes that NumPy's own reader takes for the array that follows."""
