@@ -301,12 +301,3 @@ def test_what_is_resumed_far_away_or_large(here: Path, shell: Shell) -> None:
     for name, epochs in (("late.json", (5, 6, 7)), ("stored.plan", (1, 4))):
         said = shell.run("explain", name, "--index", "3").splitlines()
         assert [f"epoch {each}" for each in epochs] == [line.partition(",")[0] for line in said]
-
-
-def test_diff(shell: Shell) -> None:
-    """A spec against a plan directory: what differs, in words and as JSON; the exit code is 0."""
-    ip.save(SPEC.replace(remainder="spread"), "b.plan")
-    said = shell.run("diff", "spec.json", "b.plan")
-    assert "steps            different since epoch 0, sub-epoch 0, step 2\n" in said
-    data = shell.json("diff", "spec.json", "spec.json", "--epochs", "2")
-    assert (True, [0, 1]) == (data["same"], data["epochs"])

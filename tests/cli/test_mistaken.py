@@ -72,6 +72,7 @@ def test_diff(shell: Shell) -> None:
         ("run.ledger longer.ledger", 0, ip.diff(run, longer)),
         ("run.ledger other.json --world-size=2", 1, ip.diff(run, other)),
         ("run.plan other.json", 1, ip.diff(PLAN, other)),
+        ("other.json run.plan --epochs=2", 1, ip.diff(other, PLAN, range(2))),
         ("run.plan run.plan", 0, ip.diff(PLAN, PLAN)),
         ("run.plan run.plan --world-size=4", 0, ip.diff(*[PLAN.replace(world_size=4)] * 2)),
         ("run.plan run.plan --world-size=2,5", 1, ip.diff(PLAN, PLAN.replace(world_size=5))),
