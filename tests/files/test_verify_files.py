@@ -18,8 +18,9 @@ import indexplan as ip
 from indexplan.cli import main
 from indexplan.files import running, verifying
 from indexplan.files.format import SLAB_UNITS, Build, Chunk
-from indexplan.orders import Units
+from indexplan.orders import Traits, Units
 from indexplan.stores.store import BLOCK_BYTES
+from tests.support import listed
 from tests.support.bins import Bins, ChangingBins, Drawn
 from tests.support.forging import rewritten
 from tests.support.planted import Heavy
@@ -31,26 +32,11 @@ NEED_NOT = "the order need not read every sample once"
 
 
 @dataclass(frozen=True, eq=False)
-class Listed(ip.Order):
-    """Some samples in the order of a list; no registry knows it."""
-
-    num_samples: int
-    samples: tuple[int, ...]
+class Listed(listed.Listed):
+    """Samples in the order of a list, each once, as it says; no registry knows it."""
 
     algorithm = "test-listed-v1"
-
-    def num_units(self, epoch: int) -> int:
-        return len(self.samples)
-
-    def fill(self, epoch: int, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
-        positions = ip.Sequential(len(self.samples)).take(0, starts, stops)
-        out[:] = np.array(self.samples)[positions]
-
-    def find(self, epoch: int, indices: np.ndarray, most: int | None = None) -> Any:
-        asked = enumerate(indices.tolist())
-        pairs = [(i, at) for i, s in asked for at, read in enumerate(self.samples) if read == s]
-        which, positions = np.array(pairs, np.int64).reshape(-1, 2).T
-        return which, positions
+    traits = Traits()
 
 
 def named(name: str, kind: type[ip.Order] = Listed, **body: Any) -> Any:
@@ -160,9 +146,9 @@ def test_proven_orders_are_not_counted(blocks: Path) -> None:
 def test_one_to_one_is_said_of_a_class_alone(tmp_path: Path) -> None:
     """Right bytes are the proof of a class that says so; not for a class derived from it."""
     twice = (0, 1, 1)
-    plan = ip.Plan(Claimed(3, twice), world_size=1, batch_size=1)
+    plan = ip.Plan(Claimed(twice, 3), world_size=1, batch_size=1)
     assert checks(plan, tmp_path / "a")[COUNTED] == ip.types.Check(COUNTED, 3)
-    plan = ip.Plan(Derived(3, twice), world_size=1, batch_size=1)
+    plan = ip.Plan(Derived(twice, 3), world_size=1, batch_size=1)
     assert checks(plan, tmp_path / "b")[COUNTED].problems == (
         "epoch 0: 1 sample is never read, first 2",
         "epoch 0: 1 read of no sample or of one again",
@@ -182,7 +168,7 @@ def test_bins_are_counted(tmp_path: Path, kind: type[Bins], skipped: str) -> Non
 def test_unknown_orders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An order that is not known here is hashed and counted; the report says what was not done."""
     root = tmp_path / "a.plan"
-    found = checks(ip.Plan(Listed(9, tuple(range(9))), world_size=1, batch_size=2), root)
+    found = checks(ip.Plan(Listed(range(9), 9), world_size=1, batch_size=2), root)
     reason = found[BYTES].skipped
     assert reason.startswith("an order's algorithm must be one of ")
     assert reason.endswith("got 'test-listed-v1'; upgrade indexplan, or import the module that "
@@ -205,7 +191,7 @@ def test_unknown_orders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_files_that_are_too_short(tmp_path: Path) -> None:
     """As many samples as files can't hold are not counted one by one."""
-    plan = ip.Plan(Listed(2**40, tuple(range(10))), world_size=1, batch_size=2)
+    plan = ip.Plan(Listed(range(10), 2**40), world_size=1, batch_size=2)
     said = "its files are too short for the 1,099,511,627,776 samples of an epoch"
     assert (said,) == checks(plan, tmp_path / "a.plan")[COUNTED].problems
 
@@ -262,7 +248,7 @@ def test_epochs_are_not_looked_up_anew(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Build, "chunks", counted)
     numbers = []
     for epochs in (2, 20):
-        right = Known(10, tuple(range(10)))
+        right = Known(range(10), 10)
         ip.save(
             ip.Plan(right, world_size=1, batch_size=8), tmp_path / f"{epochs}", epochs=range(epochs)
         )
@@ -285,7 +271,7 @@ def test_counting(num_samples: int, reads: list[int]) -> None:
     if again := len(reads) - len(set(inside)):
         said.append(f"{again} read{'s' * (again > 1)} of no sample or of one again")
     with TemporaryDirectory() as folder, patch.object(verifying, "SLAB", 32):
-        plan = ip.Plan(Known(num_samples, tuple(reads)), world_size=1, batch_size=1)
+        plan = ip.Plan(Known(reads, num_samples), world_size=1, batch_size=1)
         found = checks(plan, Path(folder) / "a.plan", epochs=[4])
     assert tuple(f"epoch 4: {words}" for words in said) == found[COUNTED].problems
     assert found[BYTES].ok
