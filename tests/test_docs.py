@@ -21,16 +21,12 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import indexplan as ip
-import indexplan_fetch
-import indexplan_jax
-import indexplan_torch
 from benchmarks.render import rows, summary
 from benchmarks.render.pages import PAGES, short
 from benchmarks.render.tables import markdown
 from indexplan.orders.registry import _REGISTRY, registered
 from indexplan_torch import PlanBatchSampler, PlanLoader
 from tests.support.ports import free_port
-from tests.test_public_names import OF_OWN_ORDERS
 
 ROOT = Path(__file__).parents[1]
 
@@ -104,6 +100,14 @@ def test_home_says_what_to_write(tmp_path: Path) -> None:
             assert 0 < len(found), written
 
 
+def printed_by_python(code: str, names: dict[str, object]) -> str:
+    """Run a block and return what it printed."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(code, names)  # noqa: S102 (our own page)
+    return out.getvalue()
+
+
 def test_plan_file_is_readable_without_this_library(tmp_path: Path) -> None:
     """The plain NumPy of the format's page reads what the library reads."""
     (block,) = blocks("docs/plan-file.md")
@@ -111,19 +115,10 @@ def test_plan_file_is_readable_without_this_library(tmp_path: Path) -> None:
     order = ip.BlockShuffle(1_281_167, block_size=4096, window=8)
     plan = ip.Plan(order, world_size=8, remainder="drop", batch_size=15)
     ip.save(plan, tmp_path / "run.plan")
-    out = io.StringIO()
-    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(out):
-        exec(block, {})  # noqa: S102 (our own page)
+    with contextlib.chdir(tmp_path):
+        printed = printed_by_python(block, {})
     expected = plan.batch(epoch=0, step=17, rank=2).tolist()
-    assert expected == [int(number) for number in re.findall(r"\d+", out.getvalue())]
-
-
-def printed_by_python(code: str, names: dict[str, object]) -> str:
-    """Run a block and return what it printed."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(code, names)  # noqa: S102 (our own page)
-    return out.getvalue()
+    assert expected == [int(number) for number in re.findall(r"\d+", printed)]
 
 
 def printed_by_shell(code: str) -> str:
@@ -213,21 +208,6 @@ def test_every_page_has_a_place_in_the_site() -> None:
     results = (ROOT / "benchmarks" / "results").iterdir()
     expected += [f"repository/benchmarks/results/{path.name}.md" for path in results]
     assert sorted(expected) == sorted(said)
-
-
-def test_every_public_name_is_in_the_reference() -> None:
-    """Each name has one entry; what the entries show is looked at in tests/site."""
-    pages = [page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")]
-    entries = re.findall(r"^::: (\S+)$", "\n".join(pages), re.MULTILINE)
-    public = {f"indexplan.{name}" for name in ip.__all__} - {"indexplan.testing", "indexplan.types"}
-    public |= {f"indexplan.orders.{name}" for name in OF_OWN_ORDERS}
-    public |= {f"indexplan.types.{name}" for name in ip.types.__all__}
-    public |= {f"indexplan.testing.{name}" for name in ip.testing.__all__}
-    public |= {f"indexplan_fetch.{name}" for name in indexplan_fetch.__all__}
-    public |= {f"indexplan_torch.{name}" for name in indexplan_torch.__all__}
-    public |= {f"indexplan_jax.{name}" for name in indexplan_jax.__all__}
-    of_trainers = {name for name in entries if name.count(".") == 2} - public
-    assert sorted(public | of_trainers) == sorted(entries)
 
 
 def named(*pages: str) -> set[str]:
