@@ -271,11 +271,7 @@ def train(
 ) -> Steps:
     """Take as many steps, or all; return the samples of each. The next batch is not asked for."""
     read: Steps = []
-    iterator = iter(batches)
-    while steps is None or len(read) < steps:
-        batch = next(iterator, None)
-        if batch is None:
-            break
+    for batch in islice(batches, steps):
         backward(model(batch[:, None].float()).mean())
         optimizer.step()
         optimizer.zero_grad()

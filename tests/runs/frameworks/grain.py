@@ -8,6 +8,7 @@ Beside row.py it needs `pip install torch grain==0.2.18`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import grain
@@ -39,12 +40,8 @@ def _train(leg: Leg, dataset: Any) -> Steps:
     if leg.checkpoint:
         saved = leg.checkpoint / str(leg.rank)
         handler.restore(saved if saved.exists() else leg.checkpoint / "0", iterator)
-    read: Steps = []
-    while leg.steps is None or len(read) < leg.before + leg.steps:
-        batch = next(iterator, None)
-        if batch is None:
-            break
-        read.append(batch.tolist())
+    steps = leg.steps and leg.before + leg.steps
+    read = [batch.tolist() for batch in islice(iterator, steps)]
     if leg.save:
         folder = leg.save / str(leg.rank)
         folder.mkdir(parents=True)
