@@ -66,6 +66,16 @@ class Object:
         """As S3 has it."""
         return hashlib.md5(self.data).hexdigest()  # noqa: S324 (what S3 does)
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is said of it, but for its length."""
+        return {
+            "Content-Type": "application/octet-stream",
+            "Accept-Ranges": "bytes",
+            "ETag": f'"{self.etag}"',
+            "Last-Modified": formatdate(1_790_000_000 + self.changed, usegmt=True),
+        }
+
 
 @dataclass
 class Bucket:
@@ -127,15 +137,8 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
-    def do_HEAD(self) -> None:
-        """Answer as to GET, without a body."""
-        self._answer(head=True)
-
     def do_GET(self) -> None:
         """Answer with a file, a part of it, or a list."""
-        self._answer(head=False)
-
-    def _answer(self, *, head: bool) -> None:
         store, url = self.server, urlsplit(self.path)
         _, _, key = unquote(url.path).lstrip("/").partition("/")
         if not key:
@@ -144,10 +147,10 @@ class _Handler(BaseHTTPRequestHandler):
         with store.lock:
             found, conditions = store.bucket.objects.get(key), store.bucket.conditions
         if found is None:
-            self._refuse(404, "NoSuchKey", head=head)
+            self._refuse(404, "NoSuchKey")
             return
-        if head:
-            self._send(200, found, found.data, len(found.data), head=True)
+        if self.command == "HEAD":
+            self._send(200, found.data, found.headers)
             return
         span = self.headers.get("Range", "")
         fate, random = store.fate(key, span)
@@ -168,6 +171,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             self._give(found, span, fate, random)
 
+    do_HEAD = do_GET  # noqa: N815 (whoever asks so)
+
     def _give(self, found: Object, span: str, fate: str, random: Random) -> None:
         """Answer with bytes, as fate wants it."""
         data = found.lie if fate == STALE else found.data
@@ -185,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
             if fate == BESIDE:
                 moved = random.randint(1, 64)
                 start, stop = (start - moved, stop - moved) if start >= moved else (start + 1, stop)
-        headers = {}
+        headers = found.headers
         if match and ranged:
             headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
         body = data[start:stop]
@@ -200,37 +205,21 @@ class _Handler(BaseHTTPRequestHandler):
             promised = len(body)
         if fate == RELABELLED:
             headers["ETag"] = f'"{hashlib.md5(body).hexdigest()}-2"'  # noqa: S324
-        self._send(
-            206 if headers.get("Content-Range") else 200, found, body, promised, more=headers
-        )
+        headers["Content-Length"] = str(promised)
+        self._send(206 if "Content-Range" in headers else 200, body, headers)
         if fate == HALTS:
             self._hang()
         if promised != len(body):
             self.close_connection = True
 
-    def _send(
-        self,
-        status: int,
-        found: Object,
-        body: bytes,
-        promised: int,
-        *,
-        head: bool = False,
-        more: dict[str, str] | None = None,
-    ) -> None:
+    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        """Answer with text, or what headers say; to HEAD without a body."""
         self.send_response(status)
-        headers = {
-            "Content-Type": "application/octet-stream",
-            "Content-Length": str(promised),
-            "Accept-Ranges": "bytes",
-            "ETag": f'"{found.etag}"',
-            "Last-Modified": formatdate(1_790_000_000 + found.changed, usegmt=True),
-            **(more or {}),
-        }
-        for name, value in headers.items():
+        said = {"Content-Type": "application/xml", "Content-Length": str(len(body))}
+        for name, value in {**said, **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()
-        if not head:
+        if self.command != "HEAD":
             self.wfile.write(body)
             self.wfile.flush()
 
@@ -241,16 +230,8 @@ class _Handler(BaseHTTPRequestHandler):
         let_go.wait(HANG)
         self.close_connection = True
 
-    def _refuse(self, status: int, code: str, *, head: bool = False) -> None:
-        body = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
-        self._send_text(status, b"" if head else body)
-
-    def _send_text(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/xml")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    def _refuse(self, status: int, code: str) -> None:
+        self._send(status, f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode())
 
     def _list(self, query: dict[str, list[str]]) -> None:
         """Answer ListObjectsV2, whose keys are all in one page."""
@@ -265,7 +246,7 @@ class _Handler(BaseHTTPRequestHandler):
             for key, each in found
             if key.startswith(prefix)
         ]
-        self._send_text(
+        self._send(
             200,
             (
                 '<?xml version="1.0"?><ListBucketResult><Name>bucket</Name>'
