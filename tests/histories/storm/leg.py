@@ -15,7 +15,7 @@ from tests.histories.storm.truth import GLOBAL_BATCH, NUM_EPOCHS, RECORD, Log
 from tests.support.forked import Forked
 
 if TYPE_CHECKING:
-    from tests.histories.storm.history import History
+    from tests.histories.storm.driver import History
 
 PATIENCE = 180.0  # seconds in which some rank has to make progress
 KILL_ONE, KILL_WORKER, KILL_ALL = "a rank", "a DataLoader worker", "all ranks"
