@@ -52,16 +52,7 @@ FROZEN = {  # the plan, and its units_per_chunk
     "of samples": (PLAN, SAMPLES_PER_CHUNK),
     "balanced": (PLAN.replace(balance=ip.Balance(LENGTHS, quadratic=2)), SAMPLES_PER_CHUNK),
     "of pieces": (
-        ip.Plan(
-            ip.DocumentWindows(
-                DOCUMENTS.lengths,
-                DOCUMENTS.length,
-                overlap=DOCUMENTS.overlap,
-                block_size=DOCUMENTS.block_size,
-                seed=DOCUMENTS.seed,
-            ),
-            batch_size=3,
-        ),
+        ip.Plan(ip.DocumentWindows(**DOCUMENTS._asdict()), batch_size=3),
         WINDOWS_PER_CHUNK,
     ),
 }

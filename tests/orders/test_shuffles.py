@@ -143,8 +143,7 @@ def shards(draw: st.DrawFn, most: int = 12, num: int = 12) -> Shards:
 
 def made(fields: Shards) -> ip.ShardShuffle:
     """Return the order of these fields."""
-    sizes, *more = fields
-    return ip.ShardShuffle(sizes, **dict(zip(Shards._fields[1:], more, strict=True)))
+    return ip.ShardShuffle(**fields._asdict())
 
 
 @pytest.mark.parametrize("num", [30, 200])

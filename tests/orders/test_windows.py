@@ -37,10 +37,7 @@ def documents(draw: st.DrawFn) -> Documents:
 
 def order_of(fields: Documents) -> ip.DocumentWindows:
     """Return the order of these fields."""
-    lengths, length, *more = fields
-    return ip.DocumentWindows(
-        list(lengths), length, overlap=more[0], block_size=more[1], seed=more[2]
-    )
+    return ip.DocumentWindows(**fields._asdict())
 
 
 def listed(units: list[list[Piece]]) -> list[list[list[int]]]:
@@ -94,8 +91,7 @@ def windows(draw: st.DrawFn, most: int = 130) -> Windows:
 
 def tokens_of(fields: Windows) -> ip.TokenWindows:
     """Return the order of these fields."""
-    first, *more = fields
-    return ip.TokenWindows(first, more[0], overlap=more[1], shift=bool(more[2]), seed=more[3])
+    return ip.TokenWindows(**fields._asdict())
 
 
 @pytest.mark.parametrize(("num_tokens", "overlap"), [(103, 1), (120, 0), (29, 0), (30, 1), (20, 0)])
