@@ -17,22 +17,6 @@ from tests.orders.test_protocol import Later
 from tests.support.reweighted import reweighted
 
 
-def test_known_answers() -> None:
-    """Bits that never change."""
-    assert [0, 1, 2, 3] * 3 + [4, 5, 6, 7] * 3 + [8, 9] * 3 == ip.Repeat(
-        ip.Sequential(10), copies=3, span=12
-    ).take(0, 0, 30).tolist()
-    shuffled = ip.Epochs(ip.Shuffle(10, seed=3), epoch_size=4)
-    assert [[6, 8, 2, 9], [5, 3, 0, 1]] == [shuffled.take(e, 0, 4).tolist() for e in range(2)]
-    assert "48b91b9f3c83e829" == shuffled.fingerprint[:16]
-    subset = ip.Subset(ip.Shuffle(10, seed=3), range(100, 110), 200)
-    assert [106, 108, 102] == subset.take(0, 0, 3).tolist()
-    assert {"range": [100, 110, 1]} == subset.to_dict()["indices"]
-    assert "32510284c70ab9d7" == subset.fingerprint[:16]
-    listed = ip.Subset(ip.Shuffle(3, seed=3), [5, 6, 7], 200)
-    assert "09b684e0fa7eb624" == listed.fingerprint[:16]
-
-
 def test_runs_may_go_on_where_the_order_inside_may() -> None:
     """A layer asks the order inside, from where on the two may differ."""
     makers: list[tuple[Any, int]] = [

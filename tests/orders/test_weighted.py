@@ -193,17 +193,6 @@ def test_known_answers(case: dict[str, Any]) -> None:
         assert known["indices"] == order.take(known["epoch"], known["positions"]).tolist()
 
 
-def test_known_fingerprints() -> None:
-    """The dict forms of an order, which never change either."""
-    order = ip.Weighted([1, 0, 2, 5], epoch_size=16, seed=3)
-    later = reweighted(order, 7, [1, 1, 1, 1])
-    assert [0, 7] == [epoch for epoch, _ in later.to_dict()["weights"]]
-    assert ["f8854403ae8b0295", "1ba3b40ffd62939f"] == [
-        order.fingerprint[:16],
-        later.fingerprint[:16],
-    ]
-
-
 @pytest.mark.parametrize("epoch", [0, 7])
 @pytest.mark.parametrize("cap", [None, 3])
 def test_counts_are_what_is_expected_over_seeds(epoch: int, cap: int | None) -> None:
