@@ -85,7 +85,7 @@ def test_a_planted_fault(fault: Planted, monkeypatch: pytest.MonkeyPatch) -> Non
         known(fault.order, monkeypatch)
     order = fault.order(fault.num_samples)
     with pytest.raises(ip.IndexPlanError) as caught:
-        check_order(order, epochs=fault.epochs, fresh_process=fault.law == PROCESS)
+        check_order(order, epochs=(0, 1), fresh_process=fault.law == PROCESS)
     said = f"{shown(order)} must {fault.law}; got {fault.got}"
     assert said == str(caught.value)[: len(said)]
     assert fault.got or fault.law in VARIES

@@ -46,7 +46,6 @@ class Planted(NamedTuple):
     law: str
     got: str
     num_samples: Any = N
-    epochs: tuple[int, ...] = (0, 1)
     register: bool = True
 
 
@@ -56,7 +55,7 @@ BINS = Traits(deals_bins=True)
 
 
 def planted(
-    law: str, got: str, *, register: bool = True, n: Any = N, epochs: Any = (0, 1), **options: Any
+    law: str, got: str, *, register: bool = True, n: Any = N, **options: Any
 ) -> Callable[[type], Any]:
     """Note an order that breaks a law, and what is said of it; twice for few and many samples."""
 
@@ -64,7 +63,7 @@ def planted(
         kind.algorithm = f"test-kit-{kind.__name__.lower()}-v1"  # type: ignore[attr-defined]
         made = "__dataclass_params__" in vars(kind)  # it was noted before
         order = kind if made else dataclass(frozen=True, **{"eq": False, **options})(kind)
-        PLANTED.append(Planted(order, law, got, n, epochs, register))
+        PLANTED.append(Planted(order, law, got, n, register))
         return order
 
     return noted
