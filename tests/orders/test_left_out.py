@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 import indexplan as ip
 from indexplan.cli.main import main
-from indexplan.orders import expand
 from tests.histories.runs import run_of
 from tests.support.examples import examples
 
@@ -98,20 +97,15 @@ Int64 = NDArray[np.int64]
 
 @ip.register
 @dataclass(frozen=True, eq=False)
-class Counted(ip.Order):
+class Counted(ip.Sequential):
     """The samples in turn; it counts those that it was asked to find."""
-
-    num_samples: int
 
     algorithm = "tests-counted-v1"
     asked: ClassVar[list[int]] = []
 
-    def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        out[:] = expand(starts, stops)
-
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         self.asked.append(len(indices))
-        return np.arange(len(indices)), indices.copy()
+        return super().find(epoch, indices, most)
 
 
 @pytest.mark.parametrize("remainder", ["spread", "pad", "carry", "drop"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import indexplan as ip
-from indexplan.orders import Traits, Units
+from indexplan.orders import Traits, Units, expand
 
 Int64 = NDArray[np.int64]
 
@@ -54,8 +54,7 @@ class Bins(ip.Order):
 
     def _dealt(self, epoch: int, starts: Int64, stops: Int64) -> list[range]:
         row = self.row(epoch)
-        runs = zip(starts.tolist(), stops.tolist(), strict=True)
-        return [row[position] for start, stop in runs for position in range(start, stop)]
+        return [row[position] for position in expand(starts, stops).tolist()]
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
         dealt = self._dealt(epoch, starts, stops)
@@ -109,8 +108,8 @@ class Pieces(Bins):
     traits = Traits(deals_bins=True, cuts_samples=True)
 
     def deal(self, epoch: int, starts: Int64, stops: Int64) -> Units:
-        positions = np.concatenate([np.arange(0), *map(np.arange, starts, stops)])
-        dealt = zip(positions.tolist(), self._dealt(epoch, starts, stops), strict=True)
+        positions = expand(starts, stops).tolist()
+        dealt = zip(positions, self._dealt(epoch, starts, stops), strict=True)
         spans = [(p, p + sample + 1) for p, unit in dealt for sample in unit]
         units = super().deal(epoch, starts, stops)
         return units._replace(spans=np.array(spans, np.int64).reshape(-1, 2))
@@ -133,9 +132,7 @@ class Drawn(ip.Order):
         return rng.integers(self.num_samples, size=self.num_samples)
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        row = self.row(epoch)
-        runs = zip(starts.tolist(), stops.tolist(), strict=True)
-        out[:] = [sample for start, stop in runs for sample in row[start:stop]]
+        out[:] = self.row(epoch)[expand(starts, stops)]
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         which, positions = np.nonzero(indices[:, None] == self.row(epoch))

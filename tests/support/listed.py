@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import indexplan as ip
-from indexplan.orders import Traits, Units
+from indexplan.orders import Traits, Units, expand
 
 Int64 = NDArray[np.int64]
 
@@ -35,9 +35,7 @@ class Listed(ip.Order):
         return len(self.samples)
 
     def fill(self, epoch: int, starts: Int64, stops: Int64, out: Int64) -> None:
-        runs = zip(starts.tolist(), stops.tolist(), strict=True)
-        parts = [self.samples.array[start:stop] for start, stop in runs]
-        out[:] = np.concatenate([np.empty(0, np.int64), *parts])
+        out[:] = self.samples.array[expand(starts, stops)]
 
     def find(self, epoch: int, indices: Int64, most: int | None = None) -> tuple[Int64, Int64]:
         which, positions = np.nonzero(indices[:, None] == self.samples.array)
