@@ -8,25 +8,16 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from indexplan.cli import main
 from indexplan.reports.benchmark import bench
 from tests.cli.test_help import examples, page, works
+from tests.support.shell import Shell
 
 KEYS = ["first_batch", "share", "resume", "torch", "numpy"]
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    """What the command prints as JSON."""
-    assert 0 == main(["bench", *words, "--json"])
-    said = capsys.readouterr()
-    assert "" == said.err
-    result: dict[str, Any] = json.loads(said.out)
-    return result
-
-
-def test_rows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows(shell: Shell) -> None:
     """Every row has a time, and its cost per index follows from it."""
-    said = run(capsys, "--num-samples", "1e6", "--world-size", "4")
+    said = shell.json("bench", "--num-samples", "1e6", "--world-size", "4")
     plan = ip.Plan(ip.Shuffle(10**6), world_size=4, batch_size=256)
     assert plan == ip.Plan.from_json(json.dumps(said["plan"]))
     assert ip.__version__ == said["version"]
@@ -37,11 +28,11 @@ def test_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert [256, 250_000, 256, 256, 256] == [row["num_indices"] for row in said["rows"]]
 
 
-def test_too_large_for_others(capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_large_for_others(shell: Shell) -> None:
     """A size that no memory holds is measured all the same; others say their time for fewer."""
     order = ["--order", "BlockShuffle(block_size=4096)"]
-    assert 0 == main(["bench", "--num-samples", "1e15", "--world-size", "64", *order])
-    lines = capsys.readouterr().out.splitlines()
+    said = shell.run("bench", "--num-samples", "1e15", "--world-size", "64", *order)
+    lines = said.splitlines()
     assert lines[0].startswith("1,000,000,000,000,000 samples, 64 ranks; ")
     assert "16,384 steps of one rank" in lines[4]
     for line, other in zip(

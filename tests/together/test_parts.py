@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import indexplan as ip
-from indexplan.cli import main
 from tests.support.bins import Bins
 from tests.support.fresh import printed
+from tests.support.shell import Shell
 from tests.support.trees import PLAN, tree
 
 TWELVE = {"epochs": range(3), "units_per_chunk": 256}  # 3 epochs of 4 chunks
@@ -112,21 +112,16 @@ def test_job_array_of_the_page(tmp_path: Path) -> None:
     assert tree(tmp_path / "a.plan") == tree(tmp_path / "run.plan")
 
 
-def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands(tmp_path: Path, shell: Shell) -> None:
     """`build --part` says what it did; `--units-per-chunk` gives every part something to build."""
     made = str(tmp_path / "a.plan")
     words = ["build", made, "--num-samples", "1000", "--batch-size", "16"]
     words += ["--units-per-chunk", "2.5e2"]
-    assert 0 == main([*words, "--part", "4/4"])
     said = f"{made}: 1,128 bytes; 1 file written, 0 were there already\n"
-    assert said == capsys.readouterr().out
-    for number in (2, 3, 1):
-        assert 0 == main([*words, "--part", f"{number}/4", "--json"])
-        found = json.loads(capsys.readouterr().out)
-        assert {"path": made, "num_bytes": 1128, "num_written": 1, "num_kept": 0} == {
-            name: found[name] for name in found if name != "fingerprint"
-        }
-    assert found["fingerprint"] == ip.load(made).fingerprint
+    assert said == shell.run(*words, "--part", "4/4")
+    counted = {"path": made, "num_bytes": 1128, "num_written": 1, "num_kept": 0}
+    found = [shell.json(*words, "--part", f"{number}/4") for number in (2, 3, 1)]
+    assert [{**counted, "fingerprint": ip.load(made).fingerprint}] * 3 == found
     plan = ip.Plan(ip.Shuffle(1000), batch_size=16)
     ip.save(plan, tmp_path / "b.plan", units_per_chunk=250)
     assert tree(tmp_path / "b.plan") == tree(tmp_path / "a.plan")
