@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 import torch
 import torch.distributed as dist
 
 import indexplan as ip
 from indexplan_fetch import ShardFile
 from indexplan_torch import PlanLoader, ShardedDataset, open_parquet, open_tar
+from tests.support import refusals
 from tests.support.forked import Forked, Forks
 
 BLOCK = 4096
@@ -111,9 +111,7 @@ class Opened:
 
 def refused(data: ShardedDataset, index: int = 0) -> str:
     """Return the message with which a sample is refused."""
-    with pytest.raises(ip.IndexPlanError) as error:
-        data[index]
-    return str(error.value)
+    return refusals.refused(data.__getitem__, index)
 
 
 @cache
