@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import indexplan as ip
-from tests.support.s3_server import KEY
 from tests.support.trees import PLAN
 
+KEY = "AKIAINDEXPLANTESTS00"
 SECRET = "SecretOfTheTests/+wJalrXUtnFEMIK7MDENG"  # noqa: S105 (nobody asks for it)
 ROOT = Path(__file__).parents[2]
 CHUNK = "epoch-00000/chunk-00001.npy"
@@ -35,7 +35,7 @@ AT_ONCE = (
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The URL of an S3 server with a bucket, named in the environment with its credentials."""
-    command = [sys.executable, "-W", "ignore", "-m", "tests.support.s3_server"]
+    command = [sys.executable, "-W", "ignore", "-m", "tests.support.s3_server", KEY]
     with (
         subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

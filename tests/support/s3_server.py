@@ -1,4 +1,4 @@
-"""A real S3 server for tests, on this machine only: `python -m tests.support.s3_server`.
+"""A real S3 server for tests, on this machine only: `python -m tests.support.s3_server KEY`.
 
 It is moto's, behind a few lines that note the requests and, for keys with certain words in them,
 answer as a store does on a bad day. Prints its URL, and serves until its standard input ends.
@@ -17,7 +17,7 @@ from typing import Any
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-KEY = "AKIAINDEXPLANTESTS00"
+KEY = sys.argv[-1]  # with which everything is allowed
 PIECE = 1000  # bytes that come before a gate
 
 Start = Callable[..., Any]

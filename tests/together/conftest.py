@@ -1,4 +1,4 @@
-"""What tests of shards that are fetched share."""
+"""What tests of shards that are fetched share, and of plans in stores."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.remote import anywhere, cache, saved, server, url
+
 if TYPE_CHECKING:  # some of the tests run on platforms without torch
     from tests.together.sharded_runs import Opened
+
+__all__ = ["anywhere", "cache", "saved", "server", "url"]  # fixtures
 
 pytestmark = pytest.mark.together
 

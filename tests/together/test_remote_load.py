@@ -22,25 +22,8 @@ from indexplan.stores.cache import cache_folder
 from indexplan.stores.open import store_of
 from tests.support.fresh import printed
 from tests.support.listed import Listed, Wrapped
-from tests.support.remote import (
-    AT_ONCE,
-    CHUNK,
-    ROOT,
-    SECRET,
-    anywhere,
-    cache,
-    forget,
-    noted,
-    refused,
-    saved,
-    server,
-    store,
-    url,
-)
-from tests.support.s3_server import KEY
+from tests.support.remote import AT_ONCE, CHUNK, KEY, ROOT, SECRET, forget, noted, refused, store
 from tests.support.trees import PLAN, tree
-
-__all__ = ["anywhere", "cache", "saved", "server", "url"]  # fixtures
 
 
 def test_loaded_plan_is_the_plan(anywhere: str) -> None:

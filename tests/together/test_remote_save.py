@@ -9,21 +9,8 @@ import pytest
 import indexplan as ip
 from indexplan.stores.open import store_of
 from tests.support.fresh import printed
-from tests.support.remote import (
-    AT_ONCE,
-    SECRET,
-    anywhere,
-    cache,
-    files_at,
-    refused,
-    saved,
-    server,
-    store,
-    url,
-)
+from tests.support.remote import AT_ONCE, SECRET, files_at, refused, store
 from tests.support.trees import PLAN, tree
-
-__all__ = ["anywhere", "cache", "saved", "server", "url"]  # fixtures
 
 
 def test_place_holds_what_a_folder_holds(anywhere: str, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from tests.histories.storm.store import (
 )
 from tests.histories.storm.truth import REVERSED, Truth
 from tests.support.forked import results, until
-from tests.support.remote import ROOT, forget, server, store
+from tests.support.remote import ROOT, forget, store
 from tests.together.sharded_runs import (
     Opened,
     at,
@@ -48,8 +48,6 @@ from tests.together.sharded_runs import (
     start_alone,
     write_shards,
 )
-
-__all__ = ["server"]  # a fixture
 
 
 @pytest.fixture(scope="module", params=["parquet"])
@@ -315,10 +313,7 @@ def test_two_ranks_without_torch(tmp_path: Path) -> None:
         if home.exists():
             (tmp_path / "site" / package).parent.mkdir(exist_ok=True)
             (tmp_path / "site" / package).symlink_to(home)
-    (tmp_path / "data").mkdir()
-    for number in range(12):
-        ids = pa.table({"id": range(100 * number, 100 * number + 100)})
-        pq.write_table(ids, tmp_path / "data" / f"{number:02}.parquet", row_group_size=25)
+    write_shards(tmp_path / "data", num=12)
     shards = ip.shard_sizes(tmp_path / "data" / "*.parquet")
     plan = eval(PLAN)  # noqa: S307 (the same)
     paths = [str(ROOT), str(ROOT / "adapters"), str(tmp_path / "site")]

@@ -18,10 +18,8 @@ import pytest
 
 import indexplan as ip
 from indexplan_fetch import ShardFile
-from tests.support.remote import server, store
+from tests.support.remote import store
 from tests.together.sharded_runs import Opened, at, refused, write_numbers
-
-__all__ = ["server"]  # a fixture
 
 RESTORE = "restore it, or read the sizes again with shard_sizes and build a new plan"
 SINCE = f"must be the file that shards was made from; got one that was written since; {RESTORE}"
