@@ -38,17 +38,8 @@ def elastic_resume_loses_a_sample(patch: Patch) -> None:
     patch.setattr(ip.Plan, "resume", late)
 
 
-def stored_order_repeats_a_sample(patch: Patch) -> None:
-    """What is read of a file has its first entry twice."""
-    _twice(patch, Stored)
-
-
-def huge_order_repeats_a_sample(patch: Patch) -> None:
-    """An order is not one-to-one where 32 bits are not enough."""
-    _twice(patch, ip.Shuffle)
-
-
-def _twice(patch: Patch, order: type[ip.Order]) -> None:
+def repeats_a_sample(order: type[ip.Order], patch: Patch) -> None:
+    """What is read of an order of files, or of one that 32 bits don't count, has an entry twice."""
     fill = order.fill
 
     def twice(self: Any, epoch: int, starts: Any, stops: Any, out: Any) -> None:
@@ -59,20 +50,20 @@ def _twice(patch: Patch, order: type[ip.Order]) -> None:
     patch.setattr(order, "fill", twice)
 
 
-FAULTS: dict[Callable[[Patch], None], str] = {
-    elastic_resume_loses_a_sample: "",
-    stored_order_repeats_a_sample: "plan directories",
-    huge_order_repeats_a_sample: "huge orders",
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (elastic_resume_loses_a_sample, ""),
+        (partial(repeats_a_sample, Stored), "plan directories"),
+        (partial(repeats_a_sample, ip.Shuffle), "huge orders"),
+    ],
+)
 def test_a_planted_fault_is_found(
-    fault: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch
+    fault: Callable[[Patch], None], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each fault makes some history wrong, in words, before so many legs are over."""
     fault(monkeypatch)
-    kinds = frozenset(kind for kind in PER_CENT if kind == FAULTS[fault])
+    kinds = frozenset(each for each in PER_CENT if each == kind)
     legs = seed = 0
     while not (story := tell(partial(live, kinds=kinds), seed, Given())).wrong:
         legs += story.counts["", "legs"]
