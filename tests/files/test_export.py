@@ -22,10 +22,10 @@ from tests.support.children import before, in_child
 from tests.support.examples import examples
 from tests.support.fresh import printed
 from tests.support.listed import Listed, Wrapped
-from tests.support.micro import micro_batches
 from tests.support.shell import Shell
 from tests.support.strategies import balanced_plans, plans, start_of, sub_epochs_of
 from tests.support.trees import PLAN, tree
+from tests.support.units import micro_batches
 
 FEW = (plans() | balanced_plans()).filter(lambda plan: plan.world_size * plan.sub_epochs <= 16)
 BINS = plans(bin_orders()).filter(lambda plan: plan.world_size * plan.sub_epochs <= 16)

@@ -25,7 +25,7 @@ from tests.histories import drawing
 from tests.histories.counting import Count
 from tests.histories.drawing import Part
 from tests.histories.stories import Given, Story, WrongError
-from tests.support.micro import micro_batches
+from tests.support.units import micro_batches
 
 Int64 = NDArray[np.int64]
 # of a hundred histories, those with what takes long

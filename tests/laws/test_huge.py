@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.partition.remainders import REMAINDERS
-from tests.support.micro import num_valid
 from tests.support.strategies import remainders
+from tests.support.units import num_valid
 
 LAST_EPOCH = 2**32 - 1
 LARGE = st.one_of(

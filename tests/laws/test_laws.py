@@ -15,7 +15,6 @@ import indexplan as ip
 from tests.support import model
 from tests.support.balance_oracle import Units, dealt
 from tests.support.bins import Drawn, bin_orders
-from tests.support.micro import micro_batches, nested_bins
 from tests.support.strategies import (
     EPOCHS,
     balanced_plans,
@@ -27,7 +26,7 @@ from tests.support.strategies import (
     some_ranks,
     sub_epochs_of,
 )
-from tests.support.units import units_of
+from tests.support.units import micro_batches, nested_bins, units_of
 
 ORDERS = st.one_of(orders(), bin_orders(), st.builds(Drawn, nums_samples, st.integers(0, 9)))
 KINDS: dict[str, Any] = {"plain": plans, "balanced": balanced_plans}

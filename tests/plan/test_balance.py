@@ -13,8 +13,7 @@ import indexplan as ip
 from indexplan.plan import layout as module
 from tests.golden.lines import cases, crc32, numbers
 from tests.support import balance_oracle
-from tests.support.micro import micro_batches
-from tests.support.units import units_of
+from tests.support.units import micro_batches, units_of
 
 
 def without(plan: ip.Plan) -> ip.Plan:

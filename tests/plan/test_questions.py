@@ -17,7 +17,6 @@ from indexplan.plan.totals import _numbers
 from tests.support.bins import Drawn, bin_orders
 from tests.support.examples import examples
 from tests.support.lengths import binned
-from tests.support.micro import micro_batches
 from tests.support.planned import phase_at
 from tests.support.strategies import (
     EPOCHS,
@@ -28,6 +27,7 @@ from tests.support.strategies import (
     steps_of,
     sub_epochs_of,
 )
+from tests.support.units import micro_batches
 
 
 def draw_step(data: st.DataObject, plan: ip.Plan) -> tuple[int, int, int] | None:

@@ -1,4 +1,4 @@
-"""The units of an epoch as lists."""
+"""The units of an epoch as lists, and those of a batch, nested like the batch size."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import indexplan as ip
+from indexplan.plan.plan import layout_of
 
 
 def units_of(order: ip.Order, epoch: int, positions: Any = None) -> list[list[Any]]:
@@ -17,3 +18,21 @@ def units_of(order: ip.Order, epoch: int, positions: Any = None) -> list[list[An
     if order.traits.cuts_samples:
         samples = np.column_stack([samples, order.spans(epoch, at)])
     return [samples[low:high].tolist() for low, high in pairwise(offsets)]
+
+
+def micro_batches(batch: ip.types.Batch) -> list[Any]:
+    """The samples of inner batches, nested like the batch size."""
+    return [
+        micro_batches(each) if each.inner_counts else each.samples for each in batch.micro_batches
+    ]
+
+
+def nested_bins(batch: ip.types.Batch) -> list[Any]:
+    """The bins of inner batches, nested like the batch size."""
+    return [nested_bins(each) if each.inner_counts else each.bins for each in batch.micro_batches]
+
+
+def num_valid(plan: ip.Plan, epoch: int, sub_epoch: int | None, *, step: int, rank: int) -> int:
+    """How many units of a batch are not padding, also of one that memory cannot hold."""
+    layout = layout_of(plan)
+    return layout.num_valid(layout.steps(epoch, sub_epoch), step, rank)

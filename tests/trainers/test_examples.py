@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import indexplan as ip
-from tests.support.micro import micro_batches
 from tests.support.remote import server, store
+from tests.support.units import micro_batches
 from tests.trainers.launching import found, in_ranks, run
 from tests.trainers.ranks import ROOT
 
