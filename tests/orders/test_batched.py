@@ -170,15 +170,6 @@ def test_samples_are_left_out_from_an_epoch_on() -> None:
         assert len({*labels[batch].tolist()}) == 12
 
 
-@pytest.mark.parametrize(
-    "order", [ip.Distinct(range(48), 12), ip.Flat(ip.Batched(ip.Shuffle(48), 12))]
-)
-def test_global_batches_of_two_sizes_are_refused(order: ip.Order) -> None:
-    """As no step may hold parts of two global batches; tests/errors refuses other plans."""
-    with pytest.raises(ip.IndexPlanError, match="'s plan needs"):
-        ip.Plan(order, world_size=2, global_batch_size=[ip.Phase(0, 12), ip.Phase(24, 6)])
-
-
 def test_wide_labels_and_many_samples() -> None:
     """Labels past 2**32 apart sort like others, and a batch of 1e5 samples is both ways its own."""
     labels = np.random.default_rng(0).integers(-(2**62), 2**62, 100_000) // 3
