@@ -61,8 +61,6 @@ def test_answers_cost_what_they_hold() -> None:
     ends = ip.Epochs(ip.Shuffle(3, seed=1), 10**9)
     assert 10**9 == ends.count(1, [0, 1, 2]).sum()
     assert ends.take(1, ends.locate(1, [0, 1, 2])).tolist() == [0, 1, 2]
-    with pytest.raises(ip.IndexPlanError, match="index must be"):
-        ip.Plan(copies, world_size=1, batch_size=1).locate([[1], [2, 3]], 0)
     plan = ip.Plan(copies, world_size=1, batch_size=1)
     assert plan.locate(1, 0).step == copies.locate(0, 1)
     rest = plan.resume(plan.cursor(0, step=2**31))  # which every first read comes before

@@ -43,24 +43,20 @@ def test_an_order_that_may_go_on_otherwise() -> None:
     """A cursor asks the order whether a run may go on with it."""
     plan = ip.Plan(Later(20), world_size=1, batch_size=2)
     cursor = plan.cursor(1, step=3)
-    assert (
-        3 == ip.Plan(Later(20, since=2), world_size=1, batch_size=2).resume(cursor).steps(1).start
-    )
+    assert 3 == plan.replace(order=Later(20, since=2)).resume(cursor).steps(1).start
     for order in (Later(20, since=1), Later(21, since=2), ip.Sequential(20)):
         with pytest.raises(ip.IndexPlanError, match="a cursor must belong to the plan's order"):
-            ip.Plan(order, world_size=1, batch_size=2).resume(cursor)
+            plan.replace(order=order).resume(cursor)
 
 
 def test_orders_inside_orders() -> None:
-    """They come back from JSON, up to eight deep."""
+    """They come back from JSON, up to eight deep; errors.txt has one that is deeper."""
     order: ip.Order = ip.BlockShuffle(30, 4, seed=2)
     for _ in range(7):
         order = Wrapped(order)
     assert order.stream_key == 0
     plan = ip.Plan(order, world_size=2, batch_size=3)
     assert ip.Plan.from_json(plan.to_json()) == plan
-    with pytest.raises(ip.IndexPlanError, match="an order must be inside at most 7 others"):
-        ip.Plan.from_json(plan.replace(order=Wrapped(order)).to_json())
 
 
 @ip.register
@@ -176,7 +172,7 @@ def test_only_the_layer_knows_the_way_back(name: str) -> None:
 
 
 def test_a_class_that_is_made_again_replaces_the_first() -> None:
-    """As a cell of a notebook that runs twice; a class of another name is refused."""
+    """As a cell of a notebook that runs twice; errors.txt has a class of another name."""
 
     def cell() -> Any:
         @ip.register
@@ -189,8 +185,6 @@ def test_a_class_that_is_made_again_replaces_the_first() -> None:
     first, again = cell(), cell()
     assert first is not again
     assert again is type(order_from_dict(again(5).to_dict()))
-    with pytest.raises(ip.IndexPlanError, match="must be a name that no other class"):
-        ip.register(type("Other", (ip.Sequential,), {"algorithm": "test-cell-v1"}))
 
 
 def test_the_page_draws_a_permutation_once_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -251,13 +251,8 @@ def test_a_draw_that_fails_draws_nothing() -> None:
     plan = ip.Plan(ip.Sequential(10), world_size=1, batch_size=2)
     cursor = plan.cursor(2**32 - 1, step=4)
     stream = ip.stream(plan, cursor, rank=0)
-    message = (
-        "a draw must be inside the run, which ends with epoch 2**32 - 1; got one that reads on "
-        "into the next; draw stream.num_left units at most"
-    )
-    with pytest.raises(ip.IndexPlanError) as raised:
+    with pytest.raises(ip.IndexPlanError, match="a draw must be inside the run, which ends with"):
         stream.draw(3)
-    assert message == str(raised.value)
     assert (0, 2, cursor) == (stream.num_drawn, stream.num_left, stream.cursor)
     assert [8, 9] == stream.draw(2).tolist()
 
