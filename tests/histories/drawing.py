@@ -135,7 +135,7 @@ def parts(random: Random, plan: ip.Plan, *, most_steps: int) -> list[Part]:
             )[0]
             return [*found, Part(epoch, sub_epoch, start, stop)]
         found.append(Part(epoch, sub_epoch, start, num_steps))
-        epoch, sub_epoch = next_pass(plan, epoch, sub_epoch)
+        epoch, sub_epoch = divmod(epoch * plan.sub_epochs + sub_epoch + 1, plan.sub_epochs)
 
 
 def parts_to_the_end(plan: ip.Plan) -> list[Part]:
@@ -144,8 +144,3 @@ def parts_to_the_end(plan: ip.Plan) -> list[Part]:
     left = range(plan.start.sub_epoch, plan.sub_epochs)
     steps = [(part, plan.steps(epoch, part)) for part in left]
     return [Part(epoch, part, each.start, each.stop) for part, each in steps]
-
-
-def next_pass(plan: ip.Plan, epoch: int, sub_epoch: int) -> tuple[int, int]:
-    """Return the sub-epoch after another."""
-    return (epoch, sub_epoch + 1) if sub_epoch + 1 < plan.sub_epochs else (epoch + 1, 0)

@@ -95,10 +95,8 @@ class Lists(NamedTuple):
         rows: Rows = []
         for epoch in range(EPOCHS + 1):
             units = units_of(self.inner, epoch)
-            each, more = divmod(len(units), self.parts)
-            sizes = [each + (part < more) for part in range(self.parts)]
-            numbers = np.repeat(np.arange(self.parts), sizes).tolist()
-            rows.append(list(zip(units, numbers, range(len(units)), strict=True)))
+            parts = enumerate(np.array_split(np.arange(len(units)), self.parts))
+            rows.append([(units[at], part, at) for part, ats in parts for at in ats.tolist()])
         return rows
 
     @property

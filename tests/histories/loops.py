@@ -257,7 +257,7 @@ class Histories(Machine):
     @rule()
     def a_state_is_saved(self) -> None:
         """`loader.state_dict()`, and a checkpoint of it."""
-        saved = self.saved()
+        saved = self.model.saved()
         if saved is None:
             self.refused(self.loader.state_dict)
             return
@@ -270,10 +270,6 @@ class Histories(Machine):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*the trainer's limit ends each pass")
             return self.loader.state_dict()
-
-    def saved(self) -> Saved | None:
-        """Where the loop stands; None where that has to be refused."""
-        return self.model.saved()
 
     def cursor_in(self, state: Any) -> Any:
         """The cursor of a state."""

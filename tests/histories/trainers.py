@@ -124,7 +124,7 @@ class TrainerHistories(Histories):
         given = self.named.batch_sampler
         again = type(given)(given.sampler, batch_size=given.batch_size, drop_last=False)
         self.options["plan"] = self.plan  # if the run has moved
-        self.wrap(PlanLoader(**{**self.options, "batch_sampler": again}))
+        self.loader = self.wrapped(PlanLoader(**{**self.options, "batch_sampler": again}))
 
     def make(self, plan: ip.Plan, rank: int, world_size: int) -> Any:
         """Make a loader."""
@@ -132,10 +132,6 @@ class TrainerHistories(Histories):
         self.options = {"dataset": data, "plan": plan, "collate_fn": as_they_are, **self.workers}
         self.options["again"] = self.again
         return self.wrapped(PlanLoader(**self.options, rank=rank, world_size=world_size))
-
-    def wrap(self, loader: PlanLoader) -> None:
-        """Go on with another loader."""
-        self.loader = self.wrapped(loader)
 
     def wrapped(self, loader: PlanLoader) -> Any:
         """The trainer's own around a loader, if it has one."""
@@ -145,7 +141,7 @@ class TrainerHistories(Histories):
     def it_goes_on_from_its_own_state(self) -> None:
         """Composer's second `fit`: what the loader says is loaded at once."""
         self.the_loop_is_left()
-        saved = self.saved()
+        saved = self.model.saved()
         if saved is None:
             self.refused(self.loader.state_dict)
             return

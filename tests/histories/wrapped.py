@@ -24,11 +24,6 @@ class Prepared(TrainerHistories):
         """Prepare a loader."""
         return PreparedLoader(Accelerator(cpu=True), loader)
 
-    @property
-    def named(self) -> Any:
-        """What a user tells of passes; trainers look at the loader inside."""
-        return self.loader
-
 
 class InFabric(TrainerHistories):
     """Fabric's loader, which names each pass by how often it was asked for batches."""
