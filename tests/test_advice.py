@@ -14,7 +14,10 @@ import pytest
 from torch.utils.data import DataLoader
 
 import indexplan as ip
+import indexplan_fetch
+import indexplan_torch
 from indexplan.types import Stored, Stream
+from indexplan_torch.live import LiveLoader
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -36,22 +39,20 @@ FENCED = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 
-def kinds() -> dict[str, tuple[type, ...]]:
-    """Return what a page means by the name of a value: one of these classes has what it names."""
-    torch = importlib.import_module("indexplan_torch")
-    live = importlib.import_module("indexplan_torch.live")
-    fetch = importlib.import_module("indexplan_fetch")
-    orders = (ip.Weighted, ip.DocumentWindows, ip.TokenWindows, ip.Packed, ip.Without, Stored)
-    return {
-        "plan": (ip.Plan,),
-        "loader": (torch.PlanLoader, live.LiveLoader, fetch.ShardLoader, DataLoader),
-        "order": (ip.Order, *orders),
-        "mixture": (ip.Mixture,),
-        "ledger": (ip.Ledger,),
-        "shards": (ip.Shards,),
-        "cursor": (ip.Cursor,),
-        "stream": (Stream,),
-    }
+# What a page means by the name of a value: one of these classes has what it names.
+KINDS: dict[str, tuple[Any, ...]] = {
+    "plan": (ip.Plan,),
+    "loader": (indexplan_torch.PlanLoader, LiveLoader, indexplan_fetch.ShardLoader, DataLoader),
+    "order": (
+        *(ip.Order, ip.Weighted, ip.DocumentWindows, ip.TokenWindows, ip.Packed, ip.Without),
+        Stored,
+    ),
+    "mixture": (ip.Mixture,),
+    "ledger": (ip.Ledger,),
+    "shards": (ip.Shards,),
+    "cursor": (ip.Cursor,),
+    "stream": (Stream,),
+}
 
 
 def has(kind: type, name: str) -> bool:
@@ -59,28 +60,15 @@ def has(kind: type, name: str) -> bool:
     return hasattr(kind, name) or name in inspect.signature(kind).parameters
 
 
-def bare(name: str) -> Any:
-    """Return what a page calls by its name alone, if it is ours."""
-    for module in ("indexplan", "indexplan_torch"):
-        if hasattr(found := importlib.import_module(module), name):
-            return getattr(found, name)
-    return None
-
-
-def named(node: ast.expr) -> tuple[list[str], bool]:
-    """Return the names of a dotted expression, and whether it is one."""
-    names: list[str] = []
-    while isinstance(node, ast.Attribute):
-        names.insert(0, node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        return [node.id, *names], True
-    return names, False
+def named(node: ast.expr) -> list[str]:
+    """Return the names of a dotted expression; none if it is another."""
+    text = ast.unparse(node)
+    return text.split(".") if re.fullmatch(r"[^\W\d][\w.]*", text) else []
 
 
 def resolved(names: list[str]) -> Any:
     """Return what dotted names stand for; None if they are not ours; raise if there is no such."""
-    first, *rest = names
+    first, *rest = names or [""]
     if first in MODULES:
         found: Any = importlib.import_module(MODULES[first])
         for name in rest:
@@ -90,12 +78,13 @@ def resolved(names: list[str]) -> Any:
                 importlib.import_module(f"{found.__name__}.{name}")
             found = getattr(found, name)
         return found
-    if first in (known := kinds()) and rest:
-        able = [kind for kind in known[first] if has(kind, rest[0])]
+    if first in KINDS and rest:
+        able = [kind for kind in KINDS[first] if has(kind, rest[0])]
         if not able:
             raise AttributeError(f"{first}.{rest[0]}")
         return getattr(able[0], rest[0], None) if len(rest) == 1 else None
-    return bare(first) if not rest else None
+    ours = (getattr(module, first, None) for module in (ip, indexplan_torch))
+    return None if rest else next(filter(None, ours), None)
 
 
 def problems(code: str) -> Iterator[str]:
@@ -108,9 +97,8 @@ def problems(code: str) -> Iterator[str]:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute | ast.Name):
-            names, whole = named(node)
             try:
-                resolved(names) if whole else None
+                resolved(named(node))
             except (AttributeError, ImportError) as error:
                 if getattr(error, "name", None) not in ELSEWHERE:
                     yield f"{code}: {error}"
@@ -120,9 +108,9 @@ def problems(code: str) -> Iterator[str]:
 
 def refused(code: str, call: ast.Call) -> Iterator[str]:
     """Yield what a call of ours would not take: a keyword, or as many arguments."""
-    names, whole = named(call.func)
+    names = named(call.func)
     try:
-        function = resolved(names) if whole else None
+        function = resolved(names)
     except (AttributeError, ImportError):
         return  # said already
     if function is None or not callable(function) or isinstance(function, property):
@@ -130,18 +118,17 @@ def refused(code: str, call: ast.Call) -> Iterator[str]:
     if MODULES.get(names[0]) == "numpy":  # much of which has no signature
         return
     signature = inspect.signature(function)
-    shortened = any(isinstance(each, ast.Constant) and each.value is ... for each in call.args)
-    own = [each for each in call.args if not (isinstance(each, ast.Constant) and each.value is ...)]
+    dots = [ast.unparse(each) == "..." for each in call.args]  # for what a sentence leaves out
     keywords = {each.arg: each.value for each in call.keywords if each.arg}
-    methods = names[0] in kinds() and inspect.isfunction(function)
-    given = [None] * methods + own
-    if function is importlib.import_module("indexplan_torch").PlanLoader:
+    methods = names[0] in KINDS and inspect.isfunction(function)
+    given = [None] * (methods + dots.count(False))
+    if function is indexplan_torch.PlanLoader:
         for name in set(keywords) & set(inspect.signature(DataLoader).parameters):
             del keywords[name]
         if unknown := set(keywords) - set(signature.parameters):
             yield f"{code}: no keyword {unknown}"
     try:
-        (signature.bind_partial if shortened else signature.bind)(*given, **keywords)
+        (signature.bind_partial if any(dots) else signature.bind)(*given, **keywords)
     except TypeError as error:
         yield f"{code}: {error}"
 
