@@ -1,8 +1,8 @@
 """Known digests of plan directories: of samples, of cut samples, balanced.
 
-The bytes are made here from the words of docs/plan-file.md, the
-oracles of shuffle-v1 and document-windows-v1 and the xxhash package; of the library nothing is
-imported. Other bytes are another format version.
+The bytes are made here from the words of docs/plan-file.md, the oracles of shuffle-v1 and
+document-windows-v1 and the xxhash package; of the library nothing is imported. Other bytes are
+another format version.
 """
 
 import hashlib
@@ -37,10 +37,27 @@ def column(numbers: list[int]) -> tuple[dict[str, Any], dict[str, bytes]]:
     return {"dtype": "<u4", "length": len(numbers), "sha256": digest}, file
 
 
-def directory(content: dict[str, Any], files: dict[str, bytes]) -> dict[str, bytes]:
-    """Return a plan directory of some chunks and columns."""
-    same = {"format": "indexplan", "format_version": 2, "epochs": [*range(EPOCHS)], "dataset": None}
-    content = {**same, **content}
+def directory(
+    plan: dict[str, Any], files: dict[str, bytes], units: int, samples: int, *, cuts: bool
+) -> dict[str, bytes]:
+    """Return a plan directory of some chunks and columns; `units` are those of an epoch."""
+    content = {
+        "format": "indexplan",
+        "format_version": 2,
+        "epochs": [*range(EPOCHS)],
+        "dataset": None,
+        "plan": plan,
+        "num_samples": samples,
+        "traits": {
+            "deals_bins": cuts,
+            "constant_num_units": True,
+            "reads": "any" if cuts else "once",
+            "cuts_samples": cuts,
+        },
+        "stream_key": plan["order"]["seed"],
+        "num_units": [units] * EPOCHS,
+        "units_per_chunk": WINDOWS_PER_CHUNK if cuts else SAMPLES_PER_CHUNK,
+    }
     digest = hashlib.sha256(canonical(content)).hexdigest()
     found = {**files, "plan.json": canonical({**content, "sha256": digest})}
     for name, data in files.items():
@@ -74,20 +91,7 @@ def of_samples(balance: dict[str, Any] | None = None) -> dict[str, bytes]:
     plan: dict[str, Any] = {"world_size": 3, "batch_size": 16, "sub_epochs": 2}
     if balance is not None:
         plan["balance"] = balance
-    content = {
-        "plan": plan_of(order, **plan),
-        "num_samples": NUM_SAMPLES,
-        "traits": {
-            "deals_bins": False,
-            "constant_num_units": True,
-            "reads": "once",
-            "cuts_samples": False,
-        },
-        "stream_key": SEED,
-        "num_units": [NUM_SAMPLES] * EPOCHS,
-        "units_per_chunk": SAMPLES_PER_CHUNK,
-    }
-    return directory(content, chunks)
+    return directory(plan_of(order, **plan), chunks, NUM_SAMPLES, NUM_SAMPLES, cuts=False)
 
 
 def balanced() -> dict[str, bytes]:
@@ -119,20 +123,8 @@ def of_pieces() -> dict[str, bytes]:
         "block_size": DOCUMENTS.block_size,
         "seed": DOCUMENTS.seed,
     }
-    content = {
-        "plan": plan_of(order, world_size=None, batch_size=3),
-        "num_samples": len(DOCUMENTS.lengths),
-        "traits": {
-            "deals_bins": True,
-            "constant_num_units": True,
-            "reads": "any",
-            "cuts_samples": True,
-        },
-        "stream_key": DOCUMENTS.seed,
-        "num_units": [DOCUMENTS.num] * EPOCHS,
-        "units_per_chunk": WINDOWS_PER_CHUNK,
-    }
-    return directory(content, files)
+    plan = plan_of(order, world_size=None, batch_size=3)
+    return directory(plan, files, DOCUMENTS.num, len(DOCUMENTS.lengths), cuts=True)
 
 
 DIRECTORIES = {"of samples": of_samples, "balanced": balanced, "of pieces": of_pieces}
