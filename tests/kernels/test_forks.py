@@ -22,11 +22,15 @@ from tests.support.in_a_fork import counted_in_a_fork
 # whoever forks may wait for it.
 SCRIPT = """
 import json, os, signal, sys, threading
+
+# before the library's, which a child could wait in: it would hold this process's output open
+os.register_at_fork(after_in_child=lambda: signal.alarm(20))
+
 from llvmlite.binding import ffi
 from numba.extending import overload
 from indexplan.kernels.compiling import INT64, kernel
 
-signal.alarm(100)
+signal.alarm(60)
 stopped, forked = threading.Event(), threading.Event()
 fork_inside, answers = [], {}
 
@@ -59,7 +63,6 @@ def hold():
 def fork_and_call(kernel):
     pid = os.fork()
     if pid == 0:
-        signal.alarm(20)
         os._exit(kernel(6))
     forked.set()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
