@@ -42,14 +42,15 @@ def count_labels(labels: Int64s, least: int, counts: Int64s) -> None:
     Parameters
     ----------
     labels : int64 (num,)
-        Each from `least` to least + len(counts) - 1.
+        Each from `least` to least + len(counts) - 1; others are of a changed file, and not counted.
     least : int
         The label of the first count.
     counts : int64 (num_labels,)
         Counts so far.
     """
     for label in labels:
-        counts[label - least] += 1
+        if 0 <= label - least < len(counts):
+            counts[label - least] += 1
 
 
 @kernel(READ_INT64, INT64, WRITE_UINT8)
@@ -78,15 +79,16 @@ def place_members(classes: Int64s, ends: Int64s, out: Int64s) -> None:
     Parameters
     ----------
     classes : int64 (num,)
-        The class of each sample.
+        The class of each sample; -1 is of a changed file, and has no place.
     ends : int64 (num_classes,)
         Where the next member of each class goes; advanced past those placed.
     out : int64 (num,)
         Gets the places.
     """
     for i in range(len(classes)):
-        out[i] = ends[classes[i]]
-        ends[classes[i]] += 1
+        if classes[i] >= 0:
+            out[i] = ends[classes[i]]
+            ends[classes[i]] += 1
 
 
 @helper

@@ -72,9 +72,8 @@ def classes_of(labels: Column) -> Classes:
     """Return the classes of a column of labels; equal labels share one table."""
 
     def build() -> Classes:
-        classes = _sorted(labels.array)
-        labels.check_file()
-        return classes
+        with labels.steady() as array:
+            return _sorted(array)
 
     key = {"table": "classes", "labels": labels.to_dict()}
     return table_of(key, Classes, build, 4 * len(labels))

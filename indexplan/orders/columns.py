@@ -155,6 +155,14 @@ class Column:
             yield numbers.data.cast("B")
         self.check_file()
 
+    @contextmanager
+    def steady(self, *, gone: bool = False) -> Iterator[NDArray[Any]]:
+        """Give the numbers for a while; then `check_file`, whatever error changed ones gave."""
+        try:
+            yield self.array
+        finally:
+            self.check_file(gone=gone)
+
     def check_file(self, *, gone: bool = False) -> None:
         """Raise `PlanFileError` if the column is a file that has changed since it was mapped.
 

@@ -111,7 +111,8 @@ class DocumentWindows(Order):
     @once
     def _num_tokens(self) -> int:
         """The exact number of tokens of all documents."""
-        return exact_sum(self.lengths.array)
+        with self.lengths.steady(gone=True) as array:
+            return exact_sum(array)
 
     @property
     def _size(self) -> int:
@@ -207,12 +208,12 @@ class DocumentWindows(Order):
         kernels.documents.find_documents(
             indices[by_block], self._size, self.num_samples, words, key, before
         )
-        self.lengths.check_file(gone=True)
         blocks = indices[by_block] // self._size
         kernels.permutation.invert(len(self._totals), self._block_words(epoch)[:-2], blocks, places)
         start = np.empty(len(indices), np.int64)
         start[by_block] = begins[places] + before
         stop = start + self.lengths.array[indices]
+        self.lengths.check_file(gone=True)
         # window i reads [i * length, i * length + length + overlap)
         first = np.maximum((start - self.overlap) // self.length, 0)
         last = np.minimum((stop - 1) // self.length, self.num_units(epoch) - 1)

@@ -83,8 +83,9 @@ class Grouped(Strata):
         """The groups that have samples, rising."""
         counts = np.zeros(MOST_STRATA, np.int64)
         for start in range(0, len(self.groups), BLOCK):
-            block = self.groups.array[start : start + BLOCK].astype(np.int64)
+            block = self.groups.array[start : start + BLOCK].astype(np.uint16)
             counts += np.bincount(block, minlength=MOST_STRATA)
+        self.groups.check_file(gone=True)
         return np.flatnonzero(counts)
 
     @property

@@ -123,6 +123,7 @@ class LeftOut:
     def with_group(self, place: tuple[int, int], own: Int64) -> LeftOut:
         """Return this with one more group, which takes over what is known of the others."""
         samples = Column(np.concatenate([self.samples.array.astype(np.int64), own]))
+        self.samples.check_file(gone=True)
         more = LeftOut(self.order, (*self.since, (*place, len(own))), samples, self.whole)
         vars(more).update(
             groups=[*self.groups, (*place, own)],
@@ -156,6 +157,7 @@ class LeftOut:
         num = self.totals[num_groups]
         if (form := self._forms.get(num)) is None:
             column = self.samples if num == len(self.samples) else Column(self.samples.array[:num])
+            self.samples.check_file(gone=True)
             form = self._forms[num] = column.to_dict()
         return form
 

@@ -186,6 +186,7 @@ def sizes_of(values: Any) -> tuple[Column, int]:
             cure = "pass how many samples each shard holds"
             raise invalid(f"the size of shard {at}", "0 or more", int(column.array[at]), cure)
         total += sum(block.tolist())
+    column.check_file(gone=True)
     if not 1 <= total < 2**63:
         cure = "pass how many samples each shard holds"
         raise invalid("the sum of sizes", "from 1 to 2**63 - 1", total, cure)

@@ -61,11 +61,11 @@ def groups_of(column: Column) -> Groups | Classes:
         return classes_of(column)
 
     def build() -> Groups:
-        bits = np.zeros(-(-width // 8), np.uint8)
-        for at in range(0, len(column), BLOCK):
-            numbers = column.array[at : at + BLOCK].astype(np.int64)
-            kernels.classes.mark_labels(numbers, least, bits)
-        column.check_file()
+        with column.steady():
+            bits = np.zeros(-(-width // 8), np.uint8)
+            for at in range(0, len(column), BLOCK):
+                numbers = column.array[at : at + BLOCK].astype(np.int64)
+                kernels.classes.mark_labels(numbers, least, bits)
         return Groups(bits, least, int(np.count_nonzero(np.unpackbits(bits))))
 
     # Shared where it is large, and where the column is, as looking through it takes a while.

@@ -114,8 +114,8 @@ class Strata(Order):
         fields = {name: value for name, value in self.to_dict().items() if name != "seed"}
 
         def build() -> Template:
-            row = _sorted(*self._all_keys())
-            self._column.check_file()
+            with self._column.steady():
+                row = _sorted(*self._all_keys())
             return self._made(*row)
 
         key = {"table": "strata", **fields}
@@ -196,7 +196,8 @@ class ByLength(Strata):
     @once
     def _longest(self) -> int:
         """The longest length."""
-        return int(self.lengths.array.max())
+        with self.lengths.steady(gone=True) as array:
+            return int(array.max())
 
     def _keys(self, values: Int64) -> Int64:
         return self._longest - values
@@ -314,9 +315,11 @@ def exact_sum(numbers: NDArray[Any]) -> int:
 
 def check_longest(what: str, most: int, lengths: Column, cure: str) -> None:
     """Raise `IndexPlanError`, naming the first such sample, if any length is above a bound."""
-    longest = int(lengths.array.max())
-    if most < longest:
-        above = np.flatnonzero(lengths.array > most)
+    with lengths.steady(gone=True) as array:
+        longest = int(array.max())
+        if most >= longest:
+            return
+        above = np.flatnonzero(array > most)
         longer = f"sample {above[0]} is longer"
         if len(above) > 1:
             longer = f"{len(above):,} samples are longer, the first of them sample {above[0]}"

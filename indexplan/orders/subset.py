@@ -14,7 +14,7 @@ from indexplan.canonical import check_fields
 from indexplan.errors import counted, integer, invalid
 from indexplan.once import once
 from indexplan.orders.base import Int64, Order
-from indexplan.orders.columns import INTEGERS, Column, Kept
+from indexplan.orders.columns import BLOCK, INTEGERS, Column, Kept
 from indexplan.orders.fields import NUM_SAMPLES, HasFields, nest
 from indexplan.orders.layers import Layer
 from indexplan.orders.registry import register
@@ -147,21 +147,16 @@ class Subset(Layer):
             return True
         if isinstance(self.indices, Order):
             return self.indices.traits.reads != "any"
-        different = _all_different(self.indices.array, self.num_samples)
-        self.indices.check_file(gone=True)
-        return different
+        with self.indices.steady(gone=True) as kept:
+            return _all_different(kept, self.num_samples)
 
     @once
     def _sorted(self) -> tuple[Any, Any]:
         """The kept samples, sorted, and where each is in the list; None if the list is sorted."""
-        kept = self.indices.array  # type: ignore[union-attr]  # asked for columns only
-        if (kept[1:] >= kept[:-1]).all():
-            return kept, None
-        rising, places = kernels.sorting.sort_rows(
-            kept.astype(np.int64), self.num_samples.bit_length()
-        )
-        self.indices.check_file(gone=True)  # type: ignore[union-attr]
-        return rising, places
+        with self.indices.steady(gone=True) as kept:  # type: ignore[union-attr]  # it is a column
+            if (kept[1:] >= kept[:-1]).all():
+                return kept, None
+            return kernels.sorting.sort_rows(kept.astype(np.int64), self.num_samples.bit_length())
 
     def renamed(self, samples: Int64) -> Int64:
         """Return the kept sample that has each of these numbers."""
@@ -169,7 +164,9 @@ class Subset(Layer):
             return samples * self.indices.step + self.indices.start
         if isinstance(self.indices, Order):
             return self.indices.ip_take(0, samples, samples + 1)
-        return self.indices.array[samples]
+        kept = self.indices.array[samples]
+        self.indices.check_file(gone=True)
+        return kept
 
     def _named(self, indices: Int64) -> tuple[Int64, Int64]:
         """Return which of these samples are listed, and where, each as often as it is listed."""
@@ -181,11 +178,11 @@ class Subset(Layer):
             return found, (indices[found] - first) // step
         if isinstance(self.indices, Order):
             return self.indices.find(0, indices)
-        self.indices.check_file(gone=True)
         rising, places = self._sorted
         if self.num_samples <= 2**32:  # else NumPy would copy a list of 4-byte numbers to compare
             indices = indices.astype(rising.dtype)
-        begin, end = (np.searchsorted(rising, indices, side) for side in ("left", "right"))
+        with self.indices.steady(gone=True):
+            begin, end = (np.searchsorted(rising, indices, side) for side in ("left", "right"))
         counts = end - begin
         which = np.repeat(np.arange(len(indices)), counts)
         before = np.repeat(np.cumsum(counts) - counts, counts)
@@ -231,7 +228,8 @@ def _all_different(kept: NDArray[Any], num_samples: int) -> bool:
         return True
     if num_samples <= 64 * len(kept):
         seen = np.zeros(num_samples, np.bool_)
-        seen[kept] = True
+        for start in range(0, len(kept), BLOCK):  # copied: NumPy looks at an index twice
+            seen[np.array(kept[start : start + BLOCK])] = True
         return int(np.count_nonzero(seen)) == len(kept)
     rising = np.sort(kept)
     return bool((rising[1:] != rising[:-1]).all())

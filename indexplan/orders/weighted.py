@@ -157,9 +157,8 @@ class Weighted(Order):
         size, most, words = self._size, self.max_repeats, self._row[0]
 
         def build() -> Table:
-            table = kernels.weighted_tables.built(weights.array, size, most, words)
-            weights.check_file()
-            return table
+            with weights.steady() as array:
+                return kernels.weighted_tables.built(array, size, most, words)
 
         sizes = {"size": size, "max_repeats": most, "seed": self.seed}
         key = {"table": "weighted", "weights": weights.to_dict(), **sizes}

@@ -79,7 +79,8 @@ class Balance:
     @once
     def longest(self) -> int:
         """The longest length."""
-        return int(self.lengths.array.max())
+        with self.lengths.steady(gone=True) as array:
+            return int(array.max())
 
     @property
     def largest(self) -> int:

@@ -309,12 +309,12 @@ class Layout:
         low = bounds[0]
         high = low + steps.valid(low, bounds[-1])
         lengths, cost = self.balance.lengths, self.balance.cost
-        parts = [
-            self.order.ip_costs(*run, lengths, cost)
-            for run in ranks.grouped(steps.positions(low, high))
-        ]
+        with lengths.steady(gone=True):  # 4 us; else ranks might balance by different lengths
+            parts = [
+                self.order.ip_costs(*run, lengths, cost)
+                for run in ranks.grouped(steps.positions(low, high))
+            ]
         costs = np.concatenate([np.empty(0, np.int64), *parts])
-        lengths.check_file(gone=True)  # 4 us; else ranks might balance by different lengths
         most, size = int(costs.max(initial=0)), max(self.partition.sizes)
         if size * (most + 1) >= SUM_STOP:  # of a bin, as there are no such samples
             raise _too_costly(size, most)

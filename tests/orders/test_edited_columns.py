@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import mmap
 import os
+import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import indexplan as ip
+from indexplan import kernels
+from indexplan.shards import guide
+from indexplan.stores import tables
 from tests.support.children import in_child
 from tests.support.reweighted import reweighted
 
@@ -85,21 +92,35 @@ TAKERS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "ClassBalanced": (ip.ClassBalanced, LABELS, OTHER_LABELS),
     "ClassBalanced weights": (lambda c: ip.ClassBalanced(SMALL, 100, c), FOUR, FOUR[::-1]),
     "ClassBatches": (lambda c: ip.ClassBatches(c, 2, 2), LABELS, OTHER_LABELS),
+    "Distinct": (lambda c: ip.Distinct(c, 3), GROUPS, OTHER_GROUPS),
     "DocumentWindows": (lambda c: ip.DocumentWindows(c, length=4), SMALL, REVERSED),
     "Grouped": (lambda c: ip.Grouped(c, batch_size=2), GROUPS, OTHER_GROUPS),
     "LengthGrouped": (lambda c: ip.LengthGrouped(c, batch_size=2), SMALL, REVERSED),
     "Packed": (lambda c: ip.Packed(c, max_length=5), SMALL, REVERSED),
     "ShardShuffle": (lambda c: ip.ShardShuffle(c, lanes=2), SMALL, REVERSED),
+    "Split, far apart": (
+        lambda c: ip.Split(N, PARTS, groups=c)["val"],
+        GROUPS * 2**40,
+        OTHER_GROUPS * 2**40,
+    ),
     "Split, train": (lambda c: ip.Split(N, PARTS, groups=c)["train"], GROUPS, OTHER_GROUPS),
     "Split, val": (lambda c: ip.Split(N, PARTS, groups=c)["val"], GROUPS, OTHER_GROUPS),
     "Subset": (lambda c: ip.Subset(ip.Shuffle(N), c, N + 8), np.arange(N, 0, -1), NINES),
+    "Subset, rising": (lambda c: ip.Subset(ip.Shuffle(N), c, N + 8), np.arange(N), NINES),
+    "Subset, twice": (lambda c: ip.Subset(ip.Shuffle(N), c, N + 8), GROUPS, NINES),
     "TokenBudget": (lambda c: ip.TokenBudget(c, max_tokens=8), SMALL, REVERSED),
     "Weighted": (ip.Weighted, SMALL * 1.0, REVERSED * 1.0),
+    "Weighted, capped": (
+        lambda c: ip.Weighted(c, max_repeats=2),
+        SMALL * 1.0,
+        REVERSED * 1.0,
+    ),
     "Weighted later": (
         lambda c: reweighted(ip.Weighted(REVERSED * 2.0), 1, c),
         SMALL * 1.0,
         REVERSED * 1.0,
     ),
+    "Without": (lambda c: ip.Without(ip.Shuffle(2 * N), c), np.arange(N) * 2, NINES),
     "Balance": (balanced, SMALL, REVERSED * 3),
     "Shards": (shards_of, SMALL, REVERSED),
     "traffic": (lambda c: lambda: str(ip.traffic(PLAN, c, ranks_per_node=1)), SMALL, REVERSED),
@@ -193,3 +214,97 @@ def test_cut_short(moment: str, tmp_path: Path) -> None:
     except EOFError:
         answer = f"killed at {(tmp_path / 'log').read_text()}"
     assert "all" == answer
+
+
+LIBRARY = str(Path(ip.__file__).parent)
+Line = tuple[str, int, str, int]  # a file, its line, where there, and the how manieth time
+REFUSED = {"Packed, too short": (lambda c: ip.Packed(c, max_length=3), SMALL, SMALL)}
+
+
+def is_mapped(value: Any) -> bool:
+    """Return whether a value is an array of a mapped file."""
+    while isinstance(value, np.ndarray):
+        value = value.base
+    return isinstance(value, mmap.mmap)
+
+
+def walked(answers: Callable[[], dict[str, str]], at: Callable[[Line], None]) -> dict[str, str]:
+    """Return what is answered; call `at` before each line that may read columns, and inside it."""
+    seen: Counter[tuple[str, int, str]] = Counter()
+
+    def reached(frame: FrameType, where: str) -> None:
+        line = frame.f_code.co_filename.removeprefix(LIBRARY), frame.f_lineno, where
+        seen[line] += 1
+        at((*line, seen[line]))
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        code = frame.f_code
+        if not code.co_filename.startswith(LIBRARY):
+            return None
+        if code.co_filename.endswith("orders/columns.py"):
+            if event == "return" and frame.f_back:  # numbers that were not looked at yet
+                reached(frame.f_back, "inside")
+            return trace if code.co_name == "array" else None
+        if event == "call" and not {"array", "steady"} & {*code.co_names}:
+            return trace if any(map(is_mapped, frame.f_locals.values())) else None
+        if event == "line":
+            reached(frame, "before")
+        return trace
+
+    sys.settrace(trace)
+    try:
+        return answers()
+    except ip.PlanFileError:
+        return {}
+    except Exception as error:
+        return {"error": repr(error)}
+    finally:
+        sys.settrace(None)
+
+
+def extremes(numbers: Any) -> list[Any]:
+    """Return what a file may become at worst."""
+    ends = [-(2**63), 2**63 - 1] if numbers.dtype.kind == "i" else [np.nan, np.inf]
+    places = np.arange(len(numbers)) % 5
+    some = np.where(places == 1, ends[0], np.where(places == 3, ends[1], numbers))
+    return [some, np.ones_like(numbers)]
+
+
+def edited_at_all_lines(folder: str, taker: str) -> list[Any]:
+    """Write over the file before the lines of those who read it; return what went wrong."""
+    kernels.sorting.FEW = 0  # so that labels are counted
+    make, numbers, _ = {**TAKERS, **REFUSED}[taker]
+    path = Path(folder) / "column.npy"
+
+    def answers() -> dict[str, str]:
+        tables.TABLES.clear()
+        guide._table.cache_clear()
+        return {name: asked(ask) for name, ask in asks_of(make(ip.Column(path))).items()}
+
+    np.save(path, numbers)
+    met: list[Line] = []
+    right, wrong = walked(answers, met.append), []
+    lasts = {line[:3]: line for line in met}.values()
+    for others in extremes(numbers):
+        for line in {*(line for line in met if line[3] == 1), *lasts}:
+
+            def edit(at: Line, line: Line = line, others: Any = others) -> None:
+                if at == line:
+                    write_over(path, others)
+
+            np.save(path, numbers)
+            (Path(folder) / "line").write_text(str(line))
+            said = walked(answers, edit).items()
+            wrong += [(*line, *each) for each in said if each[1] and each not in right.items()]
+    return sorted(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("taker", [*TAKERS, *REFUSED])
+def test_edited_at_any_line(taker: str, tmp_path: Path) -> None:
+    """Between whichever readings it comes, an edit is told of, or has changed no answer."""
+    try:
+        wrong = in_child(edited_at_all_lines, str(tmp_path), taker)
+    except EOFError:
+        wrong = [f"killed at {(tmp_path / 'line').read_text()}"]
+    assert [] == wrong

@@ -149,9 +149,14 @@ def test_shares_are_numbers_as_they_are_written(share: Any) -> None:
 
 
 def test_labels_of_a_changed_file_stay_inside() -> None:
-    """Those past the least and the last that were seen are neither marked nor found."""
+    """Those past the least and the last that were seen are not marked, found, counted or placed."""
     labels, bits, found = np.array([-9, 3, 2**60, 64]), np.zeros(8, np.uint8), np.empty(4, np.int64)
     kernels.classes.mark_labels(labels, 0, bits)
     assert [8, *[0] * 7] == bits.tolist()
     assert 1 == kernels.classes.find_marked(labels, 0, bits, found)
     assert 1 == found[0]
+    room, places = np.zeros(99, np.int64), np.empty(4, np.int64)
+    kernels.classes.count_labels(labels, 0, room[50:60])
+    kernels.classes.place_members(np.array([-1, 0, 0, -1]), room[53:54], places)
+    assert [3] == room[room > 0].tolist()
+    assert [1, 2] == places[1:3].tolist()
