@@ -41,6 +41,16 @@ class Drawn(Dataset[Any]):
         return index, drawn, torch.initial_seed()
 
 
+def seeded_by(reads: Any, kind: Any = DataLoader, **options: Any) -> Any:
+    """Return a loader with one worker, which is seeded for the pass that a sampler reads."""
+    if isinstance(reads, PlanSampler):
+        options |= {"sampler": reads, "batch_size": 2}
+    else:
+        options["batch_sampler"] = reads
+    start = SeedWorker(reads.run)
+    return kind(Drawn(), worker_init_fn=start, num_workers=1, collate_fn=as_they_are, **options)
+
+
 @pytest.mark.parametrize(("numbers", "expected"), KNOWN)
 def test_worker_seeds_are_frozen(numbers: tuple[int, int, int, int], expected: int) -> None:
     """A worker's seed is the same on every machine and in every version."""
@@ -86,24 +96,20 @@ def test_each_worker_draws_its_own_stream() -> None:
 
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata calls it
 @pytest.mark.parametrize(
-    ("kind", "start"),
+    ("kind", "sampler", "start"),
     [
-        (DataLoader, "fork"),
-        (StatefulDataLoader, "fork"),
-        (PlanSampler, "fork"),
-        (DataLoader, "spawn"),
+        (DataLoader, PlanBatchSampler, "fork"),
+        (StatefulDataLoader, PlanBatchSampler, "fork"),
+        (DataLoader, PlanSampler, "fork"),
+        (DataLoader, PlanBatchSampler, "spawn"),
     ],
 )
-def test_passes_that_follow_each_other_have_streams_of_their_own(kind: Any, start: str) -> None:
+def test_passes_that_follow_each_other_have_streams_of_their_own(
+    kind: Any, sampler: Any, start: str
+) -> None:
     """Workers of a loop that sets no epoch are seeded for the pass that they read."""
     plan = PLAN.replace(remainder="drop")
-    sampler: Any = PlanBatchSampler(plan, **ME)
-    options: dict[str, Any] = {"batch_sampler": sampler}
-    if kind is PlanSampler:
-        kind, sampler = DataLoader, PlanSampler(plan, **ME)
-        options = {"sampler": sampler, "batch_size": 2}
-    options |= {"num_workers": 1, "multiprocessing_context": start, "collate_fn": as_they_are}
-    loader = kind(Drawn(), worker_init_fn=SeedWorker(sampler.run), **options)
+    loader = seeded_by(sampler(plan, **ME), kind, multiprocessing_context=start)
     for number in range(3 if start == "fork" else 2):  # a spawned worker takes seconds to start
         index, _, said = next(iter(list(loader)))[0]
         assert index == plan.batch(*divmod(number, 2), step=0, rank=1)[0]
@@ -115,26 +121,14 @@ def test_passes_that_follow_each_other_have_streams_of_their_own(kind: Any, star
 @pytest.mark.parametrize("named", [False, True])
 def test_a_stateful_loader_that_goes_on_seeds_for_the_pass_that_is_named(named: bool) -> None:
     """Workers start before torchdata loads the state: without a name, they know of pass 0 alone."""
-
-    def fresh() -> Any:
-        sampler = PlanBatchSampler(PLAN, **ME)
-        start = SeedWorker(sampler.run)
-        return StatefulDataLoader(
-            Drawn(),
-            batch_sampler=sampler,
-            worker_init_fn=start,
-            num_workers=1,
-            collate_fn=as_they_are,
-        )
-
-    loader = fresh()
+    loader = seeded_by(PlanBatchSampler(PLAN, **ME), StatefulDataLoader)
     for _ in range(3):
         batches = iter(loader)
         next(batches)
         next(batches)
         state = loader.state_dict()
         list(batches)
-    loader = fresh()
+    loader = seeded_by(PlanBatchSampler(PLAN, **ME), StatefulDataLoader)
     loader.load_state_dict(state)
     if named:
         loader.batch_sampler.set_epoch(2)
@@ -177,14 +171,7 @@ def test_a_spawned_worker_has_the_rank_of_the_process_that_started_it() -> None:
     torch.distributed.init_process_group("fake", store=FakeStore(), rank=1, world_size=2)
     try:
         sampler = PlanBatchSampler(PLAN.replace(world_size=None), compare=False)
-        loader: Any = DataLoader(
-            Drawn(),
-            batch_sampler=sampler,
-            worker_init_fn=SeedWorker(sampler.run),
-            num_workers=1,
-            multiprocessing_context="spawn",
-            collate_fn=as_they_are,
-        )
+        loader = seeded_by(sampler, multiprocessing_context="spawn")
         _, _, said = next(iter(list(loader)))[0]
     finally:
         torch.distributed.destroy_process_group()
