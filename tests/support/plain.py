@@ -173,26 +173,21 @@ def bins(order: Any, epoch: int) -> tuple[int, Unit]:
     return listed(epoch_of(order, epoch))
 
 
+def formula(of: Callable[..., int], *names: str) -> Callable[[Any, int], tuple[int, Unit]]:
+    """Return what shuffles read, each sample by itself, by some fields."""
+
+    def oracle(order: Any, epoch: int) -> tuple[int, Unit]:
+        fields = order.num_samples, *(getattr(order, name) for name in names), epoch
+        return order.num_samples, lambda position: [of(*fields, position)]
+
+    return oracle
+
+
 ORACLES: dict[type, Callable[[Any, int], tuple[int, Unit]]] = {
     ip.Sequential: lambda order, _: (order.num_samples, lambda position: [position]),
-    ip.Shuffle: lambda order, epoch: (
-        order.num_samples,
-        lambda at: [oracles.shuffle_forward(order.num_samples, order.seed, epoch, at)],
-    ),
-    ip.LocalShuffle: lambda order, epoch: (
-        order.num_samples,
-        lambda at: [
-            oracles.local_shuffle_forward(order.num_samples, order.window, order.seed, epoch, at)
-        ],
-    ),
-    ip.BlockShuffle: lambda order, epoch: (
-        order.num_samples,
-        lambda at: [
-            oracles.block_shuffle_forward(
-                order.num_samples, order.block_size, order.window, order.seed, epoch, at
-            )
-        ],
-    ),
+    ip.Shuffle: formula(oracles.shuffle_forward, "seed"),
+    ip.LocalShuffle: formula(oracles.local_shuffle_forward, "window", "seed"),
+    ip.BlockShuffle: formula(oracles.block_shuffle_forward, "block_size", "window", "seed"),
     ip.Distinct: lambda order, epoch: singles(
         class_oracles.distinct(plain(order.labels), order.batch_size, order.seed, epoch)
     ),
