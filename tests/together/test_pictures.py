@@ -108,10 +108,8 @@ def test_style(name: str) -> None:
             words += [*at_ticks, axis.label]
     boxes = [(word.get_text(), word.get_window_extent()) for word in words if word.get_text()]
     for word, box in boxes:
-        assert figure.bbox.padded(1).containsx(box.x0), word
-        assert figure.bbox.padded(1).containsx(box.x1), word
-        assert figure.bbox.padded(1).containsy(box.y0), word
-        assert figure.bbox.padded(1).containsy(box.y1), word
+        assert figure.bbox.padded(1).contains(box.x0, box.y0), word
+        assert figure.bbox.padded(1).contains(box.x1, box.y1), word
     assert [] == [(a[0], b[0]) for a, b in combinations(boxes, 2) if a[1].overlaps(b[1])]
 
 
