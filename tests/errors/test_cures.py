@@ -21,7 +21,7 @@ from indexplan.errors import install
 from indexplan.keywords import PLACES
 from indexplan_torch import PlanLoader, lightning, transformers
 from tests.errors.provoking import CASES, COMMANDS, outcome, play
-from tests.test_advice import bare, problems
+from tests.test_advice import problems, resolved
 
 CURED_COMMANDS = [name for name, case in COMMANDS.items() if case.cure]
 OWNERS = (PlanLoader, ip.Mixture, ip.Plan, lightning, transformers)  # of what cures call
@@ -55,7 +55,7 @@ def test_what_cures_call_is_there() -> None:
             name = ast.unparse(call.func)
             seen += name not in OTHERS
             if "." not in name and name not in OTHERS:
-                known = bare(name) or any(hasattr(each, name) for each in OWNERS)
+                known = resolved([name]) or any(hasattr(each, name) for each in OWNERS)
                 wrong += [] if known else [f"{name}: {cure}"]
             call.args.append(ast.Constant(...))  # a cure may leave others out
             wrong += problems(ast.unparse(call))
