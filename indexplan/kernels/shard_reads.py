@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 @helper
 def _shard_of(index: int, firsts: Int64s, guide: Int64s, shift: int) -> int:
     """Return the shard that holds a sample: the last one that starts at it or before."""
-    low: int = guide[index >> shift]
-    high: int = guide[(index >> shift) + 1]
+    at = min(max(index >> shift, 0), len(guide) - 2)  # samples that a wrong order reads stay inside
+    low: int = guide[at]
+    high: int = guide[at + 1]
     while low < high:
         middle = (low + high + 1) >> 1
         if firsts[middle] <= index:
@@ -95,7 +96,7 @@ def note_reads(
         1 more than where a shard is noted; 0 if it is not met yet.
     shards, first_steps, last_steps, counts : int64 (room,)
         Get the shards in order of their first use, their first and last steps, and how many of
-        their samples are read.
+        their samples are read. An order that reads samples past the end reaches the last shard.
     """
     done = 0
     for end in ends:

@@ -119,7 +119,7 @@ def reads(
         edges = [layout.rank(ranks[0]), layout.rank(ranks[-1]) + 1]
     start, stop = layout.stretch(steps, start_step, stop_step)
     table = table_of(plan.order, shards)
-    room, met = min(table.num_shards, table.num_samples), 0
+    room, met = min(table.num_shards, table.num_samples + 1), 0
     slots = np.zeros(table.num_shards, np.int64)
     noted = [np.empty(room, np.int64) for _ in range(4)]
     for step, indices, ends in drawn(plan, steps, edges, start, stop):

@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexplan as ip
+from indexplan import kernels
+from indexplan.shards import guide
 from indexplan.shards import shard_reads as module
 from tests.support.bins import Bins, bin_orders
 from tests.support.examples import examples
@@ -164,3 +166,21 @@ def test_traffic_is_that_of_the_batches(plan: ip.Plan, each: int, data: st.DataO
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
     n = plan.order.num_samples
     assert found.times == tuple(sum(row) / n for row in found.downloads.tolist())
+
+
+def test_samples_that_a_wrong_order_reads_stay_inside() -> None:
+    """Those that no shard holds are noted with the first and the last shard, and nowhere else."""
+    table = guide.table_of(ip.Sequential(4), [3, 0, 1, 0])
+    wrong, ends = np.array([-(2**63), -1, 4, 2**62]), np.array([4])
+    room = np.zeros((5, 99), np.int64)
+    kernels.shard_reads.note_reads(
+        *table, wrong, ends, 0, 0, room[0, 50:54], *(each[50:54] for each in room[1:])
+    )
+    assert [2, 2] == room[4, 50:52].tolist()
+    small = np.zeros((3, 99), np.int32)
+    given = (each[50:54] for each in small)
+    kernels.shard_reads.note_nodes(*table, wrong, ends, 0, 1, *given, room[0, 60:61])
+    assert [1, 0, 0, 1] == small[0, 50:54].tolist()
+    for each in (*room, *small):
+        assert not each[:50].any()
+        assert not each[61:].any()
