@@ -22,6 +22,7 @@ from tests.support.bins import ChangingBins
 from tests.support.every_order import every_order
 from tests.support.in_a_fork import refused_in_a_fork
 from tests.support.strategies import cursors, fresh_plans
+from tests.support.units import units_of
 
 PLAN = ip.Plan(ip.Sequential(10), world_size=2, batch_size=2)
 
@@ -71,32 +72,34 @@ runs = st.builds(
 )
 
 
-@cache
-def unit(number: int, epoch: int, position: int) -> Any:
-    """Return what a unit of one of ORDERS holds."""
-    order = ORDERS[number]
-    samples = order.take(epoch, position, position + 1).tolist()
-    cuts = order.traits.cuts_samples
-    return samples, order.spans(epoch, position, position + 1).tolist() if cuts else None
+units_in = cache(units_of)
 
 
 class Units:
     """All units of an order, epoch after epoch, in a list that grows."""
 
     def __init__(self, order: ip.Order) -> None:
-        self.number, self.order = ORDERS.index(order), order
+        self.order, self.epoch = order, 0
         self.places: list[tuple[int, int]] = []
-        self.epoch = 0
+        self.held: list[list[Any]] = []
 
     def place(self, number: int) -> tuple[int, int]:
         """Return the epoch and the position of a unit."""
         while number >= len(self.places):
-            self.places += [(self.epoch, at) for at in range(self.order.num_units(self.epoch))]
+            row = units_in(self.order, self.epoch)
+            self.places += [(self.epoch, at) for at in range(len(row))]
+            self.held += row
             self.epoch += 1
         return self.places[number]
 
-    def __getitem__(self, number: int) -> Any:
-        return unit(self.number, *self.place(number))
+    def next_ones(self, first: int, num: int, *, told_apart: bool) -> list[Any]:
+        """Return some units, or their samples in one row."""
+        self.place(first + num)
+        held = self.held[first : first + num]
+        samples = [each for one in held for each in one]
+        if self.order.traits.cuts_samples:
+            samples = [sample for sample, *_ in samples]
+        return held if told_apart else samples
 
 
 def plan_of(run: Run, world_size: int, more: int) -> ip.Plan:
@@ -116,13 +119,8 @@ def drawn(parts: list[Any], *, told_apart: bool) -> list[Any]:
     """Return what all ranks drew, in rank order: units, or samples in one row."""
     if not told_apart:
         return [index for part in parts for index in part.tolist()]
-    found = []
-    for part in parts:
-        assert part.num_valid == len(part)
-        for low, high in zip(part.offsets, part.offsets[1:], strict=False):
-            spans = None if part.spans is None else part.spans[low:high].tolist()
-            found.append((part.samples[low:high].tolist(), spans))
-    return found
+    assert all(part.num_valid == len(part) for part in parts)
+    return [unit.tolist() for part in parts for unit in part.bins]
 
 
 def check(run: Run) -> None:
@@ -137,8 +135,7 @@ def check(run: Run) -> None:
         if kind == "draw":
             told_apart = bool(more % 2)
             parts = [stream.draw(size, units=told_apart) for stream in streams]
-            next_ones = [units[settled + in_hand + i] for i in range(size)]
-            expected = next_ones if told_apart else [x for one in next_ones for x in one[0]]
+            expected = units.next_ones(settled + in_hand, size, told_apart=told_apart)
             assert expected == drawn(parts, told_apart=told_apart)
             if told_apart:
                 assert 1 >= max(map(len, parts)) - min(map(len, parts))
