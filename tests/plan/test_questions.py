@@ -27,7 +27,7 @@ from tests.support.strategies import (
     steps_of,
     sub_epochs_of,
 )
-from tests.support.units import micro_batches
+from tests.support.units import micro_batches, valid_samples
 
 
 def draw_step(data: st.DataObject, plan: ip.Plan) -> tuple[int, int, int] | None:
@@ -194,13 +194,6 @@ ORDERS = st.one_of(
     orders(), bin_orders(), binned(30), WINDOWS, st.builds(Drawn, nums_samples, st.integers(0, 9))
 )
 VALUES = st.one_of(st.integers(0, 9), st.integers(-(2**50), 2**50))
-
-
-def valid_samples(plan: ip.Plan, *pair: int, step: int) -> list[int]:
-    """Return the samples that all ranks read in a step, one by one, without padding."""
-    batches = [plan.units(*pair, step=step, rank=rank) for rank in range(plan.world_size or 1)]
-    parts = [each.samples[: each.offsets[each.num_valid]] for each in batches]
-    return list(np.concatenate(parts).tolist())
 
 
 @examples(80)

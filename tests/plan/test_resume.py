@@ -30,6 +30,7 @@ from tests.support.strategies import (
     steps_of,
     sub_epochs_of,
 )
+from tests.support.units import valid_samples
 
 EXACT = st.sampled_from(sorted(name for name, policy in REMAINDERS.items() if policy.exact))
 EVERYWHERE = nums_samples.map(ip.Sequential)  # an order in which index == position
@@ -58,11 +59,9 @@ def place_of(cursor: ip.Cursor, plan: ip.Plan) -> int:
 
 def valid_units(plan: ip.Plan, steps: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
     """Yield (epoch of the step, index) of all that some steps read, without padding."""
-    for *pair, step in steps:
-        for rank in range(plan.world_size):
-            batch = plan.batch(*pair, step=step, rank=rank).tolist()
-            for index in batch[: plan.units(*pair, step=step, rank=rank).num_valid]:
-                yield pair[0], index
+    for epoch, part, step in steps:
+        for index in valid_samples(plan, epoch, part, step=step):
+            yield epoch, index
 
 
 @given(plans() | balanced_plans(), st.data())

@@ -16,6 +16,7 @@ from tests.orders.test_protocol import LAYERS, Leaning, aims
 from tests.support.nested import MIXTURES
 from tests.support.shell import Shell
 from tests.support.strategies import plans
+from tests.support.units import valid_samples
 
 BIG, SMALL = 1_000_003, 4
 SIZES = {"big": BIG, "small": SMALL}
@@ -149,15 +150,12 @@ def test_counts_are_those_of_the_batches(plan: ip.Plan) -> None:
     """So many samples of each group are in the batches of all ranks, without padding."""
     epoch, order = plan.start.epoch, plan.order
     found = ip.draws(plan)
-    batches = [
-        plan.batch(epoch, part, step=step, rank=rank)[
-            : plan.units(epoch, part, step=step, rank=rank).num_valid
-        ]
+    steps = [
+        valid_samples(plan, epoch, part, step=step)
         for part in range(plan.start.sub_epoch, plan.sub_epochs)
         for step in plan.steps(epoch, part)
-        for rank in range(plan.world_size or 0)
     ]
-    read = np.concatenate([np.empty(0, np.int64), *batches])
+    read = np.array(sum(steps, []), np.int64)
     if plan.remainder == "carry":  # steps read into the next epoch
         read = order.take(epoch, plan.start.position, order.num_units(epoch))
     assert np.bincount(order.group_of(read), minlength=2).tolist() == found.drawn.tolist()

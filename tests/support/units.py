@@ -36,3 +36,10 @@ def num_valid(plan: ip.Plan, epoch: int, sub_epoch: int | None, *, step: int, ra
     """How many units of a batch are not padding, also of one that memory cannot hold."""
     layout = layout_of(plan)
     return layout.num_valid(layout.steps(epoch, sub_epoch), step, rank)
+
+
+def valid_samples(plan: ip.Plan, *pair: int, step: int) -> list[int]:
+    """Return the samples that all ranks read in a step, one by one, without padding."""
+    batches = [plan.units(*pair, step=step, rank=rank) for rank in range(plan.world_size or 1)]
+    parts = [each.samples[: each.offsets[each.num_valid]] for each in batches]
+    return list(np.concatenate(parts).tolist())
