@@ -107,20 +107,16 @@ class Dealer:
         tick = self.edge(c) + (self.words(c // 2)[0] * width >> self.bits)
         return tick // self.slot_ticks
 
-    def free(self, c: int, slot: int) -> bool:
-        """Return whether a neighbour of an odd unit, c, has left a slot free."""
-        return self.slot(c) != slot
-
     def odd(self, c: int) -> int:
         """Return a slot that the units before and after have left."""
         full, slot, window = 1 << self.bits, self.slot_ticks, self.window_ticks
         _, w1, w2 = self.words(c // 2)
         lowest, a = divmod(self.edge(c), slot)
         highest, e = (self.edge(c + 1) - 1) // slot, self.edge(c + 1) % slot
-        if a > 0 and self.free(c - 1, lowest) and w1 * (window - a) < (slot - a) * full:
+        if a > 0 and self.slot(c - 1) != lowest and w1 * (window - a) < (slot - a) * full:
             return lowest
         others = (full - 1 - w1) * (window - slot + e)
-        if e > 0 and self.free(c + 1, highest) and others < e * full:
+        if e > 0 and self.slot(c + 1) != highest and others < e * full:
             return highest
         inner = range(lowest + (a > 0), highest + (e == 0))
         return inner.start + w2 * (inner.stop - inner.start) // full
