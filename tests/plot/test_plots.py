@@ -94,25 +94,27 @@ def test_numbers_are_short() -> None:
 # The picture of who reads what, when.
 
 
+@pytest.mark.parametrize("whole", [PLAN, ip.Plan(Bins(50), world_size=4, batch_size=3)], ids=str)
 @pytest.mark.parametrize("remainder", ["spread", "pad", "drop"])
-def test_reading(remainder: str) -> None:
-    """Every slot of every batch is one cell, in its rank's row and its step's columns."""
-    plan = PLAN.replace(remainder=remainder)
+def test_reading(whole: ip.Plan, remainder: Any) -> None:
+    """Every slot of every batch is one cell, in its rank's row and its step's columns.
+
+    Also of batches of bins, whose cells are samples; those of padded units are crossed.
+    """
+    plan = whole.replace(remainder=remainder)
     axes = plot.reading(plan).axes[0]
     image = axes.collections[0].get_array().filled(-1)
-    num_steps = plan.steps(0).stop
-    assert (4, num_steps * 8) == image.shape
-    for rank in range(4):
-        for step in range(num_steps):
-            cells = image[rank, step * 8 : step * 8 + 8]
-            batch = plan.batch(0, step=step, rank=rank)
-            assert [*batch.tolist(), *[-1] * (8 - len(batch))] == cells.astype(int).tolist()
-    crossed = axes.collections[1].get_offsets().tolist() if remainder == "pad" else []
-    assert [
-        [(num_steps - 1) * 8 + slot + 0.5, rank + 0.5]
-        for rank in range(4)
-        for slot in range(plan.units(0, step=num_steps - 1, rank=rank).num_valid, 8)
-    ] * (remainder == "pad") == crossed
+    batches = {(r, s): plan.units(0, step=s, rank=r) for r in range(4) for s in plan.steps(0)}
+    width, crossed = max(len(units.samples) for units in batches.values()), []
+    assert (4, len(plan.steps(0)) * width) == image.shape
+    for (rank, step), units in batches.items():
+        cells, first = image[rank, step * width : step * width + width], step * width + 0.5
+        batch, valid = plan.batch(0, step=step, rank=rank), units.offsets[units.num_valid]
+        assert [*batch.tolist(), *[-1] * (width - len(batch))] == cells.astype(int).tolist()
+        crossed += [[first + slot, rank + 0.5] for slot in range(valid, len(batch))]
+    assert (remainder == "pad") == bool(crossed)
+    marked = [each.get_offsets().tolist() for each in axes.collections[1:]]
+    assert crossed == sum(marked, [])
 
 
 def test_reading_of_many() -> None:
@@ -163,28 +165,6 @@ def test_reading_computes_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None
     carry = ip.Plan(ip.Shuffle(5), world_size=1, batch_size=8, remainder="carry")
     shown = plot.reading(carry).axes[0].collections[0].get_array()
     assert carry.batch(0, step=0, rank=0).tolist() == shown[0].astype(int).tolist()
-
-
-def test_reading_of_bins() -> None:
-    """A cell is a sample, and what is crossed are the samples of padded bins."""
-    plan = ip.Plan(Bins(50), world_size=2, batch_size=4, remainder="pad")
-    axes = plot.reading(plan).axes[0]
-    image, last = axes.collections[0].get_array(), plan.steps(0).stop - 1
-    widest = max(
-        len(plan.batch(0, step=step, rank=rank)) for step in range(last + 1) for rank in range(2)
-    )
-    expected = []
-    for rank in range(2):
-        for step in range(last + 1):
-            batch = plan.batch(0, step=step, rank=rank)
-            cells = image[rank, step * widest : step * widest + len(batch)]
-            assert batch.tolist() == cells.astype(int).tolist()
-            where = {"step": step, "rank": rank}
-            valid = plan.units(0, **where).offsets[plan.units(0, **where).num_valid]
-            places = range(valid, len(batch))
-            expected += [[step * widest + slot + 0.5, rank + 0.5] for slot in places]
-    assert expected
-    assert expected == axes.collections[1].get_offsets().tolist()
 
 
 def test_values_in_place_of_indices() -> None:
