@@ -21,6 +21,7 @@ from indexplan_torch import Bins, PlanLoader
 from indexplan_torch.live import LiveLoader
 from tests.histories.groups import live
 from tests.histories.stories import Given, Story
+from tests.runs.row import Numbered
 
 # torchft logs by a deprecated method, and an error there makes every step fail
 pytestmark = [
@@ -121,20 +122,11 @@ def test_a_drawn_run_reads_as_a_loader_does(num_workers: int, use_async_quorum: 
     assert [] == [*loader]
 
 
-class Fetching(torch.utils.data.Dataset[int]):
-    """Of each sample, the worker that has fetched it."""
-
-    def __len__(self) -> int:
-        return 101
-
-    def __getitem__(self, index: int) -> int:
-        return os.getpid()
-
-
 def test_workers_stay_until_a_step_fails() -> None:
     """What they have fetched ahead is read while the groups stay, and thrown away where not."""
     with alone() as manager:
-        loader = LiveLoader(Fetching(), PLAN, manager, num_workers=1)
+        fetching = Numbered(101, lambda _: os.getpid())  # of each sample, who has fetched it
+        loader = LiveLoader(fetching, PLAN, manager, num_workers=1)
         pids = []
         for batch in loader:
             pids.append(set(batch.tolist()))

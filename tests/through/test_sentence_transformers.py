@@ -26,11 +26,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import indexplan as ip
 from indexplan_torch.transformers import use_plan
-from tests.trainers.ranks import run_ranks
+from tests.trainers.ranks import ON_CPU, run_ranks
 
 IMPORTED_BY_RANKS = ("tests.through.test_sentence_transformers",)
 
-ON_CPU = {"ACCELERATE_USE_CPU": "true"}
 NUM, G = 203, 24  # pairs, and those of a global batch: 8 batches, 11 pairs over
 QUERIES = np.repeat(np.arange(68), [8] * 10 + [4] * 15 + [2] * 20 + [1] * 23)  # of each pair
 

@@ -18,7 +18,6 @@ from tests.trainers.ranks import ROOT, forks_of
 
 EXAMPLES = ROOT / "docs" / "examples"
 IMPORTED_BY_RANKS = (
-    "tests.trainers.warmed",
     "torch.distributed",
     "torch.nn.parallel",
     "torch.utils.data",

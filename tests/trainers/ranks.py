@@ -13,6 +13,7 @@ from typing import Any
 from tests.support.forked import Forks, fork_workers, wait_for
 
 ROOT = Path(__file__).parents[2]
+ON_CPU = {"ACCELERATE_USE_CPU": "true"}  # as `accelerate launch --cpu` sets it
 _forks: list[Forks] = []
 
 

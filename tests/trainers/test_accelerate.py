@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, DataLoader, default_collate
 import indexplan as ip
 from indexplan_torch import Bins, PlanBatchSampler, PlanLoader, PlanSampler, join
 from indexplan_torch.accelerate import gather, prepare
-from tests.trainers.ranks import run_ranks
+from tests.trainers.ranks import ON_CPU, run_ranks
 
 IMPORTED_BY_RANKS = ("accelerate",)
 
@@ -30,7 +30,6 @@ BINS = ip.Plan(ip.LengthGrouped(LENGTHS, 8, num_buckets=3, seed=4), batch_size=1
 PLAN = ip.Plan(ip.Shuffle(103, seed=5), batch_size=5)
 TWO = PLAN.replace(world_size=2)
 STOP = 3  # micro-batches of the first pass: one update, and half of another
-ON_CPU = {"ACCELERATE_USE_CPU": "true"}  # as `accelerate launch --cpu` sets it
 NOT_OURS = (
     "a PlanLoader must not be given to accelerator.prepare, which would deal its batches out "
     "again; got one of this rank; use indexplan_torch.accelerate.prepare(accelerator, "

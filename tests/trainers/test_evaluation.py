@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import indexplan as ip
 from indexplan_torch import PlanLoader
 from indexplan_torch.accelerate import gather, prepare
+from tests.runs.row import Numbered
 from tests.trainers import lightning_runs
-from tests.trainers.ranks import run_ranks
+from tests.trainers.ranks import ON_CPU, run_ranks
 
 IMPORTED_BY_RANKS = ("transformers.trainer", "lightning.pytorch")
-ON_CPU = {"ACCELERATE_USE_CPU": "true"}
 CASES = [(9, 1), (10, 1), (9, 2), (13, 4), (2, 1)]  # samples, and batch size
 UNEQUAL = [(9, 1), (1, 3)]  # where a rank of two has a batch less
 
@@ -143,17 +143,9 @@ def test_what_gathering_leaves_of_any_ranks_is_each_sample_once(n: int, ranks: i
     assert [*range(n)] == sorted(sum((sum(part, []) for part in parts), []))
 
 
-class Numbers:
-    """A dataset whose samples are their numbers, each with its score; workers can be given it."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, index: int) -> dict[str, float]:
-        return {"x": float(index), "labels": score(index)}
+def scored(index: int) -> dict[str, float]:
+    """Return a sample: its number, with its score."""
+    return {"x": float(index), "labels": score(index)}
 
 
 def trained(folder: str, cases: list[tuple[int, int]]) -> list[Any]:
@@ -187,7 +179,7 @@ def trained(folder: str, cases: list[tuple[int, int]]) -> list[Any]:
     class Refused(transformers.Trainer):
         def get_eval_dataloader(self, dataset: Any = None) -> Any:
             plan = ip.Plan(ip.Sequential(9), batch_size=1)
-            return PlanLoader(Numbers(9), plan, evaluation=True)
+            return PlanLoader(Numbered(9, scored), plan, evaluation=True)
 
     def noted(given: Any) -> dict[str, Any]:
         return {
@@ -199,10 +191,11 @@ def trained(folder: str, cases: list[tuple[int, int]]) -> list[Any]:
     results: list[Any] = []
     for n, size in cases:
         for kind in (Padded, Spread) if (n, size) not in UNEQUAL else (Padded,):
-            trainer = kind(Model(), arguments, eval_dataset=Numbers(n), compute_metrics=noted)
+            data = Numbered(n, scored)
+            trainer = kind(Model(), arguments, eval_dataset=data, compute_metrics=noted)
             for _ in range(2):
                 found = trainer.evaluate()
-            predicted = trainer.predict(Numbers(n)).predictions.astype(int).tolist()
+            predicted = trainer.predict(data).predictions.astype(int).tolist()
             results.append([n, found["eval_read"], found["eval_mean"], predicted])
     with pytest.raises(ip.IndexPlanError) as error:
         Refused(Model(), arguments).evaluate()

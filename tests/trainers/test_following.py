@@ -18,28 +18,17 @@ import indexplan as ip
 from indexplan_torch import PlanLoader
 from indexplan_torch.transformers import use_plan
 from tests.histories.listing import Listed
+from tests.runs.row import Numbered
 from tests.test_docs import blocks
 from tests.trainers import lightning_runs
-from tests.trainers.ranks import run_ranks
-from tests.trainers.test_hf_trainer import ON_CPU
+from tests.trainers.ranks import ON_CPU, run_ranks
 
 SIZES = {"web": 70, "code": 30, "books": 11}
+INPUTS = torch.randn(sum(SIZES.values()), 4, generator=torch.Generator().manual_seed(0))
+ROWS: Any = Numbered(len(INPUTS), lambda index: {"x": INPUTS[index], "labels": index})
 FIRST = [(0, {"web": 60, "code": 25, "books": 15})]
 EVERY, EPOCHS = 5, 3
 SAVED = (10, 13)  # steps: where the weights change, and between two such places
-
-
-class Rows(torch.utils.data.Dataset[Any]):
-    """Inputs, and each sample's number as its label."""
-
-    def __init__(self) -> None:
-        self.x = torch.randn(len(self), 4, generator=torch.Generator().manual_seed(0))
-
-    def __len__(self) -> int:
-        return sum(SIZES.values())
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        return {"x": self.x[index], "labels": index}
 
 
 def page() -> dict[str, Any]:
@@ -73,7 +62,7 @@ def by_a_loop(names: dict[str, Any], folder: Path, saved: int | None) -> tuple[A
     dist.init_process_group("gloo")
     state = torch.load(folder / f"{saved}.pt") if saved else {}
     phases = state["loader"]["cursor"]["order"]["phases"] if saved else FIRST
-    loader = PlanLoader(Rows(), names["plan_with"](phases), ledger=folder / "run.ledger")
+    loader = PlanLoader(ROWS, names["plan_with"](phases), ledger=folder / "run.ledger")
     model = model_of(names)
     if saved:
         loader.load_state_dict(state["loader"])
@@ -116,7 +105,7 @@ def by_lightning(names: dict[str, Any], folder: Path, saved: int | None) -> tupl
 
     lightning_runs.prepare()
     module = Module()
-    loader = PlanLoader(Rows(), names["plan_with"](FIRST), ledger=folder / "run.ledger")
+    loader = PlanLoader(ROWS, names["plan_with"](FIRST), ledger=folder / "run.ledger")
     follow = names["FollowInLightning"](loader, module.model.by_source, EVERY)
     keep = ModelCheckpoint(folder, "{step}", every_n_train_steps=1, save_top_k=-1)
     callbacks = [follow] if saved else [follow, keep]
@@ -132,7 +121,7 @@ def by_hf_trainer(names: dict[str, Any], folder: Path, saved: int | None) -> tup
     options: Any = {"num_train_epochs": EPOCHS, "report_to": [], "learning_rate": 0.01, **saving}
     arguments = transformers.TrainingArguments(str(folder), disable_tqdm=True, **options)
     model, checkpoint = model_of(names), folder / f"checkpoint-{saved}"
-    trainer = names["FollowingTrainer"](model, arguments, train_dataset=Rows())
+    trainer = names["FollowingTrainer"](model, arguments, train_dataset=ROWS)
     trainer.add_callback(names["FollowInTrainer"](EVERY))
     plan = names["plan_with"](names["phases_of"](checkpoint) if saved else FIRST)
     use_plan(trainer, plan, ledger=folder / "run.ledger")

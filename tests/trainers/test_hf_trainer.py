@@ -19,11 +19,11 @@ import indexplan as ip
 from indexplan_torch import PlanBatchSampler, PlanLoader, PlanSampler
 from indexplan_torch.transformers import use_plan
 from tests.histories.passes import Loop, Saved
-from tests.trainers.ranks import run_ranks
+from tests.runs.row import Numbered
+from tests.trainers.ranks import ON_CPU, run_ranks
 
 IMPORTED_BY_RANKS = ("transformers.trainer",)
 
-ON_CPU = {"ACCELERATE_USE_CPU": "true"}  # as `accelerate launch --cpu` sets it
 ORDER = ip.Mixture({"a": ip.Shuffle(60), "b": ip.Shuffle(37)}, weights={"a": 0.7, "b": 0.3})
 PLAN = ip.Plan(ORDER, batch_size=5)
 COLUMN = np.arange(97) ** 2
@@ -78,14 +78,12 @@ REFUSED = (
 )
 
 
-class Numbers:
-    """A dataset whose samples name themselves."""
+def named(index: int) -> dict[str, float]:
+    """Return a sample, which names itself."""
+    return {"x": float(index), "labels": float(index)}
 
-    def __len__(self) -> int:
-        return 97
 
-    def __getitem__(self, index: int) -> dict[str, float]:
-        return {"x": float(index), "labels": float(index)}
+NUMBERS = Numbered(97, named)
 
 
 class Line(torch.nn.Module):
@@ -119,7 +117,7 @@ def trainer_of(folder: Any, **options: Any) -> Any:
     quiet: dict[str, Any] = {"disable_tqdm": True, "report_to": [], "save_strategy": "no"}
     options = {"learning_rate": 1e-6, **quiet, **options}
     arguments = transformers.TrainingArguments(output_dir=str(folder), **options)
-    trainer: Any = Trainer(model=Line(), args=arguments, train_dataset=Numbers())
+    trainer: Any = Trainer(model=Line(), args=arguments, train_dataset=NUMBERS)
     trainer.held = []
     return trainer
 
@@ -135,7 +133,7 @@ def trained(
     trainer.planned = planned
     if planned:
         use_plan(trainer, run.plan, again=run.again)
-        trainer.asked = (PlanLoader(Numbers(), PLAN, partial=True),)
+        trainer.asked = (PlanLoader(NUMBERS, PLAN, partial=True),)
         begun = iter(trainer.asked[0])
         next(begun)
     trainer.train(resume_from_checkpoint=saved and f"{folder}/checkpoint-{saved}")
@@ -248,11 +246,11 @@ def test_max_steps_are_updates(worlds: dict[int, list[Any]], world_size: int) ->
 
 def sampled(**form: Any) -> Any:
     """A DataLoader around one of a plan's samplers."""
-    return DataLoader(Numbers(), **form)  # type: ignore[arg-type]
+    return DataLoader(NUMBERS, **form)  # type: ignore[arg-type]
 
 
 LOADERS: dict[str, Any] = {
-    "loader": lambda: PlanLoader(Numbers(), PLAN),
+    "loader": lambda: PlanLoader(NUMBERS, PLAN),
     "batch sampler": lambda: sampled(batch_sampler=PlanBatchSampler(PLAN)),
     "sampler": lambda: sampled(sampler=PlanSampler(PLAN.replace(remainder="drop")), batch_size=5),
 }
@@ -287,13 +285,13 @@ def test_a_plan_leaves_the_class_and_the_evaluation_alone(tmp_path: Any) -> None
             return iter(range(97))
 
     arguments = transformers.TrainingArguments(output_dir=str(tmp_path), use_cpu=True)
-    given = {"model": torch.nn.Linear(1, 1), "args": arguments, "train_dataset": Numbers()}
+    given = {"model": torch.nn.Linear(1, 1), "args": arguments, "train_dataset": NUMBERS}
     plain, own = transformers.Trainer(**given), Own(**given, plan=PLAN)
     for plan in (PLAN, PLAN.replace(batch_size=7)):
         use_plan(plain, plan)
         assert plain.get_train_dataloader().plan is plan
     assert [transformers.Trainer, Own] == [type(plain), type(own)]
     assert own.get_train_dataloader().plan is PLAN
-    assert not hasattr(plain.get_eval_dataloader(Numbers()), "plan")
+    assert not hasattr(plain.get_eval_dataloader(NUMBERS), "plan")
     with pytest.raises(ip.IndexPlanError, match="dataset must be map-style"):
         use_plan(plain, PLAN, dataset=Stream())

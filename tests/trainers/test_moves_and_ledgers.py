@@ -24,18 +24,17 @@ from indexplan_torch import PlanLoader
 from indexplan_torch.accelerate import prepare
 from indexplan_torch.transformers import KeepState
 from tests.adapters.small import check_steps, loader_of, of_plan
+from tests.runs.row import Numbered
 
 SAVED, EPOCHS = 15, 3  # after so many steps, of 11 an epoch, the run saves and may move
 
 
-class Rows(torch.utils.data.Dataset[Any]):
-    """53 numbers."""
+def row(index: int) -> dict[str, Any]:
+    """Return a sample: its number."""
+    return {"x": torch.tensor([float(index)])}
 
-    def __len__(self) -> int:
-        return 53
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        return {"x": torch.tensor([float(index)])}
+ROWS: Any = Numbered(53, row)
 
 
 def samples(batch: dict[str, Any]) -> list[int]:
@@ -110,7 +109,7 @@ def by_hf_trainer(
     model = Model(stop)
     options: Any = {"save_steps": SAVED, "num_train_epochs": EPOCHS, "report_to": []}
     arguments = TrainingArguments(str(folder / "hf"), use_cpu=True, disable_tqdm=True, **options)
-    trainer = Own(model, arguments, train_dataset=Rows())
+    trainer = Own(model, arguments, train_dataset=ROWS)
     trainer.add_callback(KeepState(trainer))
     trainer.add_callback(Moves())
     try:
@@ -206,7 +205,7 @@ def loader(
 ) -> PlanLoader:
     """Make the loader of a process; None and False are passed as they are."""
     ledger = ledger and folder / ledger
-    return PlanLoader(Rows(), plan.replace(world_size=None), ledger=ledger, **options)
+    return PlanLoader(ROWS, plan.replace(world_size=None), ledger=ledger, **options)
 
 
 @BY
