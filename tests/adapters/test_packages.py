@@ -24,14 +24,10 @@ def installed_by_ci(name: str) -> set[str]:
     """Return every version of a package that CI installs: locked ones, and those of commands."""
     pin = re.compile(rf"(?<![\w.-]){name}==([\d.]+)")
     files = [*(ROOT / ".ci").glob("locked-*.txt")]
-    assert {file.stem for file in files} == {f"locked-{each}" for each in locks()}
+    locks = "test", "dev", *beside()  # the project's groups, and what is installed beside them
+    assert {file.stem for file in files} == {f"locked-{each}" for each in locks}
     files += ROOT / "README.md", ROOT / "CONTRIBUTING.md"
     return {version for file in files for version in pin.findall(file.read_text())}
-
-
-def locks() -> list[str]:
-    """Return the names of the locks that CI installs: the project's groups, and others beside."""
-    return ["test", "dev", *beside()]
 
 
 def beside() -> dict[str, set[str]]:

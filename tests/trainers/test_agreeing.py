@@ -181,13 +181,9 @@ def rank_0_ends(folder: str, name: str) -> str:
         slow = Slow(dist.distributed_c10d._get_default_store(), processes[0])
         dist.distributed_c10d._get_default_store = lambda: slow
     plan = PLAN.replace(order=ip.Shuffle(103, seed=8 + (rank if name == "seeds" else 0)))
-    kept: dict[str, Any] = {"ledger": f"{folder}/{name}"}
-    cases: dict[str, Any] = {
-        "new.ledger": lambda: PlanLoader(range(103), plan, **kept),
-        "damaged.ledger": lambda: PlanLoader(range(103), plan, **kept),
-        "loaded.ledger": lambda: loaded(PlanLoader(range(103), plan, **kept)),
-    }
-    return read(cases.get(name, lambda: PlanLoader(range(103), plan)))
+    ledger = f"{folder}/{name}" if name.endswith(".ledger") else None
+    loader = PlanLoader(range(103), plan, ledger=ledger)
+    return read(lambda: loaded(loader) if name == "loaded.ledger" else loader)
 
 
 def loaded(loader: PlanLoader) -> PlanLoader:
