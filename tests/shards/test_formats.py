@@ -12,7 +12,6 @@ import multiprocessing
 import os
 import pickle
 import sys
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from indexplan.shards.by_file import FORMATS, File
 from indexplan.shards.location import Local
 from indexplan_fetch import ShardFile, ShardLoader, open_array_record
 from tests.errors.catalogue.shard_sizes import headed, shaped
+from tests.shards import test_tars as tars
 from tests.support.forging import Trap
 
 ROWS = 250
@@ -252,23 +252,13 @@ def test_mds() -> None:
     assert [7, 5, 18] == sizes(".") == sizes("index.json")
 
 
-def tar(name: str, num: int) -> None:
-    """Write samples of two files each, as WebDataset does."""
-    with tarfile.open(name, "w") as to:
-        for number in range(num):
-            for suffix in ("cls", "seg.png"):
-                member = tarfile.TarInfo(f"{number:05d}.{suffix}")
-                member.size = 3
-                to.addfile(member, io.BytesIO(b"abc"))
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of its open files
 def test_wids(monkeypatch: pytest.MonkeyPatch) -> None:
     """An index that wids has made of tars, in its order."""
     from wids import wids_index
 
     for name, num in (("b", 5), ("a", 7)):
-        tar(f"{name}.tar", num)
+        tars.write(Path(f"{name}.tar"), tars.SAMPLES[: 2 * num])
     words = ["widsindex", "create", "b.tar", "a.tar", "--output", "index.json", "--name", "x"]
     monkeypatch.setattr(sys, "argv", words)
     wids_index.main()
