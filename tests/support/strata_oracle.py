@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from tests.support import oracles
 
@@ -16,9 +17,7 @@ BINS, STRATA = 14, 15  # purposes of key words
 def edges(lengths: Sequence[int], num_buckets: int) -> list[int]:
     """Return how many samples, from the longest, each wished bucket and those before it hold."""
     present = sorted(set(lengths), reverse=True)
-    gaps = [
-        one - other for one, other in zip(present, [*present[1:], present[-1] - 1], strict=True)
-    ]
+    gaps = [one - other for one, other in pairwise([*present, present[-1] - 1])]
     counts = [lengths.count(length) for length in present]
     parts = [math.isqrt(h * gap * 2**32) for h, gap in zip(counts, gaps, strict=True)]
     total, found = sum(parts), []
