@@ -139,14 +139,14 @@ def plan_of(shards: ip.Shards, world_size: int | None = None) -> ip.Plan:
     return ip.Plan(order, world_size=world_size, global_batch_size=16, remainder="drop")
 
 
-def live_bytes(plan: ip.Plan, shards: ip.Shards, ranks: range, epoch: int = 0) -> int:
+def live_bytes(plan: ip.Plan, shards: ip.Shards, ranks: range) -> int:
     """Return the most bytes on disk of shards that some ranks read at a step or before and after.
 
     Counted by sets, batch by batch.
     """
     steps = [
-        {s for r in ranks for s in shards.locate(plan.batch(epoch, step=t, rank=r))[0].tolist()}
-        for t in range(plan.steps(epoch).stop)
+        {s for r in ranks for s in shards.locate(plan.batch(0, step=t, rank=r))[0].tolist()}
+        for t in range(plan.steps(0).stop)
     ]
     size = {s: -(-shards.num_bytes[s] // BLOCK) * BLOCK for read in steps for s in read}
     most = 0
