@@ -25,6 +25,7 @@ from indexplan.orders.registry import order_from_dict
 from indexplan.orders.traits import Traits
 from indexplan.orders.units import Units
 from indexplan.plan.plan import Plan, plan_of
+from indexplan.seeds import check_epoch
 from indexplan.shards.dataset import Dataset, Identified, dataset_of
 from indexplan.stores.open import store_of
 
@@ -148,7 +149,7 @@ class Stored(Layer):
 
     def num_units(self, epoch: int) -> int:
         """Return how many units the epoch has."""
-        units = self._units.get(epoch)
+        units = self._units.get(check_epoch(epoch))
         return self.order.num_units(epoch) if units is None else units
 
     def ip_take(self, epoch: int, starts: Int64, stops: Int64) -> Int64:

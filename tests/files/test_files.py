@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,6 +116,15 @@ def test_any_runs(
         assert np.array_equal(expected, ip.types.Stored(root).take(0, starts, starts + sizes))
         singles = starts[starts < source.num_units(0)]
         assert np.array_equal(source.take(0, singles), ip.types.Stored(root).take(0, singles))
+
+
+@pytest.mark.parametrize("epoch", [[1], -1, 2**32])
+def test_an_epoch_is_a_number(saved: Path, epoch: Any) -> None:
+    """Asked for the units of what is none, an order that is stored says what must be one."""
+    with pytest.raises(
+        ip.IndexPlanError, match=r"^epoch must be an integer from 0 to 2\*\*32 - 1;"
+    ):
+        ip.types.Stored(saved).num_units(epoch)
 
 
 def test_arrays_are_the_callers_own(saved: Path) -> None:
