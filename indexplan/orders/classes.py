@@ -146,7 +146,7 @@ class ByClass(Order):
 
     @property
     def ip_table_bytes(self) -> int:
-        return 4 * self.num_samples
+        return (4 if self.num_samples <= 2**32 else 8) * self.num_samples
 
     @property
     def ip_draws(self) -> Draws:

@@ -160,7 +160,7 @@ class Distinct(Order):
 
     @property
     def ip_table_bytes(self) -> int:
-        return 8 * self.num_samples
+        return (8 if self.num_samples <= 2**32 else 16) * self.num_samples
 
     @property
     def _num_batches(self) -> int:

@@ -179,7 +179,8 @@ class Part(Order):
 
     @property
     def ip_table_bytes(self) -> int:
-        return 4 * self.num_samples if self.groups is not None else 0
+        each = 4 if self.num_samples <= 2**32 else 8  # as in `samples_of`
+        return each * self.num_samples if self.groups is not None else 0
 
     @property
     def ip_draws(self) -> Draws:

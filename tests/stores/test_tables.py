@@ -302,6 +302,19 @@ def test_show_says_what_a_plan_needs(tmp_path: Path) -> None:
     assert [] == shown(weights[:1000])
 
 
+def test_tables_of_more_than_four_billion_samples_have_longer_entries(tmp_path: Path) -> None:
+    """Orders say 8 bytes, and not 4, for each number of a sample in their tables."""
+    for num, each in ((2**32, 4), (2**32 + 1, 8)):
+        with (path := tmp_path / f"{num}.npy").open("wb") as file:  # it takes no room on a disk
+            form = {"descr": "<u4", "fortran_order": False, "shape": (num,)}
+            np.lib.format.write_array_header_1_0(file, form)
+            file.truncate(file.tell() + 4 * num)
+        column = ip.Column(path)
+        part = ip.types.Part(num, [1], [0], 0, column)
+        assert [each * num] * 2 == [part.ip_table_bytes, ip.ClassBalanced(column).ip_table_bytes]
+        assert 2 * each * num == ip.Distinct(column, 2).ip_table_bytes
+
+
 @pytest.mark.slow
 def test_tables_before_a_job(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command of the page builds what a plan needs, and the job builds nothing."""
