@@ -345,11 +345,6 @@ def same_number_of_bins(_order: Any, run: Run) -> bool:
     return all(sorted(map(len, units)) == sorted(map(len, run[0])) for units in run)
 
 
-def tokens_in(order: Any, unit: list[int]) -> int:
-    """Return the tokens of a bin."""
-    return int(order.lengths.array[unit].sum())
-
-
 def padded(order: Any, unit: list[int]) -> int:
     """Return the tokens of a bin, padding included."""
     return int(order.lengths.array[unit].max()) * len(unit)
@@ -388,8 +383,8 @@ def full_but_one_of_each(order: Any, units: Units) -> bool:
 
 def fits_in_row(order: Any, unit: list[int]) -> bool:
     """Return whether a bin keeps to its tokens and samples."""
-    most = order.max_samples
-    return tokens_in(order, unit) <= int(order.max_length) and len(unit) <= (most or len(unit))
+    most, tokens = order.max_samples, int(order.lengths.array[unit].sum())
+    return tokens <= int(order.max_length) and len(unit) <= (most or len(unit))
 
 
 def longest_first(order: Any, unit: list[int]) -> bool:
