@@ -222,13 +222,13 @@ def in_process(make: Make, history: History, leg: Leg, saved: Saved | None, fold
 
 def in_processes(make: Make, history: History, leg: Leg, saved: Saved | None, folder: str) -> Ran:
     """Run a leg with a forked process for each rank, in a process group of gloo."""
+    import torch  # before the forks, each of which would
+    import torch.distributed as dist
+
     with tempfile.TemporaryDirectory() as root:
 
         def rank(place: Place) -> Ran:
             """Run a rank as a launcher would start it."""
-            import torch
-            import torch.distributed as dist
-
             atexit._clear()
             tempfile.tempdir = root  # where loaders leave locks
             os.environ["GLOBAL_RANK"] = str(place.rank)
