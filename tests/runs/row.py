@@ -206,7 +206,7 @@ def counted(code: Any, way: str, kinds: Iterable[str]) -> dict[str, Any]:
     return {kind: run(train, kind, endless=code.ENDLESS, write=write) for kind in kinds}
 
 
-# --- what loaders' files have in common: samples that are numbers, a step, a checkpoint
+# --- what loaders' files have in common: samples that are numbers, and steps
 
 
 class Numbered:
@@ -277,21 +277,6 @@ def train(
         optimizer.zero_grad()
         read.append(batch.tolist())
     return read
-
-
-def load(leg: Leg) -> dict[str, Any]:
-    """Return the last leg's checkpoint; nothing at the start."""
-    import torch
-
-    return torch.load(leg.checkpoint) if leg.checkpoint else {}
-
-
-def save(leg: Leg, **parts: Any) -> None:
-    """Write a checkpoint from the first rank."""
-    import torch
-
-    if leg.save and leg.rank == 0:
-        torch.save(parts, leg.save)
 
 
 def name_packages(*names: str) -> None:

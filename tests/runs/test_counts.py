@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from inspect import getsource
@@ -178,19 +178,14 @@ def dealt(leg: LegThrough, too_far: int = 0, one_step_more: bool = False, ranks:
     return steps
 
 
-def planted(**fault: Any) -> Callable[[LegThrough], Steps]:
-    """Return what deals the samples out with a fault."""
-    return partial(dealt, **fault)
-
-
 @pytest.mark.parametrize(
     ("train", "same", "other"),
     [
-        (planted(), EXACT, EXACT),
-        (planted(too_far=24), {**EXACT, "lost": 48}, {**EXACT, "lost": 48}),
-        (planted(too_far=-24), {**EXACT, "twice": 48}, {**EXACT, "twice": 48}),
-        (planted(one_step_more=True), {**EXACT, "uneven": 2}, {**EXACT, "uneven": 2}),
-        (planted(ranks=(4,)), EXACT, {"refused": "ValueError: not here"}),
+        (dealt, EXACT, EXACT),
+        (partial(dealt, too_far=24), {**EXACT, "lost": 48}, {**EXACT, "lost": 48}),
+        (partial(dealt, too_far=-24), {**EXACT, "twice": 48}, {**EXACT, "twice": 48}),
+        (partial(dealt, one_step_more=True), {**EXACT, "uneven": 2}, {**EXACT, "uneven": 2}),
+        (partial(dealt, ranks=(4,)), EXACT, {"refused": "ValueError: not here"}),
     ],
 )
 def test_planted_faults_of_frameworks_are_counted(train: Any, same: Any, other: Any) -> None:
@@ -202,9 +197,9 @@ def test_planted_faults_of_frameworks_are_counted(train: Any, same: Any, other: 
 @pytest.mark.parametrize("kind", KINDS_THROUGH)
 def test_a_loop_without_an_end_takes_an_epoch_s_steps(kind: str) -> None:
     """It is told how many are left; a step that it skips is lost all the same."""
-    assert run(planted(), kind, endless=True) == EXACT
+    assert run(dealt, kind, endless=True) == EXACT
     stops = len(LEGS[kind]) - 1
-    assert run(planted(too_far=24), kind, endless=True) == {**EXACT, "lost": 24 * stops}
+    assert run(partial(dealt, too_far=24), kind, endless=True) == {**EXACT, "lost": 24 * stops}
 
 
 def test_a_run_of_epoch_1_begins_with_epoch_0() -> None:
