@@ -159,7 +159,6 @@ def test_ctrl_c_is_ctrl_c_and_closes_nobodys_files(
 
 # Real signals.
 
-ROOT = Path(__file__).parents[2]
 NUMBERS = {
     "None",
     "bool",

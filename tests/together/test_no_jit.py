@@ -8,8 +8,6 @@ from typing import Any
 
 from tests.support.fresh import printed
 
-ROOT = Path(__file__).parents[2]
-
 SCRIPT = """
 import json
 import numpy as np

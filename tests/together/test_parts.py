@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from tests.support.bins import Bins
-from tests.support.fresh import printed
+from tests.support.fresh import ROOT, printed
 from tests.support.shell import Shell
 from tests.support.trees import PLAN, tree
 
 TWELVE = {"epochs": range(3), "units_per_chunk": 256}  # 3 epochs of 4 chunks
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +16,8 @@ import indexplan as ip
 from indexplan.files.read import Stored
 from tests.histories.plans import PER_CENT, live
 from tests.histories.stories import Given, tell
-from tests.support.fresh import printed
+from tests.support.fresh import ROOT, printed
 
-ROOT = Path(__file__).parents[2]
 MOST_LEGS = 3000
 Patch = pytest.MonkeyPatch
 
