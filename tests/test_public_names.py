@@ -29,6 +29,8 @@ from indexplan.orders.registry import _REGISTRY, registered
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (ip, indexplan_fetch, indexplan_jax, indexplan_torch)
+EXPORTING = (ip, ip.plot, ip.testing, ip.types)
+EXPORTING += (indexplan_fetch, indexplan_jax.grain, indexplan_torch)
 OF_OWN_ORDERS = ("Traits", "Units", "expand")
 OF_A_PLAN = """
     account balance batch batch_size batch_sizes batches cursor cursor_at fingerprint from_json
@@ -68,15 +70,7 @@ def test_a_plan_and_a_batch() -> None:
 
 def test_no_module_has_the_name_of_a_public_function() -> None:
     """What a package exports does not depend on which of its modules was imported first."""
-    packages = (
-        ip,
-        ip.plot,
-        ip.testing,
-        indexplan_fetch,
-        indexplan_jax.grain,
-        indexplan_torch,
-    )
-    named = {(each, name) for each in packages for name in each.__all__}
+    named = {(each, name) for each in EXPORTING for name in each.__all__}
     functions = {n for each, n in named if isinstance(getattr(each, n), types.FunctionType)}
     modules = {
         info.name
@@ -102,11 +96,6 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 # --- examples
-
-EXPORTING = (
-    *(ip, ip.plot, ip.types),
-    *(indexplan_fetch, indexplan_jax.grain, indexplan_torch),
-)
 # JAX computes these
 OF_JAX = {f"indexplan_jax.{name}" for name in ("key_words", "network", "taken", "traced")}
 # Lightning's import warns, the others have environments of their own; their tests import these
