@@ -20,7 +20,6 @@ SHORT = (
 USUAL, NO_PAGE = "the same", "no page on resuming found"
 """What a cell says where nothing else is recommended than what is usual, or nothing at all."""
 OURS = "indexplan PlanLoader"
-IN_EPOCH_1 = {"again", "later"}
 
 
 def outcome(record: Record) -> str:
@@ -50,9 +49,8 @@ def by_stops(way: dict[str, Record]) -> str:
 
     words = []
     for kinds in (("same", "other"), ("again", "later")):
-        if way.keys() >= {*kinds}:
-            same, other = map(told, kinds)
-            words.append(same if same == other else f"{same}; if ranks change, {other}")
+        same, other = map(told, kinds)
+        words.append(same if same == other else f"{same}; if ranks change, {other}")
     return words[0] if words[0] == words[-1] else f"{words[0]}; in epoch 1, {words[-1]}"
 
 
@@ -67,12 +65,6 @@ def by_itself(whole: Record) -> str:
 def rows(data: dict[str, Record]) -> list[tuple[Any, Record]]:
     """Return those that ran, in the table's order."""
     return [(each, data[each.name]) for each in FRAMEWORKS if each.name in data]
-
-
-def partly(data: dict[str, Record]) -> str:
-    """Write who was not stopped in epoch 1, and is counted in epoch 0 alone."""
-    names = [each.name for each, record in rows(data) if not IN_EPOCH_1 <= {*record["theirs"]}]
-    return f" Only in epoch 0: {', '.join(names)}." if names else ""
 
 
 NAME = "through"
@@ -184,7 +176,7 @@ def caption(data: dict[str, Record], run: Record) -> Block:
     days = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     return (
         f"{runs} runs, {days}: {len(KINDS)} of each loader, one without a stop, two in each of "
-        f"epochs 0 and 1.{partly(data)} Each is read to its end: {SAMPLES['finite']:,} samples "
+        f"epochs 0 and 1. Each is read to its end: {SAMPLES['finite']:,} samples "
         f"({SAMPLES['endless']:,} where a loop has no end) in global batches of {GLOBAL_BATCH}, "
         f"stopped after {STEPS[0]} steps and after {STEPS[1]} more. With {', '.join(versions)}. "
         "Drawn histories: their number, and of those in which ranks, batches or workers change, "
