@@ -128,13 +128,6 @@ def opened(entry: Entry, stack: ExitStack) -> tuple[Make, Path]:
     return entry.load(), Path(stack.enter_context(TemporaryDirectory()))
 
 
-def page() -> Any:
-    """Return what writes the page of results."""
-    from tests.runs import page
-
-    return page
-
-
 RIVALS = LOADERS = (
     Entry(
         "indexplan PlanLoader",

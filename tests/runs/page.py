@@ -134,17 +134,13 @@ def plain(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ").replace("`", "'").replace("_", "\\_")
 
 
-def place(docs: str) -> str:
-    """Return where a page is, from the results: its address, or from the folder of the pages."""
-    return docs if "://" in docs else f"../../docs/{docs}"
-
-
 def set_up(data: Record) -> list[Block]:
     """Return who took part and how."""
     cells = []
     for entry in LOADERS:
         if entry.name in data:
-            name = f"[{entry.name}]({place(entry.docs)})"
+            address = entry.docs if "://" in entry.docs else f"../../docs/{entry.docs}"
+            name = f"[{entry.name}]({address})"
             cells.append((name, data[entry.name]["version"], entry.setup, entry.promises))
     return tabular("loader | version | set up | a resume is promised for", cells, "l")
 

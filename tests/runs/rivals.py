@@ -29,10 +29,10 @@ from tests.histories import stories
 from tests.histories.stories import Given, Record
 from tests.runs import results
 
-TABLES = {
-    "loaders": "tests.runs.loaders",
-    "trainers": "tests.runs.frameworks",
-    "torchft": "tests.runs.groups.live",
+TABLES = {  # where each table is, and what writes its page
+    "loaders": ("tests.runs.loaders", "tests.runs.page"),
+    "trainers": ("tests.runs.frameworks", "tests.runs.through_page"),
+    "torchft": ("tests.runs.groups.live", "tests.runs.groups.live"),
 }
 PATIENCE = 6 * 3600  # seconds for all histories of one, which may hang
 
@@ -52,7 +52,7 @@ class Rival(Contender):
 
 def run(kind: str, given: Given) -> int:
     """Give histories to a table's rivals, one after another; 1 if ours were wrong or one lacks."""
-    home: Any = importlib.import_module(TABLES[kind])
+    home: Any = importlib.import_module(TABLES[kind][0])
     asked = [x for x in home.RIVALS if not given.only or {x.name, x.module} & {*given.only}]
     if not asked:
         raise SystemExit(f"--only must be of {[each.name for each in home.RIVALS]}")
@@ -94,8 +94,8 @@ def _run(kind: str, rival: Any, given: Given) -> None:
 
 def keep(kind: str, rival: Rival, version: str, found: Record) -> None:
     """Keep what one of a table came to, beside the others, and write the pages again."""
-    home: Any = importlib.import_module(TABLES[kind])
-    page, raw = home.page(), ROOT / "build" / "measured" / "loaders.json"
+    home, page = map(importlib.import_module, TABLES[kind])
+    raw = ROOT / "build" / "measured" / "loaders.json"
     run = results.read(page.NAME)["runs"][0]
     kept = run.get("records", {})
     if kind == "loaders":  # whose counts are too long for git

@@ -55,13 +55,6 @@ class Framework(Rival):
             story.fail(f"{record['ours'][kind]}")
 
 
-def page() -> Any:
-    """Return what writes the pages."""
-    from tests.runs import through_page
-
-    return through_page
-
-
 STATEFUL = (
     "torchdata's `StatefulDataLoader` with its `StatefulDistributedSampler`, and "
     "`use_distributed_sampler=False`, as its warning about resumes asks for a stateful loader"

@@ -92,11 +92,6 @@ def opened(stack: ExitStack) -> Forks:
     return forks
 
 
-def page() -> Any:
-    """Return what writes the page of results."""
-    return importlib.import_module(__name__)
-
-
 RIVALS = LOADERS = (
     Loader(
         "torchft DistributedSampler",
