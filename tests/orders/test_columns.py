@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
-import json
 import os
 import pickle
 import struct
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import indexplan as ip
+from tests.support.fresh import printed
 from tests.support.listed import Listed, Wrapped
-
-ROOT = Path(__file__).parents[2]
 
 INTEGERS = ("u1", "i2", "<u4", ">i4", "<i8", ">i8", "<u8")
 
@@ -185,35 +182,18 @@ def test_specs_hold_identities(tmp_path: Path) -> None:
             ip.Plan.from_json(text, columns=columns)
 
 
-CHILD = """
-import json, pickle, resource, sys
-import numpy as np, indexplan as ip
-from tests.support.listed import Listed
-data = sys.stdin.buffer.read()
-
-def held():  # the pages of mapped files that were read, too
-    text = open("/proc/self/smaps_rollup").read()
-    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Rss:"))
-
-before = held()
-order = pickle.loads(data)
-taken = order.take(0, 5_000_000, 5_000_003).tolist()
-print(json.dumps([taken, held() - before]))
-"""
-
-
 @pytest.mark.slow
 def test_a_worker_maps_what_lies_in_a_file(tmp_path: Path) -> None:
     """A spawned worker that gets an order over a file of 80 MB grows by less than 10 MB."""
     np.save(tmp_path / "a.npy", np.arange(10**7, dtype=np.int64))
-    order = Listed(tmp_path / "a.npy", 10**7)
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD],
-        input=pickle.dumps(order),
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=True,
+    (tmp_path / "order").write_bytes(pickle.dumps(Listed(tmp_path / "a.npy", 10**7)))
+    code = (
+        "import pathlib, pickle, sys, tests.support.listed\n"
+        "from benchmarks.measure.memory import measured\n"
+        "data = pathlib.Path(sys.argv[1]).read_bytes()\n"
+        "job = lambda: pickle.loads(data).take(0, 5_000_000, 5_000_003).tolist()\n"
+        "print(*measured(job), sep='\\n')\n"  # pages of mapped files that were read count, too
     )
-    taken, grown = json.loads(done.stdout)
-    assert [5_000_000, 5_000_001, 5_000_002] == taken
-    assert grown < 10_000  # kB
+    taken, grown = printed("-c", code, tmp_path / "order").splitlines()
+    assert "[5000000, 5000001, 5000002]" == taken
+    assert ast.literal_eval(grown)["peak_bytes"] < 10**7
