@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import tracemalloc
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +15,7 @@ from hypothesis import given
 
 import indexplan as ip
 from indexplan.files import rows
+from tests.laws.test_pathological import peak
 from tests.support import refusals
 from tests.support.bins import bin_orders
 from tests.support.children import before, in_child
@@ -362,16 +362,12 @@ def test_memory_of_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file is handed on row group by row group, and neither rows nor bytes are kept."""
     monkeypatch.setattr(rows, "ROWS", 2**12)
 
-    def peak(num_samples: int) -> tuple[int, int]:
+    def size_of(num_samples: int) -> int:
         plan = ip.Plan(ip.Sequential(num_samples), world_size=2, batch_size=256)
-        tracemalloc.start()  # NumPy's arrays, and Python's bytes
-        total = sum(map(len, rows.table_of(plan, 0, range(1))))
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return total, most
+        return sum(map(len, rows.table_of(plan, 0, range(1))))
 
-    peak(2**12)  # imports
-    (total, most), (_, before) = peak(2**17), peak(2**14)
+    size_of(2**12)  # imports
+    (total, most), (_, before) = peak(lambda: size_of(2**17)), peak(lambda: size_of(2**14))
     assert total > 3 * 2**17
     assert most < 1.2 * before
 

@@ -1,9 +1,9 @@
 """Verification of stored plans: every byte by every core, every sample counted, little memory."""
 
 import threading
-import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +20,7 @@ from indexplan.files import running, verifying
 from indexplan.files.format import SLAB_UNITS, Build, Chunk
 from indexplan.orders import Traits, Units
 from indexplan.stores.store import BLOCK_BYTES
+from tests.laws.test_pathological import peak
 from tests.support import listed
 from tests.support.bins import Bins, ChangingBins, Drawn
 from tests.support.forging import rewritten
@@ -124,12 +125,7 @@ def test_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     for work in (build, verify):
         work(10_000)  # imports, and compiles
-        peaks = []
-        for num_samples in (2_500_000, 25_000_000):
-            tracemalloc.start()
-            work(num_samples)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-            tracemalloc.stop()
+        peaks = [peak(partial(work, num))[1] for num in (2_500_000, 25_000_000)]
         assert max(peaks) < 4 * BLOCK_BYTES
         assert peaks[1] < peaks[0] + 2**18, work.__name__
 

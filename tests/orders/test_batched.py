@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections import Counter
 from typing import Any
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 import indexplan as ip
 from indexplan.orders.distinct import BLOCK, _listed
+from tests.laws.test_pathological import peak
 from tests.support.strategies import seeds
 
 
@@ -185,10 +185,5 @@ def test_what_building_takes(kinds: int) -> None:
     """At most 16 bytes a sample, and what a block of samples takes: each label once, or often."""
     labels = ip.Column(np.random.default_rng(0).permutation(2**21).astype(np.uint32) % kinds)
     ip.Distinct(labels.array[: 2**17], 32).num_units(0)  # what is imported and compiled
-    tracemalloc.start()
-    try:
-        _listed(labels)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    _, most = peak(lambda: _listed(labels))
     assert most < 16 * len(labels) + 80 * BLOCK

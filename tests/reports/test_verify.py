@@ -1,6 +1,5 @@
 """Verification: it passes what is right, and cannot pass what is wrong."""
 
-import tracemalloc
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from indexplan.partition.remainders import REMAINDERS
 from indexplan.partition.steps import Partition, steps_in
 from indexplan.reports import laws as checks
 from indexplan.reports.show import show_plan
+from tests.laws.test_pathological import peak
 from tests.support.examples import examples
 from tests.support.planned import planned
 from tests.support.strategies import resumed_plans
@@ -68,12 +68,7 @@ LARGE = {
 def test_little_memory_for_any_number_of_bins(name: str) -> None:
     """However many units an epoch has, a few of them are looked at."""
     plan = ip.Plan(LARGE[name](), world_size=64, batch_size=32)
-    tracemalloc.start()
-    try:
-        report = ip.verify(plan)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    report, most = peak(lambda: ip.verify(plan))
     assert report.ok, str(report)
     assert most < 2**27
 
