@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from indexplan.orders import packed
 from indexplan.orders.strata import _edges, _sorted
 from indexplan.stores.tables import TABLES
 from tests.support import packed_oracle, strata_oracle
-from tests.support.lengths import fields_of, lengths
+from tests.support.lengths import lengths
 from tests.support.units import units_of
 
 
@@ -90,11 +91,8 @@ names = [order.algorithm for order in ORDERS]
 @pytest.mark.parametrize("order", ORDERS, ids=names)
 def test_many_bins_are_drawn_as_few_are(order: ip.Order) -> None:
     """Bins that are sorted by stratum, as many are, are what single ones are; lanes may be cut."""
-    longer = {0: np.tile(LENGTHS, 30), 5: np.tile(LENGTHS, 30) % 7 * 5}
-    fields = {**fields_of(order)}
-    name = next(iter(fields))
-    fields[name] = longer[5 if name == "groups" else 0]
-    large: Any = type(order)(**fields)
+    longer, name = np.tile(LENGTHS, 30), fields(order)[0].name
+    large: Any = replace(order, **{name: longer % 7 * 5 if name == "groups" else longer})
     num = large.num_units(1)
     samples, offsets = large.take(1, 0, num), large.offsets(1, 0, num)
     assert list(range(9000)) == sorted(samples.tolist())
@@ -120,14 +118,14 @@ def test_large_bins_are_drawn_few_at_a_time() -> None:
 @pytest.mark.parametrize("order", ORDERS, ids=names)
 def test_templates_are_shared(order: Any) -> None:
     """Orders of one column share one, whatever their seeds, while one of them lives."""
-    fields = fields_of(order)
-    one, other = type(order)(**fields), type(order)(**{**fields, "seed": 77})
+    first, *others = (each.name for each in fields(order))
+    one, other = replace(order), replace(order, seed=77)
     assert one._template is other._template is order._template
-    alone = type(order)(**{**fields, next(iter(fields)): [5, 10, 5, 15], "seed": 1})
+    alone = replace(order, **{first: [5, 10, 5, 15], "seed": 1})
     assert alone._template is not one._template
-    for name, value in fields.items():  # whatever else differs, bins may be cut elsewhere
-        if name not in ("seed", next(iter(fields))) and isinstance(value, int):
-            other = type(order)(**{**fields, name: value + (4 if name == "max_samples" else 1)})
+    for name in others:  # whatever else differs, bins may be cut elsewhere
+        if name != "seed" and isinstance(value := getattr(order, name), int):
+            other = replace(order, **{name: value + (4 if name == "max_samples" else 1)})
             assert other._template is not one._template
     held = len(TABLES)
     del alone

@@ -116,8 +116,3 @@ def strata_of(order: Any) -> list[tuple[list[int], int]]:
         return strata_oracle.length_grouped(row, order.batch_size, order.num_buckets)
     fields = order.max_tokens, order.max_samples, order.multiple_of, order.num_buckets
     return strata_oracle.token_budget(row, *fields)
-
-
-def fields_of(order: Any) -> dict[str, Any]:
-    """Return an order's fields."""
-    return {name: getattr(order, name) for name in order.to_dict() if name != "algorithm"}
