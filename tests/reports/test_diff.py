@@ -19,6 +19,7 @@ from tests.support.planned import planned
 from tests.support.strategies import EPOCHS, cursors, fresh_plans, orders, partitions, plans
 
 PLAN = ip.Plan(ip.Shuffle(1000), world_size=8, batch_size=16)
+SIZES = ("batch_size", "global_batch_size")
 
 
 @st.composite
@@ -29,13 +30,10 @@ def pairs(draw: st.DrawFn) -> tuple[ip.Plan, ip.Plan]:
     new = draw(partitions(a.order, sub_epochs))
     names = ["world_size", "remainder", *(["size"] if sub_epochs == a.sub_epochs else [])]
     changed = draw(st.sets(st.sampled_from(names), max_size=2)) | ({"size"} - {*names})
-    fields = {
-        **{name: getattr(a, name) for name in ("batch_size", "global_batch_size")},
-        **{name: getattr(a, name) for name in ("world_size", "remainder")},
-    }
+    fields = {name: getattr(a, name) for name in (*SIZES, "world_size", "remainder")}
     fields |= {name: new[name] for name in ("world_size", "remainder") if name in changed}
     if "size" in changed:
-        fields |= {name: new.get(name) for name in ("batch_size", "global_batch_size")}
+        fields |= {name: new.get(name) for name in SIZES}
     b = planned(a.order, sub_epochs=sub_epochs, **fields)
     if b.sub_epochs == a.sub_epochs and draw(st.booleans()):
         b = b.resume(draw(cursors(a)))
