@@ -6,6 +6,7 @@ import gc
 import hashlib
 import math
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -330,15 +331,12 @@ def test_threads_build_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
     order = ip.Weighted([2, 7, 1, 8], seed=3)
     start = threading.Barrier(4)
 
-    def ask() -> None:
+    def ask(_: int) -> None:
         start.wait()
         order.take(0, 0)
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
     assert [1] == number
 
 
