@@ -37,7 +37,7 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-@pytest.mark.parametrize("num_workers", [0, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ahead", [0, pytest.param(4, marks=pytest.mark.slow)])
 @settings(max_examples=8, deadline=None)
 @given(
     before=st.integers(0, STEPS),
@@ -46,9 +46,9 @@ CHANGES: dict[str, Any] = {
     named=st.booleans(),
 )
 def test_the_rest_is_that_of_the_other_plan_resumed(
-    name: str, num_workers: int, before: int, more: int, passes: int, named: bool
+    name: str, ahead: int, before: int, more: int, passes: int, named: bool
 ) -> None:
-    """Whatever workers have drawn ahead, and in the middle of a loop or between two.
+    """However far a worker is ahead, and in the middle of a loop or between two.
 
     What lies before a later start is skipped; before an earlier one, nothing. A jump out of a pass
     ends it, so that a loop that names each pass reads none twice.
@@ -59,7 +59,8 @@ def test_the_rest_is_that_of_the_other_plan_resumed(
     to = every[min(every.index((passes, 0)) + further, len(every) - 1)]
     cursor = plan.cursor(*divmod(to[0], 3), step=to[1])
     rest = CHANGES[name](plan, cursor).resume(cursor)
-    loader = loader_of(plan, num_workers=num_workers)
+    worker: Any = {"num_workers": 1, "prefetch_factor": ahead} if ahead else {}
+    loader = loader_of(plan, **worker)
     for _ in range(passes):
         list(loader)
     batches = iter(loader)
