@@ -103,16 +103,11 @@ def test_histories(number: int, tmp_path: Path) -> None:
             listed = listed + [[*batches] for batches in zip(*steps, strict=True)]
             if random.random() < 0.5 or ranks[0].step + 1 >= stop:
                 files = [schedule.dataloader.state_dict() for schedule in ranks]
-                cursor = cursor_in(files[0])
+                cursor = ip.Cursor.from_dict(files[0]["_sampler_iter_state"]["cursor"])
                 ledger.record(plan, cursor)
                 kept = cursor, ledger.hash
                 checkpoints.append((files, ranks[0].state_dict(), place, kept, listed))
         Listed(steps=checkpoints[-1][-1]).check(ip.Ledger(ledger.path))
-
-
-def cursor_in(state: Any) -> ip.Cursor:
-    """The cursor of a loader's state."""
-    return ip.Cursor.from_dict(state["_sampler_iter_state"]["cursor"])
 
 
 def trained_until(schedule: StepScheduler, stop: int) -> Any:
