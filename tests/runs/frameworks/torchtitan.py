@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from datasets import Dataset
 from torchtitan.components.checkpoint import CheckpointManager
-from torchtitan.components.dataloader import BaseDataLoader, DataloaderExhaustedError
+from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
 from torchtitan.components.tokenizer import BaseTokenizer
 from torchtitan.hf_datasets import DatasetConfig, text_datasets
@@ -122,12 +122,12 @@ def train(leg: Leg, config: BaseDataLoader.Config) -> Steps:
     manager.load()
     first = state.step + leg.before
     accumulated = leg.global_batch // (leg.world_size * ROWS)
-    batches, steps = batch_generator(loader), []
+    batches, steps = iter(loader), []
     while leg.steps is None or state.step < first + leg.steps:
         state.step += 1
         try:
             taken = [next(batches) for _ in range(accumulated)]
-        except DataloaderExhaustedError:
+        except StopIteration:  # as an error of torchtitan's own ends Trainer.train
             break
         optimizers.zero_grad()
         for fields, _ in taken:
@@ -139,16 +139,6 @@ def train(leg: Leg, config: BaseDataLoader.Config) -> Steps:
             manager.save(state.step, last_step=state.step == first + (leg.steps or 0))
     manager.close()
     return steps[leg.before :]
-
-
-def batch_generator(loader: BaseDataLoader) -> Any:
-    """Yield batches as `Trainer.batch_generator` does."""
-    batches = iter(loader)
-    while True:
-        try:
-            yield next(batches)
-        except StopIteration as end:
-            raise DataloaderExhaustedError from end
 
 
 def _newest(folder: Path) -> Path:
