@@ -283,3 +283,19 @@ def test_a_state_that_is_loaded_in_a_loop_is_read_next(
             if len(got) == saved + more:
                 loader.load_state_dict(state)
     assert every[: saved + more] + every[saved:] == got
+
+
+@pytest.mark.parametrize("saved", [0, 3, STEPS])
+def test_fabric_counts_on_from_a_state_that_is_loaded_between_passes(saved: int) -> None:
+    """Its own numbers go on from the passes that were read before; the run's, from the state."""
+    loader = loader_of(PLAN, rank=0, world_size=1)
+    batches = Fabric(accelerator="cpu", devices=1).setup_dataloaders(loader)
+    first = iter(batches)
+    list(islice(first, saved))
+    state = loader.state_dict()
+    for each in (first, batches, batches):
+        list(each)
+    loader.load_state_dict(state)
+    every = [batch for number in range(3) for batch in of_plan(PLAN, number, rank=0)]
+    read = [batch for _ in range(3) for batch in batches]
+    assert every[saved:] == read[: len(every) - saved]
