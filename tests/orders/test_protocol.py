@@ -172,7 +172,7 @@ def test_only_the_layer_knows_the_way_back(name: str) -> None:
 
 
 def test_a_class_that_is_made_again_replaces_the_first() -> None:
-    """As a cell of a notebook that runs twice; errors.txt has a class of another name."""
+    """As a cell of a notebook that runs twice; a class of another name, beside it, is refused."""
 
     def cell() -> Any:
         @ip.register
@@ -185,6 +185,10 @@ def test_a_class_that_is_made_again_replaces_the_first() -> None:
     first, again = cell(), cell()
     assert first is not again
     assert again is type(order_from_dict(again(5).to_dict()))
+    with pytest.raises(ip.IndexPlanError, match="must be a name that no other class"):
+        ip.register(
+            type("Other", (ip.Sequential,), {"algorithm": "test-cell-v1", "__module__": __name__})
+        )
 
 
 def test_the_page_draws_a_permutation_once_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
