@@ -79,14 +79,17 @@ def test_parts_are_the_oracles(n: int, shares: list[float], seed: int) -> None:
     st.integers(0, 9),
 )
 def test_groups_stay_together(groups: list[int], shares: list[float], seed: int) -> None:
-    """Each group is in one part, by the keyed order of the groups' values."""
+    """Each group is in one part, by the keyed order of values; parts are shares of the groups."""
     split = split_or_none(len(groups), shares, seed=seed, groups=groups)
     if split is None:
         return
     values = sorted(set(groups))
+    total = sum(Fraction(str(share)) for share in shares)
     words = oracles.key_words(seed, PURPOSE, 0, 2 * oracles.rounds_of(len(values)), len(groups))
     row = [values[oracles.forward(len(values), words, i)] for i in range(len(values))]
-    for size, part in zip(next(iter(split.values())).sizes, split.values(), strict=True):
+    sizes = next(iter(split.values())).sizes
+    for share, size, part in zip(shares, sizes, split.values(), strict=True):
+        assert abs(size - len(values) * Fraction(str(share)) / total) < 1
         chosen, row = row[:size], row[size:]
         expected = [sample for sample, group in enumerate(groups) if group in chosen]
         assert expected == part.take(0, 0, len(part)).tolist()
