@@ -244,12 +244,14 @@ def test_mds() -> None:
     raw = {"raw_data": {"basename": "b.mds", "bytes": 104}, "zip_data": None, "samples": 7}
     zipped = {"raw_data": {"basename": "0.mds", "bytes": 390}, "samples": 18}
     zipped["zip_data"] = {"basename": "0.mds.zstd", "bytes": 25}
-    index({"format": "mds", **raw}, SHARD, {"format": "mds", "compression": "zstd", **zipped})
-    Path("b.mds").write_bytes(bytes(104))
-    Path("0.mds.zstd").write_bytes(bytes(25))
-    found = ip.shard_sizes(".")
+    Path("mds").mkdir()
+    with contextlib.chdir("mds"):
+        index({"format": "mds", **raw}, SHARD, {"format": "mds", "compression": "zstd", **zipped})
+        Path("b.mds").write_bytes(bytes(104))
+        Path("0.mds.zstd").write_bytes(bytes(25))
+    found = ip.shard_sizes("mds")
     assert (("b.mds", "a.mds", "0.mds"), (104, 9, 390)) == (found.files, found.num_bytes)
-    assert [7, 5, 18] == sizes(".") == sizes("index.json")
+    assert [7, 5, 18] == sizes("mds") == sizes("mds/index.json")
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of its open files
