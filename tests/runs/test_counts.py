@@ -19,6 +19,7 @@ from benchmarks.measure.fresh import ROOT
 from tests.histories.stories import Given, Story
 from tests.histories.stories import run as run_histories
 from tests.runs import page, results, through_page
+from tests.runs.frameworks import FRAMEWORKS
 from tests.runs.groups import live
 from tests.runs.histories import (
     ANYTHING,
@@ -254,6 +255,11 @@ def test_a_row_can_be_run_alone(tmp_path: Path) -> None:
         f"theirs, {KINDS_THROUGH['whole']}: {EXACT}",
         *(f"theirs, {KINDS_THROUGH[kind]}: {lost}" for kind in KINDS_THROUGH if kind != "whole"),
     ]
+
+
+def test_each_trainer_of_the_table_has_code_of_its_own() -> None:
+    """No two entries count what the same functions read."""
+    assert len({each.variant + each.module for each in FRAMEWORKS}) == len(FRAMEWORKS)
 
 
 # --- groups that come and go
