@@ -17,6 +17,17 @@ from tests.orders.test_protocol import Later
 from tests.support.reweighted import reweighted
 
 
+def test_known_fingerprints() -> None:
+    """Those of what is written; the plans that are frozen begin with what orders say they are."""
+    shuffled = ip.Epochs(ip.Shuffle(10, seed=3), epoch_size=4)
+    assert "48b91b9f3c83e829" == shuffled.fingerprint[:16]
+    subset = ip.Subset(ip.Shuffle(10, seed=3), range(100, 110), 200)
+    assert {"range": [100, 110, 1]} == subset.to_dict()["indices"]
+    assert "32510284c70ab9d7" == subset.fingerprint[:16]
+    listed = ip.Subset(ip.Shuffle(3, seed=3), [5, 6, 7], 200)
+    assert "09b684e0fa7eb624" == listed.fingerprint[:16]
+
+
 def test_runs_may_go_on_where_the_order_inside_may() -> None:
     """A layer asks the order inside, from where on the two may differ."""
     makers: list[tuple[Any, int]] = [

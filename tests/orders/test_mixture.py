@@ -25,6 +25,14 @@ def test_known_samples() -> None:
         [0, 1, 10, 11, 2, 3, 12, 4, 13, 5, 14, 6, 10, 7, 8],
         [11, 9, 0, 12, 1, 2, 13, 14, 3, 4, 5, 10, 6, 7, 11],
     ] == [mixture.take(epoch, 0, 15).tolist() for epoch in range(2)]
+    assert "de5f21c96574fb61" == mixture.fingerprint[:16]
+    assert {
+        "algorithm": "mixture-v1",
+        "sources": [["a", sources["a"].to_dict()], ["b", sources["b"].to_dict()]],
+        "phases": [[0, [3, 2]]],
+        "epoch_size": 15,
+        "seed": 5,
+    } == mixture.to_dict()
 
 
 @given(fresh_plans(MIXTURES), st.data())

@@ -194,6 +194,17 @@ def test_known_answers(case: dict[str, Any]) -> None:
         assert known["indices"] == order.take(known["epoch"], known["positions"]).tolist()
 
 
+def test_known_fingerprints() -> None:
+    """Those of what is written, which never change; frozen plans begin with their dict forms."""
+    order = ip.Weighted([1, 0, 2, 5], epoch_size=16, seed=3)
+    later = reweighted(order, 7, [1, 1, 1, 1])
+    assert [0, 7] == [epoch for epoch, _ in later.to_dict()["weights"]]
+    assert ["f8854403ae8b0295", "1ba3b40ffd62939f"] == [
+        order.fingerprint[:16],
+        later.fingerprint[:16],
+    ]
+
+
 @pytest.mark.parametrize("epoch", [0, 7])
 @pytest.mark.parametrize("cap", [None, 3])
 def test_counts_are_what_is_expected_over_seeds(epoch: int, cap: int | None) -> None:
