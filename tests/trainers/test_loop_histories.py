@@ -20,7 +20,7 @@ from tests.histories.wrapped import InFabric, InTransformers, Prepared
 # Accelerate and torchdata call it
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
 
-SHORT = settings(stateful_step_count=20, max_examples=40, derandomize=True, database=None)
+SHORT = settings(stateful_step_count=20, max_examples=150, derandomize=True, database=None)
 FEW = settings(SHORT, stateful_step_count=10, max_examples=3, suppress_health_check=[*HealthCheck])
 
 TestAccelerate = Prepared.TestCase
