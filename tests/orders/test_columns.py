@@ -46,7 +46,7 @@ def test_equal_integers_are_one_column(numbers: list[int]) -> None:
             assert expected == ip.Column(np.repeat(array, 2)[::2]).to_dict()
 
 
-@given(hnp.arrays("f8", st.integers(0, 9), elements=st.floats(allow_nan=False)))
+@given(hnp.arrays("f8", st.integers(0, 9), elements=st.just(-0.0) | st.floats(allow_nan=False)))
 def test_equal_floats_are_one_column(numbers: np.ndarray) -> None:
     """-0.0 is 0.0; integers that a float holds are that float where floats are asked for."""
     plain = [each + 0.0 for each in numbers.tolist()]

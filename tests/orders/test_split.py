@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import indexplan as ip
@@ -72,6 +72,7 @@ def test_parts_are_the_oracles(n: int, shares: list[float], seed: int) -> None:
         assert list(range(n)) == sorted(sum(rows, []))
 
 
+@example([0, 2, 2, 5], [1, 1], 0)
 @given(
     st.lists(st.integers(-3, 9), min_size=1, max_size=80)
     | st.lists(GROUPS, min_size=1, max_size=80),

@@ -28,6 +28,7 @@ from tests.support.strategies import (
     partitions,
     plans,
     steps_of,
+    stops,
     sub_epochs_of,
 )
 from tests.support.units import valid_samples
@@ -68,8 +69,7 @@ def valid_units(plan: ip.Plan, steps: list[tuple[int, int, int]]) -> Iterator[tu
 def test_a_cursor_is_in_normal_form(plan: ip.Plan, data: st.DataObject) -> None:
     """A cursor names the next step's first unit, wherever that is, as the model does."""
     pair = data.draw(st.sampled_from(sub_epochs_of(plan, EPOCHS + 1)), label="sub-epoch")
-    steps = st.integers(plan.steps(*pair).start, plan.steps(*pair).stop)
-    step = data.draw(steps, label="step")
+    step = data.draw(stops(plan, *pair), label="step")
     cursor = plan.cursor(*pair, step=step)
     expected = model.cursor(model.run_of(plan), *pair, step)
     assert expected == (cursor.epoch, cursor.sub_epoch, cursor.step, cursor.position)

@@ -107,8 +107,13 @@ def fresh_plans(draw: st.DrawFn, order: Any = None, remainder: str | None = None
 def cursors(draw: st.DrawFn, plan: ip.Plan, epochs: int = EPOCHS - 1) -> ip.Cursor:
     """Draw a cursor of a plan, in one of its first epochs."""
     epoch, sub_epoch = draw(st.sampled_from(sub_epochs_of(plan, epochs)))
-    steps = plan.steps(epoch, sub_epoch).start, plan.steps(epoch, sub_epoch).stop
-    return plan.cursor(epoch, sub_epoch, step=draw(st.integers(*steps)))
+    return plan.cursor(epoch, sub_epoch, step=draw(stops(plan, epoch, sub_epoch)))
+
+
+def stops(plan: ip.Plan, epoch: int, sub_epoch: int) -> st.SearchStrategy[int]:
+    """Return a strategy for where a sub-epoch may stop; often at its end, or a step before."""
+    steps = plan.steps(epoch, sub_epoch)
+    return st.sampled_from([steps.stop, *steps[-1:]]) | st.integers(steps.start, steps.stop)
 
 
 @st.composite
