@@ -47,8 +47,8 @@ class Difference(Answer):
         padding; None if none does.
     ranks_from : (int, int, int) or int or None
         The first step that divides its units among the ranks, or their inner batches, in another
-        way, or reads others; None if none does. In each epoch, or run, steps are compared until
-        they read something else.
+        way or by another balance, or reads others; None if none does. In each epoch, or run, steps
+        are compared until they read something else.
     why : tuple of str
         What differs, such as "order.seed" and "world_size": of two plans all fields that do; of
         runs the fields of their plans at `steps_from`, or else at `ranks_from`; or "place", if

@@ -144,7 +144,7 @@ def _dealt_otherwise(one: Row, other: Row) -> bool:
     origins = one.steps.origin + one.start - other.steps.origin - other.start
     return (
         a.partition.world_size != b.partition.world_size
-        or a.balance != b.balance
+        or (a.balance != b.balance and max(ranks, *one.phase.inner_counts, 1) > 1)
         or (one.size % ranks > 0 and origins % ranks > 0)
         or one.phase.inner_counts != other.phase.inner_counts
     )
